@@ -17,10 +17,11 @@ import aws_cdk as cdk
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from infra.adopted import problems_of_adopted, said_account
+from infra.context import engine_in, place_of_declarations, settings_in
 from infra.declarations import declared
 from infra.regions import problems_of_region, said_region
 from infra.review import review
-from infra.settings import Settings, engine_in, place_of_declarations
+from infra.settings import Settings
 from infra.stack import ForebayStack
 
 __all__ = ["build", "main"]
@@ -53,7 +54,7 @@ def decided(context: Mapping[str, Any], region: str = "", account: str = "") -> 
     """Raises `InvalidConfiguration` with all that is wrong, of the settings, the region and the declarations together."""
     problems = list(problems_of_region(region, engine_in(context)))
     try:
-        settings = Settings.from_context(context)
+        settings = settings_in(context)
         problems += problems_of_adopted(settings, region, account)
     except InvalidConfiguration as refused:
         problems += refused.problems

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from forebay.declaration.service import FILLED, Service, load_service
+from forebay.declaration.loading import load_service
+from forebay.declaration.service import FILLED, Service
 from forebay.errors import InvalidConfiguration
 from infra.clocked import problems_of_schedules
 

@@ -20,6 +20,7 @@ from constructs import Construct
 from forebay.address import is_s3
 from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
 from infra.alarm_topic import alarm_topic, untold_queue
 from infra.alarms import Alarms
 from infra.buckets import access_logs_bucket, arn_of
@@ -41,6 +42,8 @@ from infra.landing import Landing, landing_buckets
 from infra.network import make_endpoints
 from infra.queries import Queries
 from infra.readers import analyst, grant_tables, operator, vault_user
+from infra.refusals import contradictions
+from infra.replication import replicate
 from infra.review import acknowledge_nist
 from infra.roles import adopt_roles
 from infra.schedules import WAITING_EVERY_MINUTES, Schedules, when_a_job_ends
@@ -82,12 +85,16 @@ class Forebay(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
+        if problems := list(contradictions(settings)):
+            raise InvalidConfiguration(problems)
         self.node.set_context(ACCESS_LOGS_BY_POLICY, True)
         self._share_no_names(settings)
         acknowledge_nist(self, "IAMNoInlinePolicy", "a policy is of one role alone, and comes and goes with it")
         if settings.existing_roles:
             adopt_roles(self, settings)
         on = self.foundation = self._foundation(settings, service or declared(settings.service))
+        if settings.replicate_to:
+            replicate(self, on.lake.bucket, on.keys.data, settings=settings)
         if settings.permissions_boundary:
             boundary = iam.ManagedPolicy.from_managed_policy_arn(self, "Boundary", settings.permissions_boundary)
             iam.PermissionsBoundary.of(self).apply(boundary)

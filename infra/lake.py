@@ -15,7 +15,6 @@ from constructs import Construct
 from forebay.lake.layout import CHECKPOINT
 from infra.buckets import private_bucket
 from infra.keys import Keys
-from infra.replication import replicate
 from infra.settings import Settings
 
 __all__ = ["DECLARATIONS", "LISTS", "PAGE", "Lake"]
@@ -64,8 +63,6 @@ class Lake(Construct):
             versioned=bool(settings.keep_deleted_days),
             lifecycle_rules=_deleted_for_good(settings.keep_deleted_days),
         )
-        if settings.replicate_to:
-            replicate(bucket, key, settings=settings)
         if settings.conditional_commits:
             bucket.add_to_resource_policy(_no_commit_over_another(bucket))
         return bucket

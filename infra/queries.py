@@ -49,7 +49,7 @@ class Queries(Construct):
             "Workgroup",
             name=self.name,
             description="Queries of this service's tables",
-            recursive_delete_option=settings.data_may_go,  # with what people saved there
+            recursive_delete_option=settings.delete_data,  # with what people saved there
             work_group_configuration=athena.CfnWorkGroup.WorkGroupConfigurationProperty(
                 enforce_work_group_configuration=True,
                 publish_cloud_watch_metrics_enabled=False,

@@ -7,12 +7,9 @@ holds its template to the quotas themselves.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 from infra.forms import listed
-
-if TYPE_CHECKING:
-    from infra.settings import Settings
+from infra.settings import Settings
 
 __all__ = ["MOST_CHARACTERS", "beyond_quotas"]
 

@@ -11,6 +11,7 @@ from aws_cdk import Aws
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_kms as kms
 from aws_cdk import aws_s3 as s3
+from constructs import Construct
 
 from infra import grants
 from infra.principals import TRUST, conditions
@@ -19,10 +20,10 @@ from infra.settings import Settings
 __all__ = ["replicate"]
 
 
-def replicate(bucket: s3.Bucket, key: kms.IKey, *, settings: Settings) -> None:
+def replicate(scope: Construct, bucket: s3.IBucket, key: kms.IKey, *, settings: Settings) -> None:
     """The permissions are those of AWS's page: https://docs.aws.amazon.com/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html"""
     trusted = conditions("s3", TRUST, StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID})
-    role = iam.Role(bucket, "Replication", assumed_by=iam.ServicePrincipal("s3.amazonaws.com", conditions=trusted))
+    role = iam.Role(scope, "LakeReplication", assumed_by=iam.ServicePrincipal("s3.amazonaws.com", conditions=trusted))
     to, of_target = f"arn:{Aws.PARTITION}:s3:::{settings.replicate_to}", "all of the lake is copied"
     grants.allow(role, "KnowRules", ["s3:GetReplicationConfiguration", "s3:ListBucket"], [bucket.bucket_arn])
     reads = [f"s3:GetObjectVersion{what}" for what in ("ForReplication", "Acl", "Tagging")]

@@ -1,22 +1,14 @@
 """The settings of a deployment, one declaration each: name, type, default, meaning.
 
-Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment, and
-`-c env=NAME` picks one. A setting outside the groups holds for all of them, and one on the command line wins. Leaves: a
-frozen, checked `Settings`. Unknown names and bad values are refused at synth, all together (`InvalidConfiguration`).
+`context` reads them from the CDK's context, and `refusals` says which of them do not fit together.
 """
 
 from __future__ import annotations
 
-import difflib
-import re
-from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
-from forebay.errors import InvalidConfiguration, Problem
-from forebay.refusal import problems_of
 from infra.forms import (
     Accounts,
     Bucket,
@@ -46,28 +38,11 @@ from infra.forms import (
     Window,
     listed,
 )
-from infra.quotas import beyond_quotas
 
-__all__ = [
-    "ENVIRONMENT_KEYS",
-    "SMALLEST_WORKER",
-    "Settings",
-    "engine_in",
-    "place_of_declarations",
-]
+__all__ = ["SMALLEST_WORKER", "Settings"]
 
-ENVIRONMENT_KEYS = ("env", "environments")
 SMALLEST_WORKER = "G.025X"
 """Glue gives it to streaming jobs only. https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
-RESERVED_NAMES = ("aws", "ssm")
-LEAST_DAYS_LANDED = 15
-"""A message may wait for 14 days, and reconcile looks back 15."""
-SEVERAL = (
-    *("landing_bucket", "landing_topic", "landing_key", "producer_accounts", "analysts", "operators"),
-    *("vpc_subnets", "vpc_security_groups", "vpc_route_tables", "watched_tables", "table_metrics"),
-)
-"""Settings that are comma-separated lists."""
-_OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
 
 class Settings(BaseModel):
@@ -350,164 +325,3 @@ class Settings(BaseModel):
     @property
     def upkeep_worker_type(self) -> str:
         return "G.1X" if self.worker_type == SMALLEST_WORKER else self.worker_type
-
-    @property
-    def data_may_go(self) -> bool:
-        return self.delete_data
-
-    @classmethod
-    def from_context(cls, context: Mapping[str, Any]) -> Self:
-        """From all of an app's context, except the CDK's own keys."""
-        ours = {key: value for key, value in context.items() if not _OF_THE_CDK.match(key)}
-        groups = ours.pop("environments", {})
-        problems = list(_unusable_groups(groups))
-        if problems:
-            raise InvalidConfiguration(problems)
-        env = str(ours.get("env", "dev"))
-        if groups and env not in groups:
-            raise InvalidConfiguration.one(
-                "env", f"there is no environment {env!r}", f"declared are {', '.join(sorted(groups))}"
-            )
-        problems += _unknown_names_elsewhere(cls, groups, env)
-        try:
-            settings = cls(**{**groups.get(env, {}), **ours})
-        except ValidationError as refused:
-            problems += _explained(cls, refused)
-        if problems:
-            raise InvalidConfiguration(problems)
-        return settings
-
-    @model_validator(mode="after")
-    def _belongs_together(self) -> Self:
-        if problems := list(self._do_not_belong_together()):
-            raise ValueError("\n".join(problems))
-        return self
-
-    def _do_not_belong_together(self) -> Iterator[str]:
-        yield from self._cannot_be_adopted()
-        yield from self._cannot_be_a_network()
-        if self.engine == "emr-serverless":
-            yield from self._what_emr_lacks()
-        if self.reconcile_below and not self.reconcile_below.startswith(self.landing_prefix):
-            yield f"reconcile_below must begin with landing_prefix, {self.landing_prefix}"
-        if 0 < self.keep_landed_days < LEAST_DAYS_LANDED:
-            yield f"keep_landed_days must be {LEAST_DAYS_LANDED} or more, or 0: a message may wait for 14 days"
-        for setting in SEVERAL:
-            for one, count in Counter(listed(getattr(self, setting))).items():
-                if count > 1:
-                    yield f"{setting} names {one} twice"
-        yield from self._cannot_be_replicated()
-        yield from beyond_quotas(self)
-        if self.delete_data != bool(self.delete_data_of):
-            yield f"data goes only when delete_data is true and delete_data_of is {self.name}"
-        if self.delete_data and self.termination_protection:
-            yield "delete_data and termination_protection contradict each other: give one of them"
-        if self.delete_data_of not in ("", self.name):
-            yield f"delete_data_of is {self.delete_data_of!r}, but this deployment is {self.name!r}"
-
-    def _cannot_be_adopted(self) -> Iterator[str]:
-        ways = [self.landing_topic, self.landing_eventbridge, self.landing_queue]
-        if bool(self.landing_bucket) != (sum(map(bool, ways)) == 1):
-            yield (
-                "landing_bucket needs just one of landing_topic, landing_eventbridge and landing_queue, "
-                "and none of them is anything without it"
-            )
-        if bool(self.landing_queue) != bool(self.landing_dead_queue):
-            yield "landing_queue and landing_dead_queue are adopted together: give both, or neither"
-        if self.landing_queue_key and not self.landing_queue:
-            yield "landing_queue_key is for an adopted queue: give landing_queue, too"
-        if self.landing_key and not self.landing_bucket:
-            yield "landing_key is for adopted buckets: give landing_bucket, too"
-        if self.producer_accounts and self.landing_bucket:
-            yield "producer_accounts is for the bucket that is made here; the policy of an adopted bucket is yours"
-        for setting in ("landing_bucket", "lake_bucket"):
-            for bucket in listed(getattr(self, setting)):
-                if bucket.startswith(f"{self.name}-"):
-                    yield f"{setting} {bucket!r} is named as the buckets that are made here: that name is taken"
-        if self.lake_bucket in listed(self.landing_bucket) and self.lake_bucket:
-            yield "lake_bucket is a landing bucket, too: the lake's own objects would be announced as files to load"
-        if self.existing_roles and (self.analysts or self.operators or self.vault_users):
-            yield "existing_roles makes no roles: give analysts, operators and vault_users one of your own"
-        if self.existing_roles and self.permissions_boundary:
-            yield "permissions_boundary is for roles that are made here; existing_roles bring theirs"
-
-    def _cannot_be_replicated(self) -> Iterator[str]:
-        if bool(self.replicate_to) != bool(self.replicate_to_key):
-            yield "replicate_to and replicate_to_key belong together: give both, or neither"
-        if self.replicate_to and not self.keep_deleted_days:
-            yield "replicate_to needs versions: set keep_deleted_days, too"
-        if self.replicate_to and self.lake_bucket:
-            yield "replicate_to is for the lake that is made here; the replication of an adopted bucket is yours"
-        if self.replicate_to and self.existing_roles:
-            yield "existing_roles makes no roles, and replicate_to needs one: replicate the bucket yourself"
-
-    def _cannot_be_a_network(self) -> Iterator[str]:
-        if bool(self.vpc_subnets) != bool(self.vpc_security_groups):
-            yield "vpc_subnets and vpc_security_groups belong together: give both, or neither"
-        if bool(self.vpc_endpoints) != bool(self.vpc_route_tables):
-            yield "vpc_endpoints and vpc_route_tables belong together: give both, or neither"
-        if self.vpc_endpoints and not self.vpc_subnets:
-            yield "vpc_endpoints are for jobs and functions in a VPC: give vpc_subnets, too"
-
-    def _what_emr_lacks(self) -> Iterator[str]:
-        if self.worker_type == SMALLEST_WORKER:
-            yield f"worker_type {SMALLEST_WORKER} is Glue's alone: engine emr-serverless needs G.1X or larger"
-        if self.name.startswith(RESERVED_NAMES):
-            yield f"the prefix {self.name!r}: Systems Manager keeps names that begin with {' or '.join(RESERVED_NAMES)} for AWS"
-        if self.worker_type == "G.8X":
-            yield "worker_type G.8X has 32 vCPUs, and a worker of engine emr-serverless at most 16: G.4X or smaller"
-        if not (self.python_modules.startswith("s3://") and self.python_modules.endswith(".tar.gz")):
-            yield (
-                "engine emr-serverless installs no modules: python_modules must be the s3:// place of a packed virtual "
-                "environment, .tar.gz, such as `make bundle` makes"
-            )
-
-
-def place_of_declarations(context: Mapping[str, Any]) -> str:
-    """Where the declarations are, whatever else is wrong with the settings."""
-    return _said_in(context, "service")
-
-
-def engine_in(context: Mapping[str, Any]) -> str:
-    """The engine, whatever else is wrong; one that there is not is for `Settings` to name."""
-    return _said_in(context, "engine") or str(Settings.model_fields["engine"].default)
-
-
-def _said_in(context: Mapping[str, Any], name: str) -> str:
-    groups = context.get("environments", {})
-    group = groups.get(str(context.get("env", "dev")), {}) if isinstance(groups, Mapping) else {}
-    return str(context.get(name, group.get(name, "") if isinstance(group, Mapping) else ""))
-
-
-def _unusable_groups(groups: Any) -> Iterator[Problem]:
-    if not isinstance(groups, Mapping):
-        yield Problem("environments", "is not a group of settings by environment", 'such as {"dev": {}, "prod": {}}')
-        return
-    for name, group in groups.items():
-        if not isinstance(group, Mapping):
-            yield Problem(f"environments.{name}", "is not a group of settings", 'such as {"workers": 10}')
-        elif "env" in group:
-            yield Problem(f"environments.{name}.env", "names itself twice", "remove it")
-
-
-def _unknown_names_elsewhere(cls: type[Settings], groups: Mapping[str, Any], env: str) -> Iterator[Problem]:
-    """A typo in the group of prod should show when dev is deployed, not on the day of prod."""
-    for name, group in groups.items():
-        for key in group if name != env else ():
-            if key not in cls.model_fields:
-                yield Problem(f"environments.{name}.{key}", "is unknown", _near(cls, key))
-
-
-def _explained(cls: type[Settings], refused: ValidationError) -> Iterator[Problem]:
-    for problem in problems_of(refused, lambda path: path or "context"):
-        if problem.what == "is unknown":
-            yield Problem(problem.where, problem.what, _near(cls, problem.where))
-        elif problem.where == "context":
-            yield problem
-        else:
-            yield Problem(problem.where, problem.what, cls.model_fields[problem.where].description or "")
-
-
-def _near(cls: type[Settings], key: str) -> str:
-    near = difflib.get_close_matches(key, cls.model_fields, 1)
-    return f"did you mean {near[0]}?" if near else "infra/README.md lists the settings"

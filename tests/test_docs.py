@@ -15,7 +15,7 @@ import pytest
 from typer.main import get_command
 
 from dev import plain_english, reference, site
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.operate.trying.samples import read_samples
 from forebay.operate.trying.trial import try_out
 from forebay.settings import (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from forebay.operate.trying.samples import read_samples
 from forebay.operate.trying.trial import Trial, try_out
 

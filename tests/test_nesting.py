@@ -11,8 +11,8 @@ from pyspark.sql import types as T
 
 from forebay.content.limits import Limits
 from forebay.declaration.form import Explosion, Form, Forms
+from forebay.declaration.loading import parse_service
 from forebay.declaration.personal import PersonalField
-from forebay.declaration.service import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.nesting import DEEPEST
 from forebay.operate.trying.samples import read_samples

@@ -8,7 +8,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.operate.changing import aside
 from forebay.operate.changing.aside import load_aside
 from tests.batch.world import SERVICE, Died, World, die_after, records

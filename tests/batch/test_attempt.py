@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from forebay.batch.attempt import attempt
 from forebay.batch.check_sql import check_expressions
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:

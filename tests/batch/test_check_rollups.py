@@ -10,7 +10,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.check_rollups import missing_columns, unknown_columns
 from forebay.batch.check_sql import check_expressions
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from tests.operate.command import failed, ran
 

@@ -15,7 +15,8 @@ from pyspark.sql import types as T
 from forebay.batch.columns import rules_of, spark_type
 from forebay.batch.declared_columns import with_table_columns
 from forebay.batch.routing import routed
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.source.columns import columns_of
 
 if TYPE_CHECKING:

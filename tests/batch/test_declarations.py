@@ -8,7 +8,8 @@ import pytest
 
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.loading import load_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Event
 from forebay.lake.paused import ALL

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 from forebay.batch.declared_sql import with_prefix
 from forebay.batch.expectations import checked
 from forebay.batch.routing import routed
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 
 CONTENT = "piece int, line long, byte_offset long, value string, problem string, detail string"
 

@@ -12,7 +12,7 @@ from delta.tables import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.batch.dedupe import Dedupe
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 
 SERVICE = """
 name = "studio"

@@ -20,7 +20,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import rows_of

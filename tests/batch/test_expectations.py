@@ -11,7 +11,8 @@ from forebay.batch.accounting import Fate
 from forebay.batch.check_sql import check_expressions
 from forebay.batch.expectations import Verdict, checked, verdicts
 from forebay.batch.routing import routed, with_final_fates
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from tests.operate.command import failed
 

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from tests.batch.world import Died, World
 
 SERVICE = """

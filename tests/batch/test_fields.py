@@ -12,8 +12,9 @@ from forebay.batch.columns import column_of_text
 from forebay.batch.fields import field, parsed
 from forebay.batch.record_fields import PROBLEM, is_exact
 from forebay.declaration.column import Column
+from forebay.declaration.loading import parse_service
 from forebay.declaration.path import parse_path
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import Service
 from forebay.nesting import DEEPEST
 from forebay.record.declared import fits
 from forebay.record.field import text_at

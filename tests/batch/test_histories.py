@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
 from forebay.content.outcome import ReadOutcome
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.paused import pause, resume
 from forebay.landed_file import LandedFile

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from tests.batch.paper import Lake, Record, lay_out

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, QUARANTINE
 from forebay.landed_file import LandedFile

@@ -22,7 +22,8 @@ from forebay.batch.plan import Plan
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retry_plan import Choice
 from forebay.batch.turns import Turns
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile

@@ -11,7 +11,7 @@ from forebay.batch.ledger_change import change_counts
 from forebay.batch.moving import Moving
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.lake.paused import pause, resume
 from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.lake_view import view_of

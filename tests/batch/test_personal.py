@@ -15,7 +15,7 @@ from forebay.batch.events import ErasedRecordsDropped
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase import begin, carry_out, erase_now
 from forebay.privacy.erased import add_erased

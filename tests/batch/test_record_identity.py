@@ -18,7 +18,8 @@ from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView

@@ -14,7 +14,7 @@ import pytest
 from forebay.batch.retry import Retried
 from forebay.batch.retry_plan import Choice
 from forebay.batch.turns import RETRY_UNDER_WAY
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, QUARANTINE
 from forebay.landed_file import LandedFile
 from tests.batch.paper import Lake, Record, lay_out, retry_in

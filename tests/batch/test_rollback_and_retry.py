@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.changing.rollback import plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView

@@ -20,7 +20,8 @@ from forebay.batch.staging import Changes
 from forebay.batch.turns import Turns
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim

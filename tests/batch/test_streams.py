@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.operate.changing.forget import to_forget
 from forebay.operate.changing.replay import mark

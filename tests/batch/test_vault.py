@@ -18,7 +18,8 @@ from forebay.batch import commits
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
 from forebay.batch.writing import Writing
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.person import vault_values

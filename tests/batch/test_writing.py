@@ -10,7 +10,7 @@ import pytest
 
 from forebay.batch.new_tables import NewTables
 from forebay.batch.writing import Writing
-from forebay.declaration.service import builtin_service
+from forebay.declaration.loading import builtin_service
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Failed
 

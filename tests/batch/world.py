@@ -31,7 +31,7 @@ from forebay.content.originals import COLUMN
 from forebay.content.outcome import ReadOutcome, Unread
 from forebay.content.reading import read_files
 from forebay.content.rows import COLUMNS
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.events import Event
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile

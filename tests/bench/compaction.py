@@ -53,7 +53,7 @@ def run(*, files: int = 1000, rows: int = 400_000, tables: int = 1000, table_fil
 
 
 def _planning(lake: Path, tables: int, files: int) -> dict[str, Any]:
-    from forebay.declaration.service import builtin_service
+    from forebay.declaration.loading import builtin_service
     from forebay.settings import CompactSettings
     from forebay.upkeep.compaction.job import plan_lake
 

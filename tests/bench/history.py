@@ -71,7 +71,7 @@ class _Lake:
 
     def __init__(self, spark: Any, twin: Twin, name: str, lake: str, files: int) -> None:
         from forebay.batch.batch import Batch
-        from forebay.declaration.service import builtin_service
+        from forebay.declaration.loading import builtin_service
         from forebay.ledger.ledger import Ledger
 
         self.spark, self.twin, self.name, self.files, self.number = spark, twin, name, files, 0

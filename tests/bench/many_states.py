@@ -66,7 +66,7 @@ def run(*, states: int = 100) -> dict[str, Any]:
 
 class _Lake:
     def __init__(self, spark: Any, folder: str) -> None:
-        from forebay.declaration.service import parse_service
+        from forebay.declaration.loading import parse_service
         from forebay.table.kernel import TableLogs
 
         self.spark, self.folder, self.logs = spark, folder, TableLogs(spark)

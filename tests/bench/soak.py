@@ -245,7 +245,7 @@ class _Soak:
 
     def retry(self) -> None:
         from forebay.batch.retry import Choice, Retry
-        from forebay.declaration.service import load_service
+        from forebay.declaration.loading import load_service
         from forebay.spark.session import session
 
         tries = Retry(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from forebay.declaration.complete import Complete, Period
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.ledger.ignored import PERIOD_MARKER, why_ignored

@@ -8,7 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from forebay.declaration.condition import Condition
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.operate.declaring.declarations import editor_schema, gets_few, impact
 
 FITS: list[tuple[Any, list[str | None], list[str | None]]] = [

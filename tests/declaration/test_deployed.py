@@ -9,7 +9,7 @@ import pytest
 
 from forebay.declaration.deployed import DeploymentGaveWay, PushReplaced, take_up_deployed
 from forebay.declaration.in_force import service_for
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from forebay.events import Event
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from forebay.declaration.form import Forms
+from forebay.declaration.loading import parse_service
 from forebay.declaration.place import Place, deciding
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 
 TABLES = '[[tables]]\nname = "t"\n'

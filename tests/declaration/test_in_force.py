@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forebay.declaration.in_force import keep_in_force, service_for
-from forebay.declaration.service import builtin_service, parse_service
+from forebay.declaration.loading import builtin_service, parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import SERVICES, writer_of
 from forebay.lake.lease import hold

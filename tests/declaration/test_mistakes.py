@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.declaration.service import load_service, parse_service
+from forebay.declaration.loading import load_service, parse_service
 from forebay.errors import InvalidConfiguration
 
 

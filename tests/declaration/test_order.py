@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.record.route import Origin, route_of
 

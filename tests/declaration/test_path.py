@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.declaration.loading import parse_service
 from forebay.declaration.path import Path, parse_path
-from forebay.declaration.service import parse_service
 from forebay.errors import InvalidConfiguration
 
 CASES: list[tuple[str, Path]] = [

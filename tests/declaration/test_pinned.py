@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from forebay.declaration.loading import parse_service
 from forebay.declaration.pinned import pinned, unpinned
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 
 TEXT = """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 
 TABLE = 'name = "studio"\n[[tables]]\nname = "a"\n'

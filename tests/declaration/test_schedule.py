@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from forebay.declaration.loading import parse_service
 from forebay.declaration.schedule import Schedule, schedules_of
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import Service
 from infra.clocked import tables_that_wait
 from infra.schedules import cron
 from lambdas.plan_compaction.why import waits

@@ -11,7 +11,8 @@ import pytest
 
 from forebay.declaration.column import widens
 from forebay.declaration.files import fingerprint
-from forebay.declaration.service import Service, builtin_service, load_service, parse_service
+from forebay.declaration.loading import builtin_service, load_service, parse_service
+from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 

@@ -6,7 +6,7 @@ import pytest
 
 from infra import app
 from infra.adopted import problems_of_adopted
-from infra.settings import Settings
+from infra.context import settings_in
 from tests.infra.conftest import BROUGHT, IN_A_VPC
 
 HERE = "arn:aws:sns:eu-west-1:210987654321"
@@ -15,7 +15,7 @@ QUEUES |= {"landing_dead_queue": "arn:aws:sqs:eu-west-1:123456789012:dead"}
 
 
 def said(region: str = "eu-west-1", account: str = "123456789012", **context: object) -> list[str]:
-    return [f"{p.where}: {p.what}" for p in problems_of_adopted(Settings.from_context(context), region, account)]
+    return [f"{p.where}: {p.what}" for p in problems_of_adopted(settings_in(context), region, account)]
 
 
 @pytest.mark.parametrize("context", [BROUGHT, IN_A_VPC, {}])
@@ -46,7 +46,7 @@ def test_a_topic_of_another_region_is_refused_for_neither_cloudformation_nor_its
     None
 ):
     topics = {"landing_bucket": "drops", "landing_topic": f"{HERE}:near,arn:aws:sns:us-east-1:210987654321:far"}
-    (problem,) = problems_of_adopted(Settings.from_context(topics), "eu-west-1", "123456789012")
+    (problem,) = problems_of_adopted(settings_in(topics), "eu-west-1", "123456789012")
     assert (problem.where, problem.what) == ("landing_topic", "is in us-east-1, and the service in eu-west-1")
     assert "landing_eventbridge" in problem.suggestion, "the remedy must work"
     assert said("", **topics) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from forebay.errors import InvalidConfiguration
 from infra import app
 from infra.declarations import one_text

@@ -10,6 +10,7 @@ import pytest
 
 from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings, ReconcileSettings
+from infra.context import settings_in
 from infra.network import CALLED
 from infra.roles import JOBS, role_names
 from infra.settings import Settings
@@ -280,7 +281,7 @@ TOPIC = "arn:aws:sns:eu-west-1:123456789012:t"
 )
 def test_what_does_not_fit_together_is_refused(context: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidConfiguration) as refused:
-        Settings.from_context(context)
+        settings_in(context)
     assert said in str(refused.value)
 
 
@@ -302,4 +303,4 @@ def test_what_does_not_fit_together_is_refused(context: dict[str, Any], said: st
 )
 def test_what_looks_wrong_is_refused(name: str, value: str) -> None:
     with pytest.raises(InvalidConfiguration, match=name):
-        Settings.from_context({name: value})
+        settings_in({name: value})

@@ -119,3 +119,8 @@ def test_declarations_that_make_no_sense_are_refused_as_everywhere(tmp_path: Pat
     stack = cdk.Stack(cdk.App(outdir=str(tmp_path / "out"), analytics_reporting=False), "studio")
     with pytest.raises(InvalidConfiguration, match="wher"):
         Forebay(stack, "Shop", settings=Settings(service=str(tmp_path)))
+
+
+def test_settings_that_do_not_fit_together_are_refused_here_too() -> None:
+    with pytest.raises(InvalidConfiguration, match="names orders twice"):
+        Forebay(cdk.Stack(cdk.App(), "studio"), "Shop", settings=Settings(watched_tables="orders,orders"))

@@ -10,7 +10,7 @@ import pytest
 
 from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings
-from infra.settings import Settings
+from infra.context import settings_in
 from lambdas.engine.submission import submission
 from tests.infra.conftest import PYTHON
 from tests.infra.synthesized import Synthesized, text
@@ -109,8 +109,8 @@ def test_the_end_of_a_run_of_the_application_is_heard_whatever_its_state(emr: Sy
 
 def test_what_emr_lacks_is_said_at_once() -> None:
     with pytest.raises(InvalidConfiguration) as refused:
-        Settings.from_context({"engine": "emr-serverless", "worker_type": "G.8X"})
+        settings_in({"engine": "emr-serverless", "worker_type": "G.8X"})
     assert "worker_type G.8X has 32 vCPUs" in str(refused.value)
     with pytest.raises(InvalidConfiguration, match=r"G\.025X is Glue's alone"):
-        Settings.from_context({"engine": "emr-serverless", "worker_type": "G.025X"})
+        settings_in({"engine": "emr-serverless", "worker_type": "G.025X"})
     assert "python_modules must be the s3:// place of a packed virtual environment" in str(refused.value)

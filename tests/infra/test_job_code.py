@@ -8,7 +8,7 @@ from pathlib import Path
 import aws_cdk as cdk
 import pytest
 
-from forebay.declaration.service import builtin_service
+from forebay.declaration.loading import builtin_service
 from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 from infra.jobs.code import JobCode

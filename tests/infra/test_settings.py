@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import InvalidConfiguration
+from infra.context import settings_in
 from infra.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -22,13 +23,13 @@ def many(count: int) -> str:
 
 def problems(context: dict[str, Any]) -> dict[str, str]:
     with pytest.raises(InvalidConfiguration) as refused:
-        Settings.from_context(context)
+        settings_in(context)
     return {p.where: f"{p.what} ({p.suggestion})" for p in refused.value.problems}
 
 
 def test_every_environment_of_the_repository_is_accepted() -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
-    found = {env: Settings.from_context({**context, "env": env}) for env in context["environments"]}
+    found = {env: settings_in({**context, "env": env}) for env in context["environments"]}
     assert {env: (s.name, s.mode) for env, s in found.items()} == {
         "local": ("forebay-local", "drain"),
         "dev": ("forebay-dev", "drain"),
@@ -38,13 +39,13 @@ def test_every_environment_of_the_repository_is_accepted() -> None:
 
 def test_a_setting_on_the_command_line_wins_and_may_be_text() -> None:
     context = {"env": "dev", "environments": {"dev": {"workers": 3, "mode": "drain"}}, "workers": "7"}
-    settings = Settings.from_context(context)
+    settings = settings_in(context)
     assert (settings.workers, settings.mode) == (7, "drain")
 
 
 def test_the_flags_of_the_cdk_are_not_settings() -> None:
     flags = {"@aws-cdk/core:newStyle": True, "aws:cdk:enable-path-metadata": True, "aws-cdk:enableDiffNoFail": "true"}
-    assert Settings.from_context(flags) == Settings()
+    assert settings_in(flags) == Settings()
 
 
 def test_an_unknown_name_is_refused_with_the_name_that_was_meant() -> None:
@@ -132,7 +133,7 @@ def test_settings_that_do_not_fit_together_are_refused(context: dict[str, Any], 
 
 def test_all_that_does_not_fit_together_is_told_at_once() -> None:
     with pytest.raises(InvalidConfiguration) as refused:
-        Settings.from_context({"landing_bucket": "studio-drops", "keep_landed_days": 7, "delete_data": True})
+        settings_in({"landing_bucket": "studio-drops", "keep_landed_days": 7, "delete_data": True})
     said = [problem.what for problem in refused.value.problems]
     assert [what.split()[0] for what in said] == ["landing_bucket", "keep_landed_days", "data"]
 

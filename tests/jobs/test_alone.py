@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.jobs.ingest import alone
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of

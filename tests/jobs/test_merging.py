@@ -7,7 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from forebay.declaration.service import Service, builtin_service
+from forebay.declaration.loading import builtin_service
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Event
 from forebay.jobs.merging import merging

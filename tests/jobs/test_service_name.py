@@ -9,7 +9,8 @@ import pytest
 
 from forebay.batch.accounting import Fate
 from forebay.batch.plan import Plan, Plans
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.jobs.ingest import alone
 from forebay.lake.layout import writer_of

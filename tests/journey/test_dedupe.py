@@ -16,7 +16,7 @@ from forebay.batch.moving import Moving
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
 from forebay.batch.writing import Writing
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate import body
 from tests.journey.story import Story, event, lines

@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 from forebay.batch.events import BatchCommitted
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from tests.journey.story import Story, event, lines
 
 ODD = [

@@ -15,7 +15,7 @@ from forebay.batch.events import TableFailed
 from forebay.batch.moving import Moving
 from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import piles, waiting_for
 from forebay_local.twin.twin import Twin

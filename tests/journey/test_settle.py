@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from forebay.declaration.service import declaration_of, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import declaration_of
 from forebay.operate.declaring.settle import Settled, settle
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs

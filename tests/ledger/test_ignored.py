@@ -6,7 +6,8 @@ from typing import get_args
 
 import pytest
 
-from forebay.declaration.service import Ignorable, Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Ignorable, Service
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Key
 from forebay.ledger.ignored import NO_FEED, why_ignored

@@ -10,9 +10,9 @@ from typing import Any, cast
 
 import pytest
 
+from forebay.declaration.loading import parse_service
 from forebay.declaration.merge import Merge
 from forebay.declaration.rollup import Rollup
-from forebay.declaration.service import parse_service
 from forebay.merge import job
 from forebay.merge.current import rollup_has_all, state_has_all
 from forebay.merge.job import Merger

@@ -7,7 +7,7 @@ import threading
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.merge.job import Merger
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.declaration.loading import parse_service
 from forebay.declaration.rollup import Rollup
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import Service
 from forebay.events import Event
 from forebay.lake.layout import lease_of, tombstones_of
 from forebay.lake.lease import Lease, LeaseHeld, hold

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from forebay.batch.columns import rules_of
+from forebay.declaration.loading import parse_service
 from forebay.declaration.merge import HISTORY_COLUMNS, Merge
-from forebay.declaration.service import parse_service
 from forebay.declaration.table import Table
 from forebay.merge.log_rows import _beside
 from forebay.record.kind import SPELLED

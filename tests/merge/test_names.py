@@ -11,7 +11,7 @@ from delta.tables import DeltaTable as Delta
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.merge.job import Merger
 from forebay.table.kernel import TableLogs

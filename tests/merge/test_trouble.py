@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.declaration.service import builtin_service
+from forebay.declaration.loading import builtin_service
 from forebay.errors import InvalidConfiguration
 from forebay.merge.trouble import Troubles
 from tests.merge.test_leases import Merges, merges, service

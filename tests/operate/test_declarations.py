@@ -10,7 +10,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from forebay.declaration.service import load_service, parse_service
+from forebay.declaration.loading import load_service, parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.objects import open_objects
 from forebay.operate.declaring.declarations import (

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.operate.trying.draft import draft, draft_of

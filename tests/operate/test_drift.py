@@ -11,7 +11,8 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.declaration.service import declaration_of, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import declaration_of
 from forebay.errors import InvalidConfiguration
 from forebay.lake.log.definition import Definition
 from forebay.operate.declaring.drift import drift

@@ -17,8 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.declaration.loading import parse_service
 from forebay.declaration.rollup import Rollup
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.objects import open_objects
 from forebay.operate.exporting import export as module

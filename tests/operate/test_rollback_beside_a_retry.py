@@ -11,7 +11,7 @@ import pytest
 from forebay.batch.plan import Plans
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import PLAN, Choice
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from forebay.errors import Halt
 from forebay.lake.layout import plans_of, rollback_of
 from forebay.lake.lease import FolderLease

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.declaration.service import load_service
+from forebay.declaration.loading import load_service
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import write_ledger
 

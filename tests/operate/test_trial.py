@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.operate.trying.samples import Sample, Samples, read_samples

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.batch.columns import rules_of
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.record.growth import Rules, agrees, decided, grown, left_out
 from forebay.record.kind import Fixed, Kind, Many, Struct, columns_of_json, json_of, leaves
 from forebay.record.shape import Shape

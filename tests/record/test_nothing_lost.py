@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from forebay.batch.columns import rules_of
 from forebay.declaration.column_name import safe_name
+from forebay.declaration.loading import parse_service
 from forebay.declaration.path import Path
-from forebay.declaration.service import parse_service
 from forebay.declaration.twin import taken_key
 from forebay.nesting import DEEPEST
 from forebay.record.conform import Records, writable

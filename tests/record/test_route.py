@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.record.number import read_json
 from forebay.record.route import Origin, Route, route_of
 

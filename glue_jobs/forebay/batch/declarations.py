@@ -13,7 +13,8 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.files import fingerprint
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.loading import load_service
+from forebay.declaration.service import Service
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit
 

@@ -17,6 +17,7 @@ from typer.core import TyperGroup
 
 from forebay.cli.examples import examples
 from forebay.cli.folder import folder_defaults
+from forebay.cli.usage import FORMER, said_of
 from forebay.errors import ForebayError, InvalidConfiguration, Unreachable
 
 __all__ = ["COMMANDS", "EXITS", "app", "main"]
@@ -88,9 +89,6 @@ if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped witho
 
 OF_SPARK = {"pyspark", "py4j", "delta"}
 """Packages that only the extra `spark` installs."""
-
-FORMER = {"accounts": "audit", "reconcile": "find-missed"}
-"""Names that commands had before. They work, and no help shows them."""
 
 
 class _Commands(Mapping[str, Any]):
@@ -233,7 +231,6 @@ def _as_told(problem: Exception) -> ForebayError | None:
 
 
 def _as_usage(problem: UsageError) -> InvalidConfiguration:
-    from forebay.cli.usage import said_of
     from forebay.errors import Problem
 
     if isinstance(problem, NoArgsIsHelpError):

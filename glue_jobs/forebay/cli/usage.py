@@ -13,7 +13,10 @@ from typing import Any
 
 from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 
-__all__ = ["hint_of", "said_of"]
+__all__ = ["FORMER", "hint_of", "said_of"]
+
+FORMER = {"accounts": "audit", "reconcile": "find-missed"}
+"""Names that commands had before. They work, and no help shows them."""
 
 OF_THE_TWIN = {"FOREBAY_LAKE": "lake", "FOREBAY_QUEUE_URL": "queue", "FOREBAY_LANDING": "bucket"}
 
@@ -67,7 +70,5 @@ def hint_of(variable: str) -> str:
 
 def _commands_of(context: Any) -> dict[str, str]:
     """The names that may be typed, and the present name of each."""
-    from forebay.cli.main import FORMER
-
     names = {name: name for name in (getattr(context.command, "commands", ()) if context else ())}
     return names | {former: now for former, now in FORMER.items() if now in names}

@@ -1,6 +1,7 @@
 """Declarations: a studio's TOML becomes frozen, checked values.
 
-* `service` a whole service, of `files` in a folder or in S3       * `table` one table, or one pattern of tables
+* `service` a whole service      * `loading` makes it of `files` in a folder or in S3
+* `table` one table, or one pattern of tables
 * `column` a declared column and its type                         * `expectation` what must hold of a row
 * `feed` files of one kind, and the envelope of their records     * `place` a bucket and a prefix
 * `agreement` mistakes between the parts of a service             * `order` which table a record tries first

@@ -8,7 +8,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from forebay.declaration import object_key
 from forebay.declaration.condition import Condition
@@ -17,11 +16,9 @@ from forebay.declaration.order import taken_before
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import begins, of_elements, of_surrounded
 from forebay.declaration.rollup import Rollup
+from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import Problem
-
-if TYPE_CHECKING:
-    from forebay.declaration.service import Service
 
 __all__ = ["disagreements"]
 

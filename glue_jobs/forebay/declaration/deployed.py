@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import ClassVar
 
 from forebay.declaration.files import is_declaration, texts_at, written_at
-from forebay.declaration.service import load_service, version_of
+from forebay.declaration.loading import load_service, version_of
 from forebay.events import Emit, Event
 from forebay.lake.layout import DEPLOYED, REPLACED
 from forebay.lake.objects import Objects, open_objects

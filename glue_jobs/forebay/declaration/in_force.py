@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import json
 
+from forebay.declaration.loading import builtin_service, load_service
 from forebay.declaration.pinned import pinned, unpinned
-from forebay.declaration.service import Service, builtin_service, load_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import SERVICES, writers_of
 from forebay.lake.objects import open_objects

@@ -1,62 +1,29 @@
-"""The declarations of a service: its tables, and which records belong to them.
-
-Enters: `service.toml`, and beside it `tables/*.toml` and `rollups/*.toml`, from a folder or an s3:// prefix. Leaves: a frozen
-`Service` with a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem
-of every file is reported at once, with file, key and a suggestion (`InvalidConfiguration`).
-"""
+"""The declarations of a service: its tables, and which records belong to them. `loading` makes one of files of TOML."""
 
 from __future__ import annotations
 
-import hashlib
 import re
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cached_property
-from importlib import resources
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 
-from forebay.declaration.agreement import disagreements
 from forebay.declaration.column import Declared
-from forebay.declaration.corrected import mentions, without_mistakes
 from forebay.declaration.feed import EVERYTHING, Envelope, Feed
-from forebay.declaration.files import texts_at
 from forebay.declaration.form import Explosion, Form, Forms, Keys
-from forebay.declaration.hints import hint_for, names_of, value_meant
-from forebay.declaration.order import in_order
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import PersonalField, of_flattened
 from forebay.declaration.place import deciding
-from forebay.declaration.places import Section, Text, sections_of
 from forebay.declaration.privacy import Privacy
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.schedule import Schedule
 from forebay.declaration.table import Table
-from forebay.errors import InvalidConfiguration, Problem
+from forebay.errors import InvalidConfiguration
 from forebay.lake.paused import ALL
-from forebay.refusal import Location, refusals_of
 
-__all__ = [
-    "FILLED",
-    "Ignorable",
-    "Service",
-    "builtin_service",
-    "declaration_of",
-    "load_service",
-    "parse_service",
-    "version_of",
-]
-
-
-Part = TypeVar("Part", bound=BaseModel)
-
-FREE = ("where", "expectations", "partition_values", "properties")
-"""Settings of a table whose keys a person chooses, so that any key is one of theirs."""
-
-MOST_ROUNDS = 5
-"""In which a declaration is checked again without what was wrong with it."""
+__all__ = ["FILLED", "Ignorable", "Service", "declaration_of"]
 
 Overwritten = Literal["append", "ignore", "replace"]
 
@@ -250,22 +217,6 @@ class Service(Declared):
         return value
 
 
-def builtin_service() -> Service:
-    """The example that is used when nothing is declared: game telemetry, one table for each game."""
-    text = (resources.files("forebay.declaration") / "example" / "service.toml").read_text()
-    return parse_service({"service.toml": text})
-
-
-def load_service(place: str, *, s3: Any = None, strict: bool = False) -> Service:
-    """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
-    if not place:
-        return builtin_service()
-    texts = texts_at(place, s3=s3)
-    if "service.toml" not in texts:
-        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
-    return parse_service(texts, strict=strict)
-
-
 def declaration_of(service: Service, table: str) -> Table:
     """The declaration that makes this table; `InvalidConfiguration` where none does."""
     found = service.maker_of(table)
@@ -274,144 +225,3 @@ def declaration_of(service: Service, table: str) -> Table:
             f"table {table}", "no declaration makes it", "which --service does it belong to?"
         )
     return found
-
-
-def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:
-    """Declarations from their texts, by file name; all problems of all files at once. The tables are in the order in which a
-    record tries them. Only here: the tables of a pinned service keep the order that they were pinned in. With `strict`, for a
-    person who edits them, a table that never gets a record is a problem. A job runs with it: nothing is lost."""
-    problems: list[Problem] = []
-    parsed: dict[str, dict[str, Any]] = {}
-    for name, text in sorted(texts.items()):
-        try:
-            parsed[name] = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as broken:
-            problems.append(Problem(name, f"is not TOML: {broken}"))
-    main = dict(parsed.get("service.toml", {}))
-    found = {kind: _sections(main, kind, parsed, texts, problems) for kind in ("tables", "rollups")}
-    tables = _valid(Table, found["tables"], problems)
-    rollups = _valid(Rollup, found["rollups"], problems)
-    if "service.toml" not in parsed:  # nothing is known of what the tables must agree with
-        raise InvalidConfiguration(problems)
-    problems += [
-        Problem(f"service.toml: {name}", "is filled by forebay", hint) for name, hint in FILLED.items() if name in main
-    ]
-    version = version_of(texts)
-    parts = {"tables": in_order([table for _, table in tables]), "rollups": [rollup for _, rollup in rollups]}
-    service, wrong = _service_of(main, {**parts, "version": version, "paused": (), "erased": ""}, texts, problems)
-    if not found["tables"]:
-        problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
-    places = {id(part): section.at() for section, part in (*tables, *rollups)}
-    all_tables = len(tables) == len(found["tables"])
-    problems += disagreements(
-        service, main, wrong, all_tables=all_tables, at=lambda part: places[id(part)], strict=strict
-    )
-    if problems:
-        raise InvalidConfiguration(problems)
-    return service
-
-
-def version_of(texts: Mapping[str, str]) -> str:
-    return hashlib.sha256("\0".join(f"{n}\0{t}" for n, t in sorted(texts.items())).encode()).hexdigest()[:12]
-
-
-def _sections(
-    main: dict[str, Any],
-    name: str,
-    parsed: Mapping[str, dict[str, Any]],
-    texts: Mapping[str, str],
-    problems: list[Problem],
-) -> list[Section]:
-    """All tables, or all rollups: those of service.toml, then those of files of their own."""
-    given, text = main.pop(name, []), Text("service.toml", texts.get("service.toml", ""))
-    if not isinstance(given, list):
-        hint = f"write [[{name}]] before each, in two brackets"
-        problems.append(Problem(f"service.toml: {name}", "must be a list", hint))
-        given = []
-    own = [file for file in parsed if file != "service.toml" and file.startswith("rollups/") == (name == "rollups")]
-    return [
-        *sections_of(text, name, given),
-        *(
-            Section(text := Text(file, texts[file]), name.removesuffix("s"), 0, parsed[file], text.all_lines)
-            for file in own
-        ),
-    ]
-
-
-def _valid(model: type[Part], sections: Iterable[Section], problems: list[Problem]) -> list[tuple[Section, Part]]:
-    good: list[tuple[Section, Part]] = []
-    for section in sections:
-        given, swallowed = _taken_out(section, model)
-        problems += swallowed
-        try:
-            part = model.model_validate(given)
-        except ValidationError as refused:
-            problems += _explained(refused, replace(section, given=given), model)
-        else:
-            good.append((section, part))
-    return good
-
-
-def _taken_out(section: Section, model: type[BaseModel]) -> tuple[Any, list[Problem]]:
-    """A header such as [tables.where] ends where the next one begins, so it swallows the settings that follow it."""
-    given, problems = section.given, []
-    for name in FREE if isinstance(given, dict) else ():
-        inner = given.get(name)
-        if not isinstance(inner, dict) or not section.is_opened(name):
-            continue
-        for key in [key for key in inner if key in model.model_fields and key not in given]:
-            header = f"[{section.prefix}{name}]"
-            problem = f"is a setting of the table, and {header} before it makes it a part of `{name}`"
-            hint = f"move it above {header}, or write {name} = {{ ... }} in one line"
-            more = f"; for a field of this name write '\"{key}\"' = ..." if name == "where" else ""
-            problems.append(Problem(section.at((name, key)), problem, hint + more))
-            inner = {k: v for k, v in inner.items() if k != key}
-            given = {**given, name: inner, key: given[name][key]}
-    return given, problems
-
-
-def _service_of(
-    main: dict[str, Any], filled: dict[str, Any], texts: Mapping[str, str], problems: list[Problem]
-) -> tuple[Service, set[str]]:
-    """The service, without those of its sections that are wrong, which are named."""
-    section = Section(text := Text("service.toml", texts["service.toml"]), "", 0, main, text.all_lines)
-    try:
-        return Service.model_validate({**main, **filled}), set()
-    except ValidationError as refused:
-        problems += _explained(refused, section, Service, filled)
-        wrong = {str(at[0]) for at, _ in refusals_of(refused) if at}
-        # The sections that hold are still compared with the tables.
-        left = {name: value for name, value in main.items() if name not in wrong}
-        return Service.model_validate({"name": "unnamed", **left, "tables": filled["tables"]}), wrong
-
-
-def _explained(
-    refused: ValidationError, section: Section, model: type[BaseModel], filled: Mapping[str, Any] | None = None
-) -> list[Problem]:
-    """Also what is wrong beside these mistakes: pydantic checks a whole only when each of its parts holds."""
-    found, given, damaged = dict.fromkeys(refusals_of(refused)), section.given, set()
-    for _ in range(MOST_ROUNDS):
-        wrong = {at: value_meant(model, names_of(at), _given(given, at)) for at, _ in refusals_of(refused) if at}
-        if not wrong or not isinstance(given, dict):
-            break
-        given, lost = without_mistakes(given, wrong)
-        damaged |= lost
-        try:
-            model.model_validate({"name": "unnamed", **given, **(filled or {})})
-            break
-        except ValidationError as again:
-            refused = again
-            found |= {one: None for one in refusals_of(again) if not mentions(one[1], damaged)}
-    return [
-        Problem(section.at(at, what), what, hint_for(model, at, what, _given(section.given, at), within=Service))
-        for at, what in found
-    ]
-
-
-def _given(section: Any, location: Location) -> Any:
-    for step in location:
-        try:
-            section = section[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return section

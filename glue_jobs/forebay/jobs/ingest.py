@@ -30,7 +30,8 @@ from forebay.batch.retry_plan import Choice
 from forebay.content.limits import Limits
 from forebay.declaration.deployed import take_up_deployed
 from forebay.declaration.in_force import keep_in_force, service_for
-from forebay.declaration.service import Service, load_service
+from forebay.declaration.loading import load_service
+from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.first_batch import remove_unfinished_entries

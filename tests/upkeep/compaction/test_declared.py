@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from forebay.declaration.service import builtin_service, parse_service
+from forebay.declaration.loading import builtin_service, parse_service
 from forebay.upkeep.compaction.declared import policy_of
 from forebay.upkeep.compaction.live_files import TableState
 from forebay.upkeep.compaction.plan import plan

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import TryAgain
 from forebay.events import Event
 from forebay.lake.layout import skips_of

@@ -12,8 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from forebay.declaration.form import Form
+from forebay.declaration.loading import parse_service
 from forebay.declaration.path import parse_path
-from forebay.declaration.service import Service, parse_service
+from forebay.declaration.service import Service
 from forebay.privacy.subject import subject_paths, subject_tokens
 from forebay.privacy.token import token_of
 from forebay.record.conform import Records, writable

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.declaration.service import parse_service
+from forebay.declaration.loading import parse_service
 from forebay.lake.objects import FolderObjects
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView

@@ -82,7 +82,7 @@ def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = Fals
 def _facts(view: LakeView, place: str) -> list[TableFacts]:
     declared = None
     if place:
-        from forebay.declaration.service import load_service
+        from forebay.declaration.loading import load_service
 
         declared = load_service(place)
 
@@ -109,7 +109,7 @@ def init(
     from forebay.operate.declaring import declarations as declared
 
     if samples:
-        from forebay.declaration.service import parse_service
+        from forebay.declaration.loading import parse_service
         from forebay.operate.trying.draft import draft, service_name
 
         text, unknown = draft(samples, service_name(folder.resolve().name))
@@ -161,7 +161,7 @@ class _Said:
 
 
 def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
-    from forebay.declaration.service import load_service
+    from forebay.declaration.loading import load_service
     from forebay.operate.declaring import declarations as declared
 
     service = load_service(place, strict=True)
@@ -179,7 +179,8 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
 @app.command()
 def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "") -> None:
     """Show what is declared of a table, defaults included."""
-    from forebay.declaration.service import declaration_of, load_service
+    from forebay.declaration.loading import load_service
+    from forebay.declaration.service import declaration_of
 
     console.print_json(declaration_of(load_service(service), table).model_dump_json())
 
@@ -206,7 +207,7 @@ def push(
 
     With --lake, `forebay history` of that lake shows it.
     """
-    from forebay.declaration.service import parse_service
+    from forebay.declaration.loading import parse_service
     from forebay.lake.objects import open_objects
     from forebay.operate.declaring import declarations as declared
 
@@ -232,7 +233,7 @@ def add(
     ] = None,
 ) -> None:
     """Add the declaration of a table."""
-    from forebay.declaration.service import load_service
+    from forebay.declaration.loading import load_service
     from forebay.operate.declaring import declarations as declared
 
     pairs = [one.partition("=") for one in where or []]
@@ -315,7 +316,7 @@ def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
 
 def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False) -> bool:
     """Says the differences, and what they come to for the tables of the lake; whether there are any."""
-    from forebay.declaration.service import parse_service
+    from forebay.declaration.loading import parse_service
     from forebay.lake.objects import open_objects
     from forebay.operate.declaring import declarations as declared
 

@@ -31,7 +31,7 @@ def try_out(
     Without --service it drafts declarations from the files, as `forebay tables init --from` does.
 
     Exit status 1 if a file cannot be read or a record is refused."""
-    from forebay.declaration.service import load_service
+    from forebay.declaration.loading import load_service
     from forebay.operate.trying.samples import read_samples
     from forebay.operate.trying.trial import differences
     from forebay.operate.trying.trial import try_out as tried
@@ -53,7 +53,7 @@ def try_out(
 
 def _drafted(samples: Sequence[str], *, say: bool) -> Declarations:
     """Declarations that fit the samples; the built-in example where nothing in them can be a row."""
-    from forebay.declaration.service import builtin_service, parse_service
+    from forebay.declaration.loading import builtin_service, parse_service
     from forebay.errors import InvalidConfiguration
     from forebay.operate.trying.draft import draft
 

@@ -47,7 +47,7 @@ def rotate(service: Service = "") -> None:
     Run it after the key of KMS was rotated, or when vault_key names another one: both keys must be there until it has ended.
     After an interruption, repeat it, and it continues. A key that is a file of this machine gets a new one first.
     """
-    from forebay.declaration.service import load_service
+    from forebay.declaration.loading import load_service
     from forebay.operate.people.person import vaulted
     from forebay.privacy.keys import add_local_key, is_local, vault_key
     from forebay.privacy.wrapping import encrypt_again, is_interrupted

@@ -20,9 +20,10 @@ from forebay.declaration.column import widens
 from forebay.declaration.common_name import common_name
 from forebay.declaration.feed import Feed
 from forebay.declaration.files import files_in, is_declaration
+from forebay.declaration.loading import parse_service
 from forebay.declaration.order import family_before
 from forebay.declaration.rollup import Rollup
-from forebay.declaration.service import FILLED, Service, parse_service
+from forebay.declaration.service import FILLED, Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 from forebay.lake.objects import Objects
