@@ -1,6 +1,6 @@
 """Small changes to a room's code, one at a time: each should make one of its tests fail. `make mutate ROOM=ledger`
 
-In: a room below `glue_jobs/forebay`, such as `ledger` or `upkeep/erase`. Out: the mutants that no test of the room noticed,
+In: a room of `glue_jobs/forebay`, such as `ledger` or `upkeep/erase`. Out: the mutants that no test of the room noticed,
 with file and line, and a score. Only tests without a JVM run: a mutant that only a JVM test notices survives here. Each worker
 has a copy of the repository, so nothing here changes. With `--record` the score goes into `tests/mutation_scores.json`.
 """
@@ -175,7 +175,7 @@ def copied(into: Path) -> Path:
 
 
 def tests_of(room: str) -> str:
-    """The room's folder of tests, or that of the room that it lies in."""
+    """The room's folder of tests, or that of its parent room."""
     place = Path("tests") / room
     while not (REPOSITORY / place).is_dir():
         place = place.parent
@@ -193,8 +193,8 @@ def main() -> None:
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     asked.add_argument("room", help="such as ledger, upkeep/erase, or one module: upkeep/erase/purge")
     asked.add_argument("--tests", nargs="+", help="other tests than those of the room's folder")
-    asked.add_argument("--jobs", type=int, default=2, help="so many at once")
-    asked.add_argument("--most", type=int, default=0, help="only so many mutants, always the same ones")
+    asked.add_argument("--jobs", type=int, default=2, help="how many tests run at once")
+    asked.add_argument("--most", type=int, default=0, help="the number of mutants, always the same ones; 0: all")
     asked.add_argument("--record", action="store_true", help=f"write the score into {SCORES}")
     told = asked.parse_args()
     place = CODE / told.room

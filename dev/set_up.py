@@ -1,6 +1,6 @@
 """Make a fresh machine ready: `make demo`, `make test` and all other targets call this first.
 
-Needs git, make, Python 3.11 to 3.13 (plain: neither pip nor venv) and a JDK 17; everything else comes from here, pinned and
+Needs git, make, Python 3.11 to 3.13 (without pip or venv) and a JDK 17; everything else comes from here, pinned and
 verified by hash:
 
 * `.venv/`           Python packages of `requirements.lock`
@@ -120,7 +120,7 @@ def install_packages() -> bool:
 
 
 def fetch_job_packages() -> None:
-    """What jobs import and Glue lacks, for Glue's Python and platform, which may not be this machine's."""
+    """The packages that jobs import and Glue lacks, for Glue's Python and platform, which may differ from this machine's."""
     lock, stamp = ROOT / "requirements.lock", JOB_PACKAGES / ".stamp"
     wanted = fingerprint(lock, text=f"{runtime.GLUE_LACKS} {runtime.PYTHON} {runtime.PLATFORM}")
     if stamp.exists() and stamp.read_text() == wanted:
@@ -147,8 +147,8 @@ def locked(name: str, lock: str) -> str:
 
 
 def leave_out_archived_pyspark() -> None:
-    """PySpark lies there twice. Each Python process of Spark would take the one in a zip, and compile it anew each time;
-    without that one they take the other, whose bytecode is kept. (The zip is for clusters, which bring theirs.)"""
+    """PySpark is installed twice. Each Python process of Spark would import the one in a zip, and compile it each time.
+    Without the zip they import the other, with cached bytecode. (The zip is for clusters, which have their own.)"""
     for archive in VENV.glob("lib/python3*/site-packages/pyspark/python/lib/pyspark.zip"):
         archive.unlink()
 
@@ -299,4 +299,4 @@ if __name__ == "__main__":
     try:
         main()
     except KeyboardInterrupt:
-        sys.exit("\nset-up: interrupted; run it again to go on")
+        sys.exit("\nset-up: interrupted; run it again to continue")

@@ -2,8 +2,8 @@
 
 In: `uv.lock`, which pins the version and the hash of every wheel; pip's configuration (`PIP_INDEX_URL`, `PIP_CERT`, pip.conf).
 Out: the program. Needs neither pip nor venv, which Debian and Ubuntu pack apart from Python. Where pip is there, pip
-downloads, since it knows every way to be configured; otherwise the package index is asked here. What goes wrong is
-`NotFetched`, and nothing is installed whose hash is not in the lock file.
+downloads, since it knows every way to be configured; otherwise this asks the package index. An error is `NotFetched`;
+a package is installed only if its hash is in the lock file.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ def main(archive: str) -> None:
         run(spark, Path(folder))
     spark.stop()
     gateway.shutdown()
-    gateway.proc.stdin.close()  # the JVM ends when nobody talks to it any more
+    gateway.proc.stdin.close()  # the JVM ends when its last connection closes
     gateway.proc.wait()
 
 
