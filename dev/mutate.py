@@ -196,28 +196,28 @@ def main() -> None:
     asked.add_argument("--jobs", type=int, default=2, help="how many tests run at once")
     asked.add_argument("--most", type=int, default=0, help="the number of mutants, always the same ones; 0: all")
     asked.add_argument("--record", action="store_true", help=f"write the score into {SCORES}")
-    told = asked.parse_args()
-    place = CODE / told.room
+    options = asked.parse_args()
+    place = CODE / options.room
     modules = [place.with_suffix(".py")] if (REPOSITORY / place.with_suffix(".py")).is_file() else None
     paths = modules or [path.relative_to(REPOSITORY) for path in sorted((REPOSITORY / place).rglob("*.py"))]
     mutants = [one for path in paths for one in mutants_of(path, (REPOSITORY / path).read_text())]
     if not mutants:
         raise SystemExit(f"{place} has nothing to change: is it spelled right?")
-    if told.most and told.most < len(mutants):
-        mutants = sorted(random.Random(0).sample(mutants, told.most), key=lambda one: (one.path, one.line))
+    if options.most and options.most < len(mutants):
+        mutants = sorted(random.Random(0).sample(mutants, options.most), key=lambda one: (one.path, one.line))
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:
-        copies = [copied(Path(folder) / str(n)) for n in range(told.jobs)]
-        tests = Tests(told.tests or [tests_of(told.room)], copies)
-        print(f"{len(mutants)} mutants of {told.room}", flush=True)
+        copies = [copied(Path(folder) / str(n)) for n in range(options.jobs)]
+        tests = Tests(options.tests or [tests_of(options.room)], copies)
+        print(f"{len(mutants)} mutants of {options.room}", flush=True)
         noticed = 0
-        with ThreadPoolExecutor(told.jobs) as workers:
+        with ThreadPoolExecutor(options.jobs) as workers:
             for mutant, seen in zip(mutants, workers.map(tests.notice, mutants), strict=True):
                 noticed += seen
                 if not seen:
                     print(f"survived: {mutant}", flush=True)
     print(f"{noticed} of {len(mutants)} were noticed: {100 * noticed / len(mutants):.0f} %")
-    if told.record:
-        record(told.room, len(mutants), noticed)
+    if options.record:
+        record(options.room, len(mutants), noticed)
 
 
 if __name__ == "__main__":

@@ -74,16 +74,16 @@ def check_java() -> str:
     """The home of a JDK that is new enough. Compiling the log store needs javac, so a bare runtime does not do."""
     named = Path(os.environ.get("JAVA_HOME", ""), "bin")
     javac = shutil.which("javac", path=str(named)) or shutil.which("javac")
-    said = ""
+    output = ""
     if javac:
         run = subprocess.run([javac, "-version"], capture_output=True, text=True)
-        said = (run.stdout + run.stderr).strip()
-        number = re.search(r"javac (?:1\.)?(\d+)", said)
+        output = (run.stdout + run.stderr).strip()
+        number = re.search(r"javac (?:1\.)?(\d+)", output)
         if number and int(number.group(1)) >= runtime.JAVA:
             return str(Path(javac).resolve().parent.parent)
     stop(
         f"forebay needs a JDK {runtime.JAVA} (with javac); "
-        + (f"`{javac}` says {said!r}." if javac else "found none."),
+        + (f"`{javac}` says {output!r}." if javac else "found none."),
         debian=f"apt-get install openjdk-{runtime.JAVA}-jdk-headless",
         macos=f"brew install openjdk@{runtime.JAVA}",
         amazon=f"dnf install java-{runtime.JAVA}-amazon-corretto-devel",
@@ -225,8 +225,8 @@ def archive_classes(java_home: str) -> None:
     if ran.returncode == 0 and made.exists():
         made.replace(archive)
     else:
-        said = (ran.stderr.strip().splitlines() or ["no reason given"])[-1]
-        print(f"set-up: it could not be made, so runs start slower: {said}", file=sys.stderr, flush=True)
+        reason = (ran.stderr.strip().splitlines() or ["no reason given"])[-1]
+        print(f"set-up: it could not be made, so runs start slower: {reason}", file=sys.stderr, flush=True)
     stamp.write_text(wanted)
 
 

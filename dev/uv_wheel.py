@@ -134,9 +134,9 @@ def get(url: str) -> bytes:
         import base64
 
         bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
-        said = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
+        credentials = f"{urllib.parse.unquote(parts.username)}:{urllib.parse.unquote(parts.password or '')}"
         asked = urllib.request.Request(bare.geturl(), headers=dict(asked.header_items()))
-        asked.add_header("Authorization", "Basic " + base64.b64encode(said.encode()).decode())
+        asked.add_header("Authorization", "Basic " + base64.b64encode(credentials.encode()).decode())
     shown = parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
     try:
         with urllib.request.urlopen(asked, timeout=TIMEOUT_S, context=context) as answer:

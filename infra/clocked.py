@@ -37,11 +37,12 @@ def tables_that_wait(service: Service) -> str:
     schedules = schedules_of(service.schedules).values()
     clocked = {one.group for one in schedules if one.job == "compact" and one.round == "first" and one.group}
     policy = policy_of(service)
-    said = [(pattern, group.name in clocked) for group in policy.groups for pattern in group.tables]
-    said.append(("*", policy.DEFAULT in clocked))
+    patterns = [(pattern, group.name in clocked) for group in policy.groups for pattern in group.tables]
+    patterns.append(("*", policy.DEFAULT in clocked))
     needed = [
         pattern if waits else f"!{pattern}"
-        for at, (pattern, waits) in enumerate(said)
-        if waits or any(later and ("*" in pattern or fnmatchcase(pattern, other)) for other, later in said[at + 1 :])
+        for at, (pattern, waits) in enumerate(patterns)
+        if waits
+        or any(later and ("*" in pattern or fnmatchcase(pattern, other)) for other, later in patterns[at + 1 :])
     ]
     return ",".join(needed)

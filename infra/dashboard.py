@@ -179,7 +179,9 @@ def _age_of_rows(metrics: ServiceMetrics) -> cw.IMetric:
 def _trends(metrics: ServiceMetrics, jobs: Sequence[Job]) -> list[cw.IWidget]:
     def averages(field: str) -> list[cw.IMetric]:
         names = {f"{field}_{span}_seconds": f"average of a {span}" for span in ("day", "week")}
-        return [metrics.of(TrendMeasured, n, statistic="Maximum", minutes=60, label=said) for n, said in names.items()]
+        return [
+            metrics.of(TrendMeasured, n, statistic="Maximum", minutes=60, label=label) for n, label in names.items()
+        ]
 
     waiting = metrics.of(FreshnessMeasured, "waiting", statistic="Maximum", minutes=60)
     size = metrics.of(TrendMeasured, "file_bytes", statistic="Maximum", minutes=60)

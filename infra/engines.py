@@ -197,7 +197,7 @@ class EmrServerless(Construct):
         self.said = f"emr-serverless:{self._application.attr_application_id}"
 
     def define(self, scope: Construct, definition: Definition) -> CfnResource:
-        said = {
+        described = {
             "Name": definition.name,
             "Role": definition.role.role_arn,
             "Command": {"Name": definition.command, "ScriptLocation": definition.script},
@@ -207,7 +207,12 @@ class EmrServerless(Construct):
             "Timeout": definition.timeout,
         }
         return ssm.CfnParameter(
-            scope, "Job", name=f"/{definition.name}", type="String", tier="Intelligent-Tiering", value=json.dumps(said)
+            scope,
+            "Job",
+            name=f"/{definition.name}",
+            type="String",
+            tier="Intelligent-Tiering",
+            value=json.dumps(described),
         )
 
     def may_write_logs(self, role: iam.IGrantable, log_group_arns: Sequence[str]) -> None:

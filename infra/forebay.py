@@ -115,8 +115,10 @@ class Forebay(Construct):
         self.database = settings.catalog
         others = [one for one in self.node.root.node.find_all() if isinstance(one, Forebay) and one is not self]
         if same := ", ".join(one.node.path for one in others if one.database == self.database):
-            said = f"shares the Glue database {self.database} with {same}: of two tables of one name, one has no entry"
-            Annotations.of(self).add_warning_v2("forebay:shared-database", said)
+            warning = (
+                f"shares the Glue database {self.database} with {same}: of two tables of one name, one has no entry"
+            )
+            Annotations.of(self).add_warning_v2("forebay:shared-database", warning)
 
     def _foundation(self, settings: Settings, service: Service) -> Foundation:
         made = "" if settings.landing_bucket else arn_of(landing_buckets(settings)[0])
@@ -160,8 +162,8 @@ class Forebay(Construct):
         by = each.start_job(functions, on, jobs.all)
         schedules.every(WAITING_EVERY_MINUTES, "start_waiting", by, {"waiting": True})
         # Small files daily or sooner, by the planner; the rest by the clock, in the hours that the declarations say.
-        for name, said in schedules_of(on.service.schedules).items():
-            schedules.runs(name, said, jobs.upkeep[said.job], by=by)
+        for name, schedule in schedules_of(on.service.schedules).items():
+            schedules.runs(name, schedule, jobs.upkeep[schedule.job], by=by)
         ended = each.job_ended(functions, on, jobs.all)
         when_a_job_ends(self, settings=settings, engine=on.engine, jobs=jobs.all, function=ended, untold=on.untold)
 

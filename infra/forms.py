@@ -43,10 +43,10 @@ def listed(text: str) -> list[str]:
     return [one for one in text.split(",") if one]
 
 
-def words(pattern: str, said: str) -> Any:
+def words(pattern: str, expected: str) -> Any:
     def check(value: Any) -> Any:
         if not isinstance(value, str) or not re.fullmatch(pattern, value):
-            raise ValueError(f"must be {said}")
+            raise ValueError(f"must be {expected}")
         return value
 
     return BeforeValidator(check)

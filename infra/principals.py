@@ -54,7 +54,7 @@ TABLE: Mapping[tuple[str, str], Told] = {
 def conditions(service: str, use: str, **asked: Mapping[str, Any]) -> dict[str, Any]:
     """`asked` by operator, such as `ArnLike`. `service` is with or without `.amazonaws.com`."""
     plain = TABLE[service.removesuffix(".amazonaws.com"), use].is_conditional
-    return {operator if plain else f"{operator}IfExists": said for operator, said in asked.items()}
+    return {operator if plain else f"{operator}IfExists": values for operator, values in asked.items()}
 
 
 def markdown() -> str:

@@ -58,9 +58,9 @@ def beyond_quotas(settings: Settings) -> Iterator[str]:
 def _beyond_a_parameter(settings: Settings, buckets: list[str]) -> Iterator[str]:
     """Which has the definition of a job of EMR Serverless."""
     below = settings.reconcile_below or settings.landing_prefix
-    said = sum(len(f"s3://{bucket}/{below},") for bucket in buckets) + len(settings.measured_tables)
-    if said > MOST_IN_A_PARAMETER:
+    length = sum(len(f"s3://{bucket}/{below},") for bucket in buckets) + len(settings.measured_tables)
+    if length > MOST_IN_A_PARAMETER:
         yield (
-            f"landing_bucket, reconcile_below and the measured tables make {said:,} characters; {MOST_IN_A_PARAMETER:,} fit "
+            f"landing_bucket, reconcile_below and the measured tables make {length:,} characters; {MOST_IN_A_PARAMETER:,} fit "
             "into a parameter of Systems Manager"
         )

@@ -44,7 +44,7 @@ class Schedules(Construct):
         )
         self._role = iam.Role(self, "Role", assumed_by=iam.ServicePrincipal("scheduler.amazonaws.com", conditions=ours))
 
-    def every(self, minutes: int, name: str, function: lam.IFunction, told: Mapping[str, Any] | None = None) -> None:
+    def every(self, minutes: int, name: str, function: lam.IFunction, event: Mapping[str, Any] | None = None) -> None:
         """`told` is the event. No retries: the next tick is one, and what was missed is not worth doing late."""
         camel = name.title().replace("_", "")
         grants.allow(self._role, f"Run{camel}", ["lambda:InvokeFunction"], [function.function_arn])
@@ -58,7 +58,7 @@ class Schedules(Construct):
             target=scheduler.CfnSchedule.TargetProperty(
                 arn=function.function_arn,
                 role_arn=self._role.role_arn,
-                input=json.dumps(told) if told else None,
+                input=json.dumps(event) if event else None,
                 retry_policy=scheduler.CfnSchedule.RetryPolicyProperty(maximum_retry_attempts=0),
             ),
         )

@@ -10,8 +10,8 @@ __all__ = ["send_message"]
 
 
 def send_message(sns: Any, topic: str, subject: str, text: str) -> None:
-    said = {"textType": "client-markdown", "title": subject, "description": f"```\n{text}\n```"}
-    chat = {"version": "1.0", "source": "custom", "content": said}
+    content = {"textType": "client-markdown", "title": subject, "description": f"```\n{text}\n```"}
+    chat = {"version": "1.0", "source": "custom", "content": content}
     # Chat subscribes by https.
     message = json.dumps({"default": text, "https": json.dumps(chat)})
     sns.publish(TopicArn=topic, Subject=subject[:100], Message=message, MessageStructure="json")

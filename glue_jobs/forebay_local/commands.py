@@ -112,8 +112,8 @@ def put(
                 console.print(f"s3://{twin.landing_bucket}/{key}")
                 count += 1
     one = count == 1
-    said = f"{count:,} file{'' if one else 's'} landed; `forebay ingest --drain` loads {'it' if one else 'them'}"
-    console.print(said)
+    message = f"{count:,} file{'' if one else 's'} landed; `forebay ingest --drain` loads {'it' if one else 'them'}"
+    console.print(message)
 
 
 @app.command()

@@ -89,8 +89,8 @@ def hash_inside(jar: Path) -> str | None:
             lines = opened.read("META-INF/MANIFEST.MF").decode().replace("\r\n ", "").splitlines()
     except (OSError, KeyError, zipfile.BadZipFile):
         return None
-    said = dict(line.split(": ", 1) for line in lines if ": " in line)
-    return said.get(HASH_KEY)
+    entries = dict(line.split(": ", 1) for line in lines if ": " in line)
+    return entries.get(HASH_KEY)
 
 
 def compile_sources(libraries: list[Path], into: Path) -> None:

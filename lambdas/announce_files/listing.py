@@ -94,10 +94,10 @@ def _named(keys: Sequence[str], bucket: str, s3: Any, done: int) -> Iterator[Pag
             yield Page(found, [one for one in looked if isinstance(one, str)], last)
 
 
-def _found(bucket: str, key: str, said: dict[str, Any], size: int) -> LandedFile:
-    version = said.get("VersionId")
+def _found(bucket: str, key: str, head: dict[str, Any], size: int) -> LandedFile:
+    version = head.get("VersionId")
     version = version if version != "null" else None
-    return LandedFile(bucket, key, size, said["ETag"].strip('"'), version, event_time=said["LastModified"])
+    return LandedFile(bucket, key, size, head["ETag"].strip('"'), version, event_time=head["LastModified"])
 
 
 def _lines(s3: Any, place: str) -> list[str]:

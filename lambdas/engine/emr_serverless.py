@@ -98,7 +98,7 @@ def _in_glues_words(run: dict[str, Any], job: str) -> dict[str, Any]:
     arguments = {"--drain": "true"} if run.get("mode") == "BATCH" else {}
     if str(run.get("name", "")).endswith(BEFORE):
         arguments["--scriptLocation"] = ""
-    said = {
+    described = {
         "Id": run["id"],
         "JobName": job,
         "JobRunState": state,
@@ -106,7 +106,7 @@ def _in_glues_words(run: dict[str, Any], job: str) -> dict[str, Any]:
         "Arguments": arguments,
     }
     if run["state"] not in AT_WORK:
-        said["CompletedOn"] = run["updatedAt"]
+        described["CompletedOn"] = run["updatedAt"]
         if state not in ("SUCCEEDED", "STOPPED"):
-            said["ErrorMessage"] = details
-    return said
+            described["ErrorMessage"] = details
+    return described

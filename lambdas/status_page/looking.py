@@ -39,7 +39,7 @@ class Settings:
 def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any, now: datetime) -> Page:
     jobs = settings.jobs.split(",")
     found = {job: glue.get_job_runs(JobName=job, MaxResults=RUNS_EACH)["JobRuns"] for job in jobs}
-    runs = [run_of(settings.name, job, said, now) for job, of_job in found.items() for said in of_job]
+    runs = [run_of(settings.name, job, run, now) for job, of_job in found.items() for run in of_job]
     flex = [job for job, of_job in found.items() if of_job and of_job[0].get("ExecutionClass") == "FLEX"]
     known = published(cloudwatch, settings.namespace, settings.service, jobs, now=now)
     health = health_objects(s3, settings.lake)
@@ -113,14 +113,14 @@ def _tables(health: list[dict[str, Any]], now: datetime) -> tuple[TableLine, ...
     return tuple(sorted(tables, key=lambda one: (-sum(one.rows), -(one.small_files or 0), one.name)))
 
 
-def _table(said: Mapping[str, Any], now: datetime) -> TableLine:
-    newest, rows = said.get("newest_at"), said.get("rows_by_hour")
+def _table(health: Mapping[str, Any], now: datetime) -> TableLine:
+    newest, rows = health.get("newest_at"), health.get("rows_by_hour")
     hours = [f"{now - back:{HOUR}}" for back in HOURS]
     return TableLine(
-        name=str(said.get("table", "?")),
+        name=str(health.get("table", "?")),
         rows=tuple(int(rows.get(hour, 0)) for hour in hours) if isinstance(rows, dict) and rows else (),
-        files=int(said.get("files", 0)),
-        small_files=int(said.get("small_files", 0)),
-        bytes=int(said.get("bytes", 0)),
+        files=int(health.get("files", 0)),
+        small_files=int(health.get("small_files", 0)),
+        bytes=int(health.get("bytes", 0)),
         newest_at=datetime.fromisoformat(newest) if newest else None,
     )

@@ -93,8 +93,8 @@ def wait_while_full(
 def messages_in(sqs: Any, url: str) -> int:
     """How many the queue holds: those that wait, those in flight, and those that are delayed. SQS counts about."""
     names = [f"ApproximateNumberOfMessages{which}" for which in ("", "NotVisible", "Delayed")]
-    said = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
-    return sum(int(said.get(name, 0)) for name in names)
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    return sum(int(attributes.get(name, 0)) for name in names)
 
 
 def _messages(files: Sequence[LandedFile]) -> Iterator[tuple[str, list[str]]]:

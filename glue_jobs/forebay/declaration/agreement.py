@@ -151,10 +151,10 @@ def _subject_lost(service: Service) -> Iterable[Problem]:
 
 def _not_in_the_key(service: Service, at: Place) -> Iterable[Problem]:
     where = "feeds.0.key" if service.feeds else "envelope.key"
-    said = {f"{object_key.PREFIX}{name}" for feed in service.all_feeds for name in object_key.names(feed.key)}
+    declared = {f"{object_key.PREFIX}{name}" for feed in service.all_feeds for name in object_key.names(feed.key)}
     for table in service.tables:
         for path in sorted(table.named):
-            if path.startswith(object_key.PREFIX) and path not in said:
+            if path.startswith(object_key.PREFIX) and path not in declared:
                 name = path.removeprefix(object_key.PREFIX)
                 yield Problem(at(table), f"{path} is not in the key", f'such as {where} = "in/{{{name}}}/"')
 

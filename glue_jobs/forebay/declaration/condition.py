@@ -81,8 +81,8 @@ class Condition(Declared):
     def _as_declared(self) -> Any:
         if self.model_fields_set == {"one_of"}:
             return self.one_of[0] if len(self.one_of) == 1 else list(self.one_of)
-        said = {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
-        return {"not" if name == "none_of" else name: value for name, value in said.items()}
+        given = {name: getattr(self, name) for name in type(self).model_fields if name in self.model_fields_set}
+        return {"not" if name == "none_of" else name: value for name, value in given.items()}
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:

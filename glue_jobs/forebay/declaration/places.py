@@ -74,9 +74,9 @@ class Section:
         name = self.given.get("name") if isinstance(self.given, dict) else None
         return f"{self.kind} {name}" if isinstance(name, str) else f"{self.kind} number {self.number + 1}"
 
-    def at(self, location: Location = (), said: str = "") -> str:
+    def at(self, location: Location = (), message: str = "") -> str:
         """The place of one setting in it. A message may begin with the name of another setting."""
-        named = re.match(r"([a-z_]+)[:. ]", said) if not location else None
+        named = re.match(r"([a-z_]+)[:. ]", message) if not location else None
         line = self._line_of(location or ((named[1],) if named else ()))
         file = f"{self.text.file}:{line}" if line else self.text.file
         parts = [file, *([self.label] if self.kind else []), *self._path(location)]

@@ -248,7 +248,7 @@ class Table(Declared):
             self._says_how_it_is_merged(),
             refusals(self.properties),
         )
-        if wrong := [said for check in checks for said in check]:
+        if wrong := [problem for check in checks for problem in check]:
             raise ValueError("\n".join(wrong))
         return self
 

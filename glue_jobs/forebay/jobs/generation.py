@@ -24,11 +24,11 @@ def generation_of(checkpoint: Objects) -> str:
     stream = _stream(checkpoint)
     if stream is None:
         raise Halt(f"{checkpoint.place}/{STREAM} went away while the stream runs; start again")
-    told = _told(checkpoint)
-    if told.get("stream") == stream:
-        return told["generation"]
+    stored = _told(checkpoint)
+    if stored.get("stream") == stream:
+        return stored["generation"]
     # Before generations were bound to streams, the object held the name alone.
-    name = told["generation"] if told and "stream" not in told else uuid.uuid4().hex[:12]
+    name = stored["generation"] if stored and "stream" not in stored else uuid.uuid4().hex[:12]
     checkpoint.write(NAME, json.dumps({"generation": name, "stream": stream}).encode())
     return name
 

@@ -336,7 +336,7 @@ def plainly(failure: Exception) -> Exception:
     text = str(failure)
     if ours := re.findall(r"forebay\.errors\.(?:Halt|InvalidConfiguration|TryAgain|Quarantined): (.+)", text):
         return Halt(ours[-1].strip())
-    return next((Halt(f"{means} {REPEATED}") for said, means in OF_WORKERS.items() if said in text), failure)
+    return next((Halt(f"{means} {REPEATED}") for message, means in OF_WORKERS.items() if message in text), failure)
 
 
 def _stop_quietly(query: StreamingQuery) -> None:

@@ -96,8 +96,8 @@ class Health:
     @classmethod
     def from_json(cls, content: str) -> Health:
         """Fields of another version of ours are passed over."""
-        said = json.loads(content)
-        known = {f.name: said[f.name] for f in fields(cls) if f.name in said}
+        stored = json.loads(content)
+        known = {f.name: stored[f.name] for f in fields(cls) if f.name in stored}
         for name in ("measured_at", "newest_at", "compacted_at", "vacuumed_at"):
             if known.get(name):
                 known[name] = datetime.fromisoformat(known[name])

@@ -236,8 +236,8 @@ def _look(s3: Any, bucket: str, key: str) -> _There | None:
         raise
     now = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
     age_s = (now - answer["LastModified"]).total_seconds()
-    said = json.loads(answer["Body"].read())
-    holder = Holder(said["who"], said["epoch"], said["lasts_s"], said.get("id", ""))
+    stored = json.loads(answer["Body"].read())
+    holder = Holder(stored["who"], stored["epoch"], stored["lasts_s"], stored.get("id", ""))
     return _There(holder, answer["ETag"], age_s)
 
 

@@ -14,8 +14,8 @@ __all__ = ["origin_gone", "origin_replaced", "origins_of"]
 
 def origins_of(configuration: Mapping[str, str]) -> tuple[str, ...]:
     """None for a table of records."""
-    told = configuration.get(DERIVED_FROM)
-    return () if told is None else tuple(told.split(","))
+    names = configuration.get(DERIVED_FROM)
+    return () if names is None else tuple(names.split(","))
 
 
 def origin_gone(table: str, origins: Sequence[str]) -> str:

@@ -214,8 +214,8 @@ class CreateTwice:
 
     def _refusal(self, java_class: str, message: str | None) -> InvalidConfiguration:
         what, suggestion = REFUSALS.get(java_class, ("a commit could not be tried on it", ""))
-        said = (message or java_class).strip().splitlines()[0]
-        return InvalidConfiguration.one(f"lake {self._lake}", f"{what}: {said}", suggestion)
+        reason = (message or java_class).strip().splitlines()[0]
+        return InvalidConfiguration.one(f"lake {self._lake}", f"{what}: {reason}", suggestion)
 
 
 def class_name(failure: Any) -> str:

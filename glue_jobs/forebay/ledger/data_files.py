@@ -66,9 +66,9 @@ def services_in(parquet: pq.ParquetFile) -> frozenset[str]:
     """Those that wrote rows of this data file. Its index usually tells: a batch is one service's."""
     if SERVICE not in parquet.schema_arrow.names:
         return frozenset()
-    told = [_only_value(parquet.metadata.row_group(n), SERVICE) for n in range(parquet.num_row_groups)]
-    if None not in told:
-        return frozenset(name for name in told if name is not None)
+    services = [_only_value(parquet.metadata.row_group(n), SERVICE) for n in range(parquet.num_row_groups)]
+    if None not in services:
+        return frozenset(name for name in services if name is not None)
     names = plainly_typed(parquet.read(columns=[SERVICE]))[SERVICE].drop_null().unique().to_pylist()
     return frozenset(names)
 
@@ -76,7 +76,7 @@ def services_in(parquet: pq.ParquetFile) -> frozenset[str]:
 def _only_value(group: pq.RowGroupMetaData, name: str) -> str | None:
     """Of a column of texts, where its statistics say that there is one."""
     columns = (group.column(n) for n in range(group.num_columns))
-    told = next(column.statistics for column in columns if column.path_in_schema == name)
-    if told is None or not told.has_min_max or told.min != told.max:
+    statistics = next(column.statistics for column in columns if column.path_in_schema == name)
+    if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:
         return None
-    return str(told.min)
+    return str(statistics.min)

@@ -65,8 +65,8 @@ class Index:
         for run in self._runs:
             first, last = np.searchsorted(run, asked), np.searchsorted(run, asked | np.uint64(DAY), side="right")
             for at in np.flatnonzero(last > first):
-                told = (FIRST_DAY + timedelta(days=int(entry) & DAY) for entry in run[first[at] : last[at]])
-                days.setdefault(int(asked[at]), set()).update(told)
+                dates = (FIRST_DAY + timedelta(days=int(entry) & DAY) for entry in run[first[at] : last[at]])
+                days.setdefault(int(asked[at]), set()).update(dates)
         return {hash_: days[hash_ & HASH] for hash_ in hashes if hash_ & HASH in days}
 
     def forget_before(self, day: date) -> None:

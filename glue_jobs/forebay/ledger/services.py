@@ -28,14 +28,14 @@ FIRST = "first"
 def first_service(services: Objects, ledger: Objects, service: str) -> str:
     """Whoever asks first in an empty lake. Of services that wrote one before this was kept, one that has rows. The answer never
     changes."""
-    told = services.read(FIRST)
-    if told is None:
+    content = services.read(FIRST)
+    if content is None:
         there = services_of_ledger(ledger)
         found = service if service in there or not there else min(there)
         if services.write_once(FIRST, found.encode()):
             return found
-        told = services.read(FIRST)
-    return (told or b"").decode()
+        content = services.read(FIRST)
+    return (content or b"").decode()
 
 
 def services_of_ledger(ledger: Objects) -> frozenset[str]:

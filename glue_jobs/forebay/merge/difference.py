@@ -55,7 +55,7 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
         if content is None:
             return Unknown(f"commit {version} of the changes is gone from their log")
         for action in _of_files(content):
-            if not all(said.get("dataChange", True) for said in action.values()):
+            if not all(fields.get("dataChange", True) for fields in action.values()):
                 if "add" in action:
                     compactions.add(_identity(action["add"]))
                 else:

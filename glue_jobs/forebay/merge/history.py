@@ -54,7 +54,7 @@ class History(State):
         # An end without a row stands for a delete; it has no place among the tombstones.
         after = after.where(~F.col("deletes") | (F.col("q.file") != NOBODYS_FILE))
         both = after.join(self._known(state, tombstones), ["k", "at"], "full_outer")
-        lives, dies = (F.coalesce(said, F.lit(False)) for said in (~F.col("deletes"), F.col("deletes")))
+        lives, dies = (F.coalesce(flag, F.lit(False)) for flag in (~F.col("deletes"), F.col("deletes")))
         same = F.col("q_row").eqNullSafe(F.col("q")) & F.col("until_row").eqNullSafe(F.col("until"))
         row_is_right = F.when(lives, same).otherwise(F.col("q_row").isNull())
         tombstone_is_right = F.when(dies, F.col("q_tombstone").eqNullSafe(F.col("q"))).otherwise(

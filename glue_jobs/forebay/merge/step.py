@@ -211,8 +211,8 @@ def _metrics(state: Objects) -> dict[str, int]:
     content = state.read(commit_name(list_log(state).version)) or b""
     for line in content.splitlines():
         if line.startswith(b'{"commitInfo"'):
-            said = json.loads(line)["commitInfo"].get("operationMetrics", {})
-            return {name: int(number) for name, number in said.items() if str(number).isdigit()}
+            metrics = json.loads(line)["commitInfo"].get("operationMetrics", {})
+            return {name: int(number) for name, number in metrics.items() if str(number).isdigit()}
     return {}
 
 

@@ -63,42 +63,42 @@ class Poller:
     def fill(self, admission: Admission, polled: Polled, wait_s: int) -> None:
         """Fills `admission` as far as the queue does; the rest is added to `polled`."""
         polled.trouble = None
-        look = _Look(admission, polled, self._clock() + wait_s + _LONGEST_S)
-        if self._ask(look, wait_s) and self._ask(look, 0) and admission.room:
-            for worker in [self._pool.submit(self._ask_on, look) for _ in range(self._parallelism)]:
+        poll = _Look(admission, polled, self._clock() + wait_s + _LONGEST_S)
+        if self._ask(poll, wait_s) and self._ask(poll, 0) and admission.room:
+            for worker in [self._pool.submit(self._ask_on, poll) for _ in range(self._parallelism)]:
                 worker.result()
 
-    def _ask_on(self, look: _Look) -> None:
-        while self._clock() < look.until and self._ask(look, 0):
+    def _ask_on(self, poll: _Look) -> None:
+        while self._clock() < poll.until and self._ask(poll, 0):
             pass
 
-    def _ask(self, look: _Look, wait_s: int) -> bool:
+    def _ask(self, poll: _Look, wait_s: int) -> bool:
         """One request. False where asking on makes no sense."""
-        most = look.claim()
+        most = poll.claim()
         if not most:
             return False
         try:
             messages = self._queue.receive(most, wait_s)
         except (ClientError, BotoCoreError) as error:
-            look.fail(self._queue.trouble("ReceiveMessage", error))
+            poll.fail(self._queue.trouble("ReceiveMessage", error))
             return False
         finally:
-            look.unclaim(most)
-        self._sort(look, messages)
+            poll.unclaim(most)
+        self._sort(poll, messages)
         return bool(messages)
 
-    def _sort(self, look: _Look, messages: Iterable[Message]) -> None:
+    def _sort(self, poll: _Look, messages: Iterable[Message]) -> None:
         for message in messages:
             reading = read_message(message.body, self._only)
             # Before anything else can happen to the message: afterwards it may be deleted with its batch.
             newly_kept = bool(reading.refused) and self._kept.keep(message, reading.refused)
-            with look.lock:
-                polled = look.polled
+            with poll.lock:
+                polled = poll.polled
                 polled.received += 1
                 polled.kept += newly_kept
                 polled.ignored.update(ignored.reason for ignored in reading.ignored)
                 if reading.files:
-                    if look.admission.offer(Notice(message, reading.files)) == "repeat":
+                    if poll.admission.offer(Notice(message, reading.files)) == "repeat":
                         polled.finished.append(message.receipt)
                 elif reading.refused:
                     polled.refused.append(message)

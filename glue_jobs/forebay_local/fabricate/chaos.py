@@ -107,15 +107,15 @@ class Chaos:
         expected = [file for file in there if file.identity not in dropped]
         vanished = [_gone(file) for file in expected if rng.random() < self.vanish]
         mentions = [file for file in (*expected, *vanished) for _ in range(self._times(rng))]
-        said = list(self._said(mentions, rng))
+        things = list(self._said(mentions, rng))
         return Announcement(
-            messages=tuple(self._planned([thing.body for thing in said], rng)),
+            messages=tuple(self._planned([thing.body for thing in things], rng)),
             expected=tuple(expected),
             dropped=tuple(dropped.values()),
             vanished=tuple(vanished),
             mentions=len(mentions),
-            kept=tuple(thing.body for thing in said if thing.kept),
-            ignored=Counter(thing.ignored for thing in said if thing.ignored),
+            kept=tuple(thing.body for thing in things if thing.kept),
+            ignored=Counter(thing.ignored for thing in things if thing.ignored),
         )
 
     def _times(self, rng: random.Random) -> int:

@@ -48,9 +48,9 @@ def body(
 
 def setup_event(bucket: str, shape: Wrapping = Wrapping.S3) -> str:
     """S3's `s3:TestEvent`, which it sends once when a notification is set up."""
-    said = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": _iso(_NEW_YEAR, "milliseconds"), "Bucket": bucket}
+    event = {"Service": "Amazon S3", "Event": "s3:TestEvent", "Time": _iso(_NEW_YEAR, "milliseconds"), "Bucket": bucket}
     return _wrapped(
-        _json({**said, "RequestId": "5582815E1AEA5ADF", "HostId": "8cLeGAmw098X5cv4Zkwcmo8vvZa3eH3e"}), shape
+        _json({**event, "RequestId": "5582815E1AEA5ADF", "HostId": "8cLeGAmw098X5cv4Zkwcmo8vvZa3eH3e"}), shape
     )
 
 
@@ -76,7 +76,7 @@ _SEPARATORS = 3
 
 
 def _s3_event(file: LandedFile, event: str) -> dict[str, Any]:
-    told = {"size": file.size, "eTag": file.etag or None, "versionId": file.version_id, "sequencer": file.sequencer}
+    facts = {"size": file.size, "eTag": file.etag or None, "versionId": file.version_id, "sequencer": file.sequencer}
     return {
         "eventVersion": "2.1",
         "eventSource": "aws:s3",
@@ -94,7 +94,7 @@ def _s3_event(file: LandedFile, event: str) -> dict[str, Any]:
                 "ownerIdentity": {"principalId": "A3NL1KOZZKExample"},
                 "arn": f"arn:aws:s3:::{file.bucket}",
             },
-            "object": {"key": quote_plus(file.key, safe="/"), **_stated(told)},
+            "object": {"key": quote_plus(file.key, safe="/"), **_stated(facts)},
         },
     }
 
@@ -112,11 +112,11 @@ _IN_EVENTBRIDGE = {
 
 def _eventbridge_event(file: LandedFile, event: str) -> dict[str, Any]:
     kind, reason = _IN_EVENTBRIDGE[event.partition(":")[0]]
-    told = {"size": file.size, "etag": file.etag or None, "version-id": file.version_id, "sequencer": file.sequencer}
+    facts = {"size": file.size, "etag": file.etag or None, "version-id": file.version_id, "sequencer": file.sequencer}
     detail = {
         "version": "0",
         "bucket": {"name": file.bucket},
-        "object": {"key": file.key, **_stated(told)},
+        "object": {"key": file.key, **_stated(facts)},
         "request-id": file.file_id[:16].upper(),
         "requester": "111122223333",
         "source-ip-address": "203.0.113.17",
@@ -141,8 +141,8 @@ def _wrapped(message: str, shape: Wrapping) -> str:
     if shape is Wrapping.SNS_IN_LAMBDA:
         return _json({"Records": [{"EventSource": "aws:sns", "EventVersion": "1.0", "Sns": _sns_envelope(message)}]})
     if shape is Wrapping.SQS_IN_LAMBDA:
-        said = {"messageId": "059f36b4-87a3-44ab-83d2-661975830a7d", "body": message, "eventSource": "aws:sqs"}
-        return _json({"Records": [said]})
+        record = {"messageId": "059f36b4-87a3-44ab-83d2-661975830a7d", "body": message, "eventSource": "aws:sqs"}
+        return _json({"Records": [record]})
     return message
 
 

@@ -37,7 +37,7 @@ def fire(client: Client, name: str) -> Any:
         )
     scheduler = client("scheduler")
     target = scheduler.get_schedule(Name=name, GroupName=known[name])["Target"]
-    arn, told = target["Arn"], json.loads(target.get("Input") or "{}")
+    arn, payload = target["Arn"], json.loads(target.get("Input") or "{}")
     as_role = partial(
         clients.client,
         endpoint=scheduler.meta.endpoint_url,
@@ -45,11 +45,11 @@ def fire(client: Client, name: str) -> Any:
         who=clients.role_of(target["RoleArn"]),
     )
     if ":lambda:" in arn:
-        return _invoke(as_role("lambda"), arn, told)
+        return _invoke(as_role("lambda"), arn, payload)
     if call := API_CALL.fullmatch(arn):
         service, action = call.groups()
         method = re.sub(r"(?<!^)(?=[A-Z])", "_", action).lower()
-        answer = getattr(as_role(service), method)(**told)
+        answer = getattr(as_role(service), method)(**payload)
         answer.pop("ResponseMetadata", None)
         return answer
     raise Halt(f"schedule {name}: the local twin cannot deliver to {arn}")

@@ -56,19 +56,19 @@ def invoke_lambda(self: Any, event: Any = None) -> tuple[str, bool, str]:
             timeout=seconds,
             check=False,
         )
-        said = ran.stderr
-        answer = json.loads(ran.stdout) if ran.stdout else _error("Runtime.ExitError", said[-500:])
+        output = ran.stderr
+        answer = json.loads(ran.stdout) if ran.stdout else _error("Runtime.ExitError", output[-500:])
     except subprocess.TimeoutExpired:
-        said, answer = "", _error("Sandbox.Timedout", f"Task timed out after {seconds} seconds")
+        output, answer = "", _error("Sandbox.Timedout", f"Task timed out after {seconds} seconds")
     self.logs_backend.ensure_log_group(self.logs_group_name)
     if answer.get("error"):
         # A rule or a topic has nobody to answer to; its log is the server's.
         print(
             f"{self.function_name}: {answer['error']['errorType']}: {answer['error']['errorMessage']}", file=sys.stderr
         )
-        said += "\n".join(answer["error"].get("stackTrace", []))
-    self.save_logs(said)
-    return json.dumps(answer.get("error") or answer.get("answer")), bool(answer.get("error")), said
+        output += "\n".join(answer["error"].get("stackTrace", []))
+    self.save_logs(output)
+    return json.dumps(answer.get("error") or answer.get("answer")), bool(answer.get("error")), output
 
 
 @lru_cache(maxsize=32)

@@ -173,21 +173,21 @@ def log_prefix(run: Any) -> str:
 
 
 def as_dict(self: Any) -> dict[str, Any]:
-    said: dict[str, Any] = _as_dict(self)
+    fields: dict[str, Any] = _as_dict(self)
     ended = self.completed_on if self.status not in AT_WORK else utcnow()
     seconds, dpus = (
         int((ended - self.started_on).total_seconds()),
         (self.number_of_workers or 0) * DPU_OF.get(self.worker_type, 1),
     )
-    said |= {"GlueVersion": "6.0", "ExecutionTime": seconds, "MaxCapacity": float(dpus)}
-    said["LogGroupName"] = log_prefix(self)
+    fields |= {"GlueVersion": "6.0", "ExecutionTime": seconds, "MaxCapacity": float(dpus)}
+    fields["LogGroupName"] = log_prefix(self)
     if getattr(self, "error_message", "") and self.status != "SUCCEEDED":
-        said["ErrorMessage"] = self.error_message
+        fields["ErrorMessage"] = self.error_message
     if self.status in AT_WORK:
-        del said["CompletedOn"]
+        del fields["CompletedOn"]
     else:
-        said["DPUSeconds"] = float(seconds * dpus)  # as if all of them had been there all the time
-    return said
+        fields["DPUSeconds"] = float(seconds * dpus)  # as if all of them had been there all the time
+    return fields
 
 
 def get_job_run(self: Any, run_id: str) -> Any:

@@ -31,8 +31,8 @@ def main() -> None:
     module, _, name = os.environ["_HANDLER"].rpartition(".")
     try:
         handle = getattr(importlib.import_module(module.replace("/", ".")), name)
-        said = {"answer": handle(json.load(sys.stdin), Context())}
-        text = json.dumps(said)
+        result = {"answer": handle(json.load(sys.stdin), Context())}
+        text = json.dumps(result)
     except Exception as failure:
         lines = traceback.format_exc().splitlines()
         text = json.dumps(

@@ -85,8 +85,8 @@ def _this_boot() -> str:
 
 
 def _said_by_ps(pid: int) -> str | None:
-    said = _ps("stat=,lstart=", pid).split(maxsplit=1)
-    return said[1].strip() if len(said) == 2 and not said[0].startswith("Z") else None
+    columns = _ps("stat=,lstart=", pid).split(maxsplit=1)
+    return columns[1].strip() if len(columns) == 2 and not columns[0].startswith("Z") else None
 
 
 def _ps(columns: str, pid: int) -> str:

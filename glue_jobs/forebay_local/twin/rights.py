@@ -227,18 +227,18 @@ def _parsed(text: str) -> Any:
 # --- reporting ---
 
 
-def _refusal(request: Any, service: str, said: str) -> Exception:
+def _refusal(request: Any, service: str, message: str) -> Exception:
     if service == "s3":
         bulk = request.method == "POST" and request.data.get("Action") == "DeleteObject"
-        return BucketAccessDeniedError(request.bucket_name) if bulk else _Refused(said)
+        return BucketAccessDeniedError(request.bucket_name) if bulk else _Refused(message)
     if "json" in str(request.headers.get("Content-Type", "")):
-        return JsonRESTError("AccessDeniedException", said)
-    return AccessDeniedError(*said.split(" may not "))
+        return JsonRESTError("AccessDeniedException", message)
+    return AccessDeniedError(*message.split(" may not "))
 
 
 class _Refused(S3AccessDeniedError):
-    def __init__(self, said: str) -> None:
-        S3ClientError.__init__(self, "AccessDenied", said)
+    def __init__(self, message: str) -> None:
+        S3ClientError.__init__(self, "AccessDenied", message)
 
 
 def _report(caller: str, call: Call, allowed: bool, by: str) -> None:

@@ -53,8 +53,8 @@ class Run:
 
     def _reason(self) -> str:
         """Of what the script said, or else of what spark-submit said."""
-        said = (reason((self._folder / name).read_text(errors="replace")) for name in LOGS)
-        return next(filter(None, said), "")
+        reasons = (reason((self._folder / name).read_text(errors="replace")) for name in LOGS)
+        return next(filter(None, reasons), "")
 
     def stop(self, *, wait_s: float = 20) -> None:
         """The whole group: spark-submit, the JVM, and its Pythons."""
@@ -123,8 +123,8 @@ def reason(log: str) -> str:
     lines = log.splitlines()
     at = max((n for n, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")), default=None)
     if at is None:
-        said = [line for line in lines if line.strip()]
-        return said[-1].strip()[:2000] if said else ""
+        written = [line for line in lines if line.strip()]
+        return written[-1].strip()[:2000] if written else ""
     after = [line for line in lines[at + 1 :] if line and not line.startswith((" ", "\t"))]
     error = after[0] if after else lines[at]
     name, colon, message = error.partition(": ")

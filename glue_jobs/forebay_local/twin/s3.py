@@ -138,8 +138,12 @@ def send_to_eventbridge(account_id: str, bucket: Any, event_name: str, key: _Wri
         about |= {"size": key.size, "etag": key.etag.strip('"')}
     if bucket.is_versioned:
         about["version-id"] = key.version_id
-    said = {"version": "0", "bucket": {"name": bucket.name}, "object": about, "request-id": key.sequencer}
-    said |= {"requester": account_id, "source-ip-address": "127.0.0.1", "reason": _REASONS.get(event_name, "PutObject")}
+    detail = {"version": "0", "bucket": {"name": bucket.name}, "object": about, "request-id": key.sequencer}
+    detail |= {
+        "requester": account_id,
+        "source-ip-address": "127.0.0.1",
+        "reason": _REASONS.get(event_name, "PutObject"),
+    }
     event: Any = {
         "version": "0",
         "id": str(uuid4()),
@@ -149,7 +153,7 @@ def send_to_eventbridge(account_id: str, bucket: Any, event_name: str, key: _Wri
         "time": time.time(),
         "region": bucket.region_name,
         "resources": [bucket.arn],
-        "detail": said,
+        "detail": detail,
     }
     for rule in list(events_backends[account_id][bucket.region_name].event_buses["default"].rules.values()):
         rule.send_to_targets(event, transform_input=False)

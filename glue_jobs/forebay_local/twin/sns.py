@@ -37,9 +37,11 @@ def install() -> None:
 def take(self: Any, message: str, *rest: Any, **more: Any) -> Any:
     """From whoever publishes. moto itself passes attributes by name."""
     size = len(message.encode())
-    for name, said in (more.get("message_attributes") or {}).items():
-        value = said["Value"]
-        size += len(f"{name}{said['Type']}".encode()) + len(value if isinstance(value, bytes) else str(value).encode())
+    for name, attribute in (more.get("message_attributes") or {}).items():
+        value = attribute["Value"]
+        size += len(f"{name}{attribute['Type']}".encode()) + len(
+            value if isinstance(value, bytes) else str(value).encode()
+        )
     if size > MOST_BYTES:
         raise InvalidParameterValue("Invalid parameter: Message too long")
     return _take(self, message, *rest, **more)

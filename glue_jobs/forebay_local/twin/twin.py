@@ -249,14 +249,14 @@ def _ready(process: Process, log: Path, wait_s: float) -> str:
     until = time.monotonic() + wait_s
     while time.monotonic() < until:
         alive = process.alive  # first, so that the log has the output before its end
-        said = log.read_text() if log.exists() else ""
-        for line in said.splitlines():
+        output = log.read_text() if log.exists() else ""
+        for line in output.splitlines():
             if line.startswith("READY "):
                 return line.split()[1]
         if not alive:
-            raise Halt(f"forebay local: the server ended before it was ready:\n{_tail(said)}")
+            raise Halt(f"forebay local: the server ended before it was ready:\n{_tail(output)}")
         time.sleep(0.02)
-    raise Halt(f"forebay local: the server was not ready after {wait_s:g} s; its log {log} ends with:\n{_tail(said)}")
+    raise Halt(f"forebay local: the server was not ready after {wait_s:g} s; its log {log} ends with:\n{_tail(output)}")
 
 
 def _tail(text: str, lines: int = 15) -> str:
@@ -314,8 +314,8 @@ def _identity(region: str, *endpoints: str) -> dict[str, str]:
 
 def _depth(twin: Twin, queue_url: str) -> tuple[int, int]:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    said = twin.client("sqs").get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
-    return int(said[names[0]]), int(said[names[1]])
+    attributes = twin.client("sqs").get_queue_attributes(QueueUrl=queue_url, AttributeNames=names)["Attributes"]
+    return int(attributes[names[0]]), int(attributes[names[1]])
 
 
 @contextmanager

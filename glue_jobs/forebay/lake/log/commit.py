@@ -75,8 +75,8 @@ def newest_transactions(table: Objects, app_ids: Collection[str]) -> dict[str, i
 
 def _rows_that_came(actions: list[dict[str, Any]]) -> int | None:
     """Spark's overwrites copy rows that stay into new files, and say how many; Kernel copies nothing, and says nothing."""
-    told: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
-    metrics = told.get("operationMetrics") or {}
+    info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+    metrics = info.get("operationMetrics") or {}
     if "numOutputRows" in metrics:
         return int(metrics["numOutputRows"]) - int(metrics.get("numCopiedRows", 0))
     return _rows([action["add"] for action in actions if "add" in action])

@@ -128,16 +128,16 @@ class _Replay:
         there = [name for name in SAYS if name in file.schema_arrow.names]
         rows = file.read(columns=there, use_threads=False)
         for name in there:
-            for said in rows[name].drop_null().to_pylist():
-                self._hear(name, said)
+            for action in rows[name].drop_null().to_pylist():
+                self._hear(name, action)
 
     def commit(self, content: bytes) -> bool:
         """Whether it said anything of the table itself."""
         heard = False
         for line in content.splitlines():
             if any(word in line[:32] for word in WORDS):
-                for name, said in json.loads(line).items():
-                    heard = self._hear(name, said) or heard
+                for name, action in json.loads(line).items():
+                    heard = self._hear(name, action) or heard
         return heard
 
     def definition(self, version: int, at: datetime) -> Definition | None:
@@ -154,13 +154,13 @@ class _Replay:
             str(self.metadata.get("id") or ""),
         )
 
-    def _hear(self, name: str, said: Any) -> bool:
+    def _hear(self, name: str, action: Any) -> bool:
         if name == "metaData":
-            self.metadata = said
+            self.metadata = action
         elif name == "protocol":
-            self.protocol = said
-        elif name == "domainMetadata" and said.get("domain") == "delta.clustering":
-            columns = [] if said.get("removed") else json.loads(said["configuration"])["clusteringColumns"]
+            self.protocol = action
+        elif name == "domainMetadata" and action.get("domain") == "delta.clustering":
+            columns = [] if action.get("removed") else json.loads(action["configuration"])["clusteringColumns"]
             self.clustered = tuple(".".join(column) for column in columns)
         else:
             return False

@@ -114,9 +114,9 @@ def version_of_commit(name: str) -> int | None:
 
 
 def _hint(table: Objects) -> int | None:
-    said = table.read(f"{LOG}_last_checkpoint")
+    content = table.read(f"{LOG}_last_checkpoint")
     try:
-        return int(json.loads(said)["version"]) if said else None
+        return int(json.loads(content)["version"]) if content else None
     except (ValueError, KeyError, TypeError):
         return None
 

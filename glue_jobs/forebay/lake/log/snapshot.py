@@ -179,8 +179,8 @@ class _Replay:
         table = file.read(columns=list(_there(file.schema, OF_A_CHECKPOINT)), use_threads=False)
         for name in ("protocol", "metaData", "txn"):
             if name in table.column_names:
-                for said in table[name].drop_null().to_pylist():
-                    self._declare(name, said)
+                for action in table[name].drop_null().to_pylist():
+                    self._declare(name, action)
         if "add" in table.column_names:
             self._add_all(pa.chunked_array(table["add"].drop_null()).combine_chunks())
 
@@ -229,20 +229,20 @@ class _Replay:
             )
         elif removed := action.get("remove"):
             self.live.pop((removed["path"], _vector_id(removed.get("deletionVector"))), None)
-        elif said := action.get("protocol"):
-            self._declare("protocol", said)
-        elif said := action.get("metaData"):
-            self._declare("metaData", said)
-        elif said := action.get("txn"):
-            self._declare("txn", said)
+        elif declared := action.get("protocol"):
+            self._declare("protocol", declared)
+        elif declared := action.get("metaData"):
+            self._declare("metaData", declared)
+        elif declared := action.get("txn"):
+            self._declare("txn", declared)
 
-    def _declare(self, what: str, said: Mapping[str, Any]) -> None:
+    def _declare(self, what: str, action: Mapping[str, Any]) -> None:
         if what == "protocol":
-            self.protocol = said
+            self.protocol = action
         elif what == "txn":
-            self.transactions[said["appId"]] = said["version"]
+            self.transactions[action["appId"]] = action["version"]
         else:
-            self.metadata = {**said, "configuration": dict(said.get("configuration") or {})}
+            self.metadata = {**action, "configuration": dict(action.get("configuration") or {})}
 
     def _add_all(self, added: Any) -> None:
         """The same for a whole column of adds at once."""
@@ -268,8 +268,8 @@ class _Replay:
         for (path, _), (size, modified, rows, deleted, values) in self.live.items():
             partition = known.get(values)
             if partition is None:
-                said = dict(values)
-                texts = (said.get(name) for name in physical)
+                by_name = dict(values)
+                texts = (by_name.get(name) for name in physical)
                 # An empty text is null: so Delta reads it.
                 partition = known[values] = tuple((n, text or None) for n, text in zip(columns, texts, strict=True))
             at = times.get(modified)

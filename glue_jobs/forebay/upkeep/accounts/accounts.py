@@ -124,7 +124,7 @@ def lasting(first: Accounts, second: Accounts) -> list[str]:
     stay = set(first.apart) & set(second.apart)
     whole = set(first.differences()) & set(second.differences())
     named = {one.table for one in stay}
-    return [said for said in second.differences() if said in whole or said.partition(": ")[0] in named]
+    return [line for line in second.differences() if line in whole or line.partition(": ")[0] in named]
 
 
 class _Count:
@@ -137,18 +137,18 @@ class _Count:
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
         names = [*tables_of(self._lake, s3=self._s3), *ASIDE]
         held, uncounted = self._tables(names)
-        told, sums, files, (uneven, twice) = self._ledger()
+        expected, sums, files, (uneven, twice) = self._ledger()
         apart = {
             name: buckets
-            for name in sorted({*held, *told} - uncounted.keys())
-            if (buckets := told.get(name, Tally()).buckets_apart(held.get(name, Tally())))
+            for name in sorted({*held, *expected} - uncounted.keys())
+            if (buckets := expected.get(name, Tally()).buckets_apart(held.get(name, Tally())))
         }
         pairs = frozenset((name, bucket) for name, buckets in apart.items() for bucket in buckets)
         sampled = sorted(pairs if among is None else pairs & among)[:SAMPLED]
         return Accounts(
             files,
             **sums,
-            expected={name: tally.rows for name, tally in told.items()},
+            expected={name: tally.rows for name, tally in expected.items()},
             rows={name: tally.rows for name, tally in held.items()},
             apart=tuple(sorted(self._named(sampled))),
             pairs=pairs,
@@ -208,7 +208,7 @@ class _Count:
 
     def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], Names]:
         """By table, in sum, by outcome; and the files that the ledger itself has wrong."""
-        told: dict[str, Tally] = {}
+        expected: dict[str, Tally] = {}
         sums, files, uneven = dict.fromkeys(COUNTS, 0), Counter[str](), list[str]()
         all_hashes: list[Any] = []
         for rows in self._ledger_rows():
@@ -218,9 +218,9 @@ class _Count:
             for name in COUNTS:
                 sums[name] += int(rows.counts(name).sum())
             for name, hashes, counts in self._by_table(rows):
-                told.setdefault(name, Tally()).add(hashes, counts)
+                expected.setdefault(name, Tally()).add(hashes, counts)
         twice = self._uris(_repeated(all_hashes)[:SAMPLED])
-        return told, sums, dict(files), (tuple(sorted(uneven)), twice)
+        return expected, sums, dict(files), (tuple(sorted(uneven)), twice)
 
     def _uris(self, hashes: Any) -> tuple[str, ...]:
         """A file that was loaded twice has rows for both in the table, and both in the ledger: no sum shows it."""
@@ -255,9 +255,9 @@ class _Count:
         held = self._held(wanted, names)
         ledger = self._told(wanted, names, {one for _, one in held})
         for name, one in sorted({*ledger, *held}):
-            said, rows_there = ledger.get((name, one), 0), held.get((name, one), 0)
-            if said != rows_there:
-                yield Apart(name, names[one], said, rows_there)
+            expected, rows_there = ledger.get((name, one), 0), held.get((name, one), 0)
+            if expected != rows_there:
+                yield Apart(name, names[one], expected, rows_there)
 
     def _held(self, wanted: Mapping[str, set[int]], names: dict[int, str]) -> Counter[tuple[str, int]]:
         held = Counter[tuple[str, int]]()
@@ -271,16 +271,16 @@ class _Count:
         return held
 
     def _told(self, wanted: Mapping[str, set[int]], names: dict[int, str], held: set[int]) -> Counter[tuple[str, int]]:
-        told = Counter[tuple[str, int]]()
+        expected = Counter[tuple[str, int]]()
         for rows in self._ledger_rows():
             of_interest = np.isin(rows.hashes, list(held))
             for name, hashes, counts in self._by_table(rows):
                 inside = np.isin(bucket_of(hashes), list(wanted.get(name, ())))
                 for one, count in zip(hashes[inside].tolist(), counts[inside].tolist(), strict=True):
-                    told[name, one] += count
+                    expected[name, one] += count
                 of_interest |= np.isin(rows.hashes, hashes[inside])
             names |= {int(rows.hashes[at]): rows.uri(int(at)) for at in np.flatnonzero(of_interest)}
-        return told
+        return expected
 
 
 def _repeated(hashes: list[Any]) -> Any:

@@ -84,7 +84,7 @@ def rows_by_file(
     if origins := origins_of(snapshot.configuration):
         raise DerivedTable(table.place, origins)
     files = iter(snapshot.files)
-    look = _Look(table, column, must_have, since)
+    scan = _Look(table, column, must_have, since)
     with ThreadPoolExecutor(FILES_AT_ONCE, "rows") as threads:
         while some := list(islice(files, IN_FLIGHT)):
-            yield from threads.map(look, some)
+            yield from threads.map(scan, some)

@@ -27,8 +27,8 @@ def candidates_of(table: TableState | Unreadable, policy: Policy, now: datetime)
     of = policy.group_of(table.name)
     group, thresholds = of.name, of.thresholds
     if of.invalid:
-        said = "; ".join(map(str, of.invalid))
-        return [Skipped(table=table.name, reason="invalid-configuration", detail=said, files=len(table.files))]
+        problems = "; ".join(map(str, of.invalid))
+        return [Skipped(table=table.name, reason="invalid-configuration", detail=problems, files=len(table.files))]
     partitions: defaultdict[Partition, list[LiveFile]] = defaultdict(list)
     for file in table.files:
         partitions[file.partition].append(file)

@@ -99,8 +99,8 @@ class Engine:
         failure: Exception | None = None
         try:
             self._ask(work, word)
-        except (PySparkException, Py4JError) as told:
-            failure = told
+        except (PySparkException, Py4JError) as error:
+            failure = error
         found = self._found(word, before)
         if found is None and failure is not None:
             raise self._not_compacted(failure) from failure

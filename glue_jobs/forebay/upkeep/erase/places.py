@@ -45,7 +45,7 @@ class Place:
 
 def keys_of(said_of: Mapping[str, Mapping[str, Any]]) -> SpelledKeys:
     """By column, from the metadata of a table's columns."""
-    return {name: tuple(said[SPELLED]) for name, said in said_of.items() if said.get(SPELLED)}
+    return {name: tuple(declared[SPELLED]) for name, declared in said_of.items() if declared.get(SPELLED)}
 
 
 def subject_places(

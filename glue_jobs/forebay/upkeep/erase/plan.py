@@ -76,8 +76,8 @@ class Erasures:
     def plans(self) -> Iterator[ErasePlan]:
         for name in self._store.names(PLANS):
             if (found := self._store.read(f"{PLANS}/{name}")) is not None:
-                told = json.loads(found)
-                yield ErasePlan(**{**told, "tokens": tuple(told["tokens"])})
+                stored = json.loads(found)
+                yield ErasePlan(**{**stored, "tokens": tuple(stored["tokens"])})
 
     def begin(self, plan: ErasePlan) -> ErasePlan:
         """Gives the plan a number of its own, even if another one begins at the same time: progress is stored by number."""

@@ -200,8 +200,8 @@ class TableErasure:
     def _commit(self, snapshot: Snapshot, leaving: Mapping[str, tuple[LiveFile, _Exchange]]) -> bytes:
         at = int(self._clock().timestamp() * 1000)
         operation = "UPDATE" if self._what.changes(snapshot) else "DELETE"
-        told = {"timestamp": at, "operation": operation, "operationParameters": {"predicate": "[]"}}
-        info = {**told, "readVersion": snapshot.version, "isBlindAppend": False, "engineInfo": "forebay"}
+        info_of_commit = {"timestamp": at, "operation": operation, "operationParameters": {"predicate": "[]"}}
+        info = {**info_of_commit, "readVersion": snapshot.version, "isBlindAppend": False, "engineInfo": "forebay"}
         txn = {"appId": self._what.app_id, "version": self._what.number, "lastUpdated": at}
         actions = [{"commitInfo": info}, {"txn": txn}, *_actions(leaving, at)]
         return "".join(f"{json.dumps(one, separators=(',', ':'))}\n" for one in actions).encode()

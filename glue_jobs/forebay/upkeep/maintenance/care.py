@@ -40,8 +40,8 @@ def care_for(
 ) -> Cared:
     quoted = f"delta.`{path.replace('`', '``')}`"
     if retention.properties:
-        said = ", ".join(f"'{name}' = '{value}'" for name, value in retention.properties.items())
-        spark.sql(f"ALTER TABLE {quoted} SET TBLPROPERTIES ({said})")
+        properties = ", ".join(f"'{name}' = '{value}'" for name, value in retention.properties.items())
+        spark.sql(f"ALTER TABLE {quoted} SET TBLPROPERTIES ({properties})")
     checkpoint = _checkpoint(spark, path, checkpoint_after)
     if vacuum == "none":
         return Cared("none", 0, checkpoint)

@@ -81,8 +81,8 @@ def progress_of(wanted: Backfill) -> Progress:
     text = open_objects(backfill_of(wanted.lake)).read(f"{wanted.name}.json")
     if text is None:
         return Progress()
-    said = json.loads(text)
-    return Progress(**{**said, "marker": tuple(said["marker"])})
+    stored = json.loads(text)
+    return Progress(**{**stored, "marker": tuple(stored["marker"])})
 
 
 def backfill(

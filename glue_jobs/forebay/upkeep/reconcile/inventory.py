@@ -86,11 +86,11 @@ class Inventory:
     def _file(self, row: dict[str, Any], prefix: str) -> LandedFile | None:
         """None of an older version, a deleted one, and of what lies elsewhere. CSV writes keys as URLs do."""
         key = unquote_plus(row["Key"]) if self.format == "CSV" else row["Key"]
-        told = {
+        values = {
             name: str(row.get(name, default)).lower()
             for name, default in (("IsLatest", "true"), ("IsDeleteMarker", "false"))
         }
-        if not key.startswith(prefix) or told["IsLatest"] == "false" or told["IsDeleteMarker"] == "true":
+        if not key.startswith(prefix) or values["IsLatest"] == "false" or values["IsDeleteMarker"] == "true":
             return None
         version, written = row.get("VersionId") or None, row["LastModifiedDate"]
         moment = datetime.fromisoformat(written.replace("Z", "+00:00")) if isinstance(written, str) else written
@@ -107,14 +107,14 @@ def open_inventory(s3: Any, manifest: str) -> Inventory:
             manifest, "is not a manifest of S3 Inventory", "write s3://bucket/.../manifest.json"
         )
     bucket, key = bucket_and_key(manifest)
-    told = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
-    if told["fileFormat"] not in ("CSV", "Parquet"):
-        raise InvalidConfiguration.one(manifest, f"is in the format {told['fileFormat']}", "CSV and Parquet are read")
-    schema = told["fileSchema"]
+    report = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
+    if report["fileFormat"] not in ("CSV", "Parquet"):
+        raise InvalidConfiguration.one(manifest, f"is in the format {report['fileFormat']}", "CSV and Parquet are read")
+    schema = report["fileSchema"]
     lacks = [name for name in NEEDED if name.lower() not in schema.lower().replace("_", "")]
     if lacks:
         raise InvalidConfiguration.one(manifest, f"lacks {', '.join(lacks)}", "let the report include these fields")
-    columns = tuple(name.strip() for name in schema.split(",")) if told["fileFormat"] == "CSV" else ()
-    reports = told["destinationBucket"].rpartition(":")[2]
-    files = tuple(one["key"] for one in told["files"])
-    return Inventory(told["sourceBucket"], reports, told["fileFormat"], columns, files)
+    columns = tuple(name.strip() for name in schema.split(",")) if report["fileFormat"] == "CSV" else ()
+    reports = report["destinationBucket"].rpartition(":")[2]
+    files = tuple(one["key"] for one in report["files"])
+    return Inventory(report["sourceBucket"], reports, report["fileFormat"], columns, files)

@@ -42,19 +42,19 @@ def landed_files(
     """`say` is called by several threads at once."""
 
     def below(prefix: str, **more: str) -> tuple[list[Said], list[str]]:
-        said, folders, before = [], list[str](), _Before()
+        results, folders, before = [], list[str](), _Before()
         for page in _pages(s3, bucket, prefix, **more):
-            said.append(say(list(_files(bucket, page, since, until, before))))
+            results.append(say(list(_files(bucket, page, since, until, before))))
             folders += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
-        return said, folders
+        return results, folders
 
     with ThreadPoolExecutor(AT_ONCE, "landed") as threads:
         folders: list[str] = []
-        for said, found in threads.map(partial(below, Delimiter="/"), prefixes):
-            yield from said
+        for results, found in threads.map(partial(below, Delimiter="/"), prefixes):
+            yield from results
             folders += found
-        for said, _ in threads.map(below, folders):
-            yield from said
+        for results, _ in threads.map(below, folders):
+            yield from results
 
 
 def _pages(s3: Any, bucket: str, prefix: str, **more: str) -> Iterator[dict[str, Any]]:

@@ -37,5 +37,5 @@ def last_reconcile(lake: str) -> LastReconcile | None:
     content = open_objects(f"{lake.rstrip('/')}/{HOME}").read(NAME)
     if content is None:
         return None
-    told = json.loads(content)
-    return LastReconcile(**{**told, "at": datetime.fromisoformat(told["at"])})
+    stored = json.loads(content)
+    return LastReconcile(**{**stored, "at": datetime.fromisoformat(stored["at"])})

@@ -42,23 +42,23 @@ def _lifecycle_rule(rule: Properties, number: int) -> dict[str, Any]:
     below: dict[str, Any] = {"Prefix": rule.get("Prefix", "")}
     if size := rule.get("ObjectSizeGreaterThan"):
         below = {"And": {**below, "ObjectSizeGreaterThan": int(size)}}
-    said: dict[str, Any] = {"ID": rule.get("Id", f"rule-{number}"), "Status": rule["Status"], "Filter": below}
+    translated: dict[str, Any] = {"ID": rule.get("Id", f"rule-{number}"), "Status": rule["Status"], "Filter": below}
     if "ExpirationInDays" in rule:
-        said["Expiration"] = {"Days": int(rule["ExpirationInDays"])}
+        translated["Expiration"] = {"Days": int(rule["ExpirationInDays"])}
     elif rule.get("ExpiredObjectDeleteMarker"):
-        said["Expiration"] = {"ExpiredObjectDeleteMarker": True}
+        translated["Expiration"] = {"ExpiredObjectDeleteMarker": True}
     if "Transitions" in rule:
-        said["Transitions"] = [
+        translated["Transitions"] = [
             {"Days": int(to["TransitionInDays"]), "StorageClass": to["StorageClass"]} for to in rule["Transitions"]
         ]
     if "NoncurrentVersionExpiration" in rule:
-        said["NoncurrentVersionExpiration"] = {
+        translated["NoncurrentVersionExpiration"] = {
             name: int(days) for name, days in rule["NoncurrentVersionExpiration"].items()
         }
     if "AbortIncompleteMultipartUpload" in rule:
         days = rule["AbortIncompleteMultipartUpload"]["DaysAfterInitiation"]
-        said["AbortIncompleteMultipartUpload"] = {"DaysAfterInitiation": int(days)}
-    return said
+        translated["AbortIncompleteMultipartUpload"] = {"DaysAfterInitiation": int(days)}
+    return translated
 
 
 def _notifications(configuration: Properties) -> dict[str, Any]:
@@ -75,7 +75,7 @@ def _notifications(configuration: Properties) -> dict[str, Any]:
 
 
 def _notification(one: Properties, *, there: str, here: str) -> dict[str, Any]:
-    said: dict[str, Any] = {"Events": [one["Event"]], here: one[there]}
+    translated: dict[str, Any] = {"Events": [one["Event"]], here: one[there]}
     if "Filter" in one:
-        said["Filter"] = {"Key": {"FilterRules": one["Filter"]["S3Key"]["Rules"]}}
-    return said
+        translated["Filter"] = {"Key": {"FilterRules": one["Filter"]["S3Key"]["Rules"]}}
+    return translated

@@ -141,8 +141,8 @@ def schedule(order: Order) -> Made:
 
 def event_invoke_config(order: Order) -> Made:
     functions, name = order.client("lambda"), order.properties["FunctionName"]
-    said = {one: value for one, value in order.properties.items() if one != "Qualifier"}
-    call(functions, "put_function_event_invoke_config", said)
+    config = {one: value for one, value in order.properties.items() if one != "Qualifier"}
+    call(functions, "put_function_event_invoke_config", config)
     return Made(order.name, partial(functions.delete_function_event_invoke_config, FunctionName=name))
 
 
@@ -156,12 +156,12 @@ def alarm(order: Order) -> Made:
 def monthly_budget(order: Order) -> Made:
     budgets, p = order.client("budgets"), order.properties
     limit = p["Budget"]["BudgetLimit"]
-    said = {**p["Budget"], "BudgetLimit": {**limit, "Amount": str(limit["Amount"])}}
-    name = said.setdefault("BudgetName", order.name)
+    budget = {**p["Budget"], "BudgetLimit": {**limit, "Amount": str(limit["Amount"])}}
+    name = budget.setdefault("BudgetName", order.name)
     account = {"AccountId": order.account}
     if order.before:  # moto has no UpdateBudget
         budgets.delete_budget(**account, BudgetName=order.before.physical_resource_id)
-    call(budgets, "create_budget", {**account, "Budget": said})
+    call(budgets, "create_budget", {**account, "Budget": budget})
     for notification in p.get("NotificationsWithSubscribers", []):
         call(budgets, "create_notification", {**account, "BudgetName": name, **notification})
     return Made(name, partial(budgets.delete_budget, **account, BudgetName=name))
