@@ -9,8 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from types import SimpleNamespace
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -52,11 +51,9 @@ class Bucket(Landing):
 
     def files(self, feed: Feed, rule: Complete, period: Period) -> list[LandedFile]:
         assert self.play is not None
-        return [
-            one
-            for one in (*self.play.lying(), *(self.play.markers if rule.marker else ()))
-            if rule.period_of(one) == period
-        ]
+        self.play.listed = self.play.lying()
+        markers = self.play.markers if rule.marker else ()
+        return [one for one in (*self.play.listed, *markers) if rule.period_of(one) == period]
 
 
 class PaperLooker(Looker):
@@ -66,9 +63,12 @@ class PaperLooker(Looker):
         return self.play.on_their_way()
 
     def ledger_rows(self, services: Collection[str], since: datetime) -> list[dict[str, Any]]:
-        return [dict(row) for row in self.play.ledger()]
+        self.play.read = [dict(row) for row in self.play.ledger()]
+        return self.play.read
 
     def skipped(self, files: Iterable[LandedFile]) -> Collection[str]:
+        """The last question of a look, after the listing and the ledger."""
+        self.play.while_somebody_looks()
         return ()
 
 
@@ -80,7 +80,9 @@ class Hours(Play):
         self.service = service(self.dedupe, f'envelope.complete = {{ folder = "{FOLDER}", {rule} }}\n')
         self.markers: set[LandedFile] = set()
         self.counted: dict[tuple[Key, int], set[str]] = {}
-        self.looks = True
+        self.looks, self.begun = True, False
+        self.listed: list[LandedFile] = []
+        self.read: list[dict[str, Any]] = []
         store: Any = Log(self.lake, f"{PLACE}/{COMPLETE}")
         self.store = store
 
@@ -136,13 +138,12 @@ class Hours(Play):
         return [row for row in Periods(self.store).rows().values() if row.complete_at]
 
     def rows_of(self, one: FeedPeriod) -> list[dict[str, Any]]:
-        return [row for row in self.ledger() if f"/{one.period:%H}/" in row["key"]]
+        return rows_in(self.ledger(), one.period.hour)
 
     def all_are_in(self, one: FeedPeriod) -> set[str]:
-        """The ids of its files. Judged without the code that judges: what lies there is done, and so is whatever the ledger
-        knows."""
-        rows = {row["file_id"]: row for row in self.rows_of(one)}
-        there = {file.file_id for file in self.lying() if f"/{one.period:%H}/" in file.key}
+        """The ids of its files, in the ledger that the look read. Judged without the code that judges."""
+        rows = {row["file_id"]: row for row in rows_in(self.read, one.period.hour)}
+        there = {file.file_id for file in self.listed if f"/{one.period:%H}/" in file.key}
         assert there <= rows.keys(), "an hour is complete without a file that lies there"
         not_done = [row for row in rows.values() if not done(row)]
         assert not_done == [], "an hour is complete with files that are not done"
@@ -150,7 +151,7 @@ class Hours(Play):
         held = sum(row["quarantined"] + row["parked"] for row in loaded)
         assert (one.files, one.rows, one.refused) == (len(loaded), sum(row["written"] for row in loaded), held)
         if self.rule.marker:
-            folders = {self.rule.folder_of(file) for file in self.lying() if file.file_id in there}
+            folders = {self.rule.folder_of(file) for file in self.listed if file.file_id in there}
             assert folders <= {self.rule.folder_of(file) for file in self.markers}
         return {*rows}
 
@@ -159,20 +160,34 @@ class Hours(Play):
         for one in self.complete():
             for row in self.rows_of(one):
                 if row["file_id"] in self.counted[one.key, one.revision]:
-                    marked = row["outcome"] in (REPLAY, FORGET) or row["reason"] in (WANTED_AGAIN, ROLLED_BACK)
-                    assert done(row) or marked, f"{row['key']} is {row['outcome']} in a complete hour"
+                    assert done(row) or is_marked(row), f"{row['key']} is {row['outcome']} in a complete hour"
                 else:
                     assert row["outcome"] in LEFT_OUT, f"{row['key']} came into a complete hour"
 
     def attempt(self, dies_after: int | None = None) -> None:
         if self.looks and self.draw.random() < 0.4:
             self.lake.meanwhile = (self.draw.randint(0, 12), self.look)
+        self.begun = True
         super().attempt(dies_after)
-        self.lake.meanwhile = None
+        self.lake.meanwhile, self.begun = None, False
         self.agree()
+        if self.taken and not self.versioned and not self.ending and self.draw.random() < 0.5:
+            self.delete(self.draw.choice(self.taken).key)
         if self.looks and self.draw.random() < 0.6:
             self.look(self.draw.choice((None, None, None, 1, 2, 3, 4)))
             self.agree()
+
+    def while_somebody_looks(self) -> None:
+        """A file is put, and a batch takes in what waits, or dies."""
+        if self.begun or self.ending or self.draw.random() < 0.6:
+            return
+        mine = self.lake.effects, self.lake.dies_after
+        self.lake.dies_after, self.looks = None, False
+        self.said.append("while somebody looks:")
+        self.put(self.draw.choice(self.keys))
+        self.attempt(self.draw.choice((None, None, *range(1, 20))))
+        self.looks = True
+        self.lake.effects, self.lake.dies_after = mine
 
     def put(self, key: str) -> None:
         super().put(key)
@@ -197,8 +212,16 @@ class Hours(Play):
         self.agree()
         complete = {one.period.hour for one in self.complete()}
         for hour in (10, 11):
-            rows = self.rows_of(SimpleNamespace(period=datetime(2026, 11, 21, hour, tzinfo=UTC)))  # type: ignore[arg-type]
-            assert (hour in complete) == all(map(done, rows)), hour
+            assert (hour in complete) == all(map(done, rows_in(self.ledger(), hour))), hour
+
+
+def rows_in(ledger: Iterable[dict[str, Any]], hour: int) -> list[dict[str, Any]]:
+    return [row for row in ledger if f"/{hour}/" in row["key"]]
+
+
+def is_marked(row: dict[str, Any]) -> bool:
+    """By an operator's command: the next batch that has the file takes its hour back."""
+    return row["outcome"] in (REPLAY, FORGET) or row["reason"] in (WANTED_AGAIN, ROLLED_BACK)
 
 
 def done(row: dict[str, Any]) -> bool:
