@@ -81,3 +81,14 @@ def test_an_element_of_an_exploded_array_may_have_the_subject_itself() -> None:
 def test_a_token_of_a_subject_is_the_same_subject() -> None:
     token = token_of("42", SECRET)
     assert subject_tokens(f'{{"id": "{token}"}}', subject_paths(("id",)), SECRET) == {token}
+
+
+@pytest.mark.parametrize(
+    "document", ['{"records":[%s]}', '{"Records ":[[%s]]}', '{"Records":%s}', '{"@parent":{"records":[%s]}}']
+)
+def test_a_document_that_was_not_taken_apart_is_of_everybody_in_its_records(document: str) -> None:
+    """The feed names the array Records."""
+    paths, text = subject_paths(("user", "id"), inside=[("Records",)]), document % '{"user":{"id":5}}'
+    assert subject_tokens(text, paths, SECRET) == {token_of("5", SECRET)}
+    assert records_of(frozenset([token_of("5", SECRET)]), pa.array([text]), paths, SECRET).tolist() == [True]
+    assert subject_tokens(text, subject_paths(("user", "id")), SECRET) == set()

@@ -59,3 +59,9 @@ def test_a_column_that_a_key_with_blanks_around_it_may_have_made_is_looked_at(
     service = Service(name="games", privacy={"subject": subject, "secret": "/secret"}, tables=[table])  # type: ignore[arg-type]
     found = subject_places("alpha", service, [column])
     assert found == (() if path is None else (Place(column, path),))
+
+
+def test_a_column_of_records_that_were_not_taken_apart_is_looked_at() -> None:
+    told: dict[str, Any] = {"privacy": {"subject": "user.id", "secret": "/secret"}, "envelope": {"records": "Records"}}
+    service = Service(name="games", tables=[{"name": "alpha"}], **told)
+    assert subject_places("alpha", service, ["records", "other"]) == (Place("records", ("user", "id")),)
