@@ -41,6 +41,8 @@ PROOFS: dict[str, tuple[str, ...]] = {
     ),
     "readers are undisturbed": (
         "tests/table/test_fan_out.py::test_a_stream_of_the_table_sees_each_row_once_also_over_compaction",
+        f"{BATCH}/test_streams.py"
+        "::test_rows_that_replace_others_reach_a_stream_that_skips_removals_and_a_death_in_between_doubles_none",
         f"{COMPACTION}/test_maintain.py"
         "::test_what_was_the_newest_version_inside_the_window_is_kept_however_old_its_commit",
     ),

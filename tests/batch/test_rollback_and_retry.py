@@ -63,7 +63,7 @@ def test_records_of_the_later_version_wait_as_long_as_the_earlier_one_is_in_forc
     assert retried(world, Choice("quarantine", reason="expectation")) == Retried(2, superseded=2)
     assert (in_alpha(world), held(world)) == ({earlier.file_id: 1}, 2)
 
-    take_back(world, 1)  # the undo: the later version's row is there again, and the others may join it
+    take_back(world, 2)  # the undo: the later version's row is there again, and the others may join it
     assert retried(world, Choice("quarantine", reason="expectation")) == Retried(2, {"alpha": 2})
     assert (in_alpha(world), held(world)) == ({later.file_id: 3}, 0)
 

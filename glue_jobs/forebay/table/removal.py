@@ -4,8 +4,8 @@ Enters: the ids of the files whose rows leave, the rows that come, and their bat
 append has it.
 
 Two commits, so that a stream with `skipChangeCommits` gets every new row: it skips a commit that removes anything as a whole.
-Only the append carries the batch's transaction. Whoever repeats the batch removes what is left to remove, which is nothing
-where an earlier try came so far, and never what the batch itself wrote. The new data files are written before anything leaves,
+Only the append carries the batch's transaction. The removal has one of its own, so whoever repeats the batch, or wakes up
+late, removes nothing again. It never takes what the batch itself wrote. The new data files are written before anything leaves,
 so readers miss the rows for the time of one commit. Once the earlier rows have left, the new ones must come: a failure is a
 `Halt` then, because nothing else would be true of the table.
 """
@@ -22,6 +22,7 @@ from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.table.commit import LogFailed, Txn, is_conflict
 from forebay.table.destination import AppendResult, Destination, Failed, Skipped
+from forebay.table.exchange import of_session
 from forebay.table.fan_out import ChangesTooOften, commit_staged
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.replace import ATTEMPTS, FEW_IDS, NotReplaced, texts, unanswered
@@ -67,10 +68,11 @@ def remove_then_append(
 def remove(
     spark: SparkSession, table: Destination, file_ids: Collection[str], *, txn: Txn, began_at: datetime
 ) -> Failed | None:
-    """Rows of these files leave, but for those that this very batch wrote. Run again, it finds none."""
+    """Rows of these files leave, but for those that this very batch wrote. Run again, it does nothing."""
     for attempt in range(ATTEMPTS if file_ids else 0):
         try:
-            _delete(spark, table.path, file_ids, txn, began_at)
+            with of_session(spark, Txn(f"{txn.app_id}/removal", txn.version)):
+                _delete(spark, table.path, file_ids, txn, began_at)
             return None
         except Exception as refused:
             if not is_conflict(refused):
