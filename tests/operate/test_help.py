@@ -43,7 +43,18 @@ def test_completion_is_installed_for_the_whole_command_alone(name: str) -> None:
 
 @pytest.mark.parametrize("name", ALL)
 def test_no_option_is_told_in_the_words_of_a_program(name: str) -> None:
-    assert "<%" not in ran(*name.split(), "--help")
+    said = ran(*name.split(), "--help")
+    assert "<%" not in said
+    assert re.findall(r"<(?:str|int|float|path|list)\b.*?>|--\S+ <.*?>|Usage:.*[{<].*", said) == []
+
+
+def test_arguments_are_written_as_in_a_manual() -> None:
+    used = {name: ran(*name.split(), "--help").splitlines()[0].partition("[OPTIONS]")[2] for name in ALL}
+    assert used["where"] == " ADDRESS"
+    assert used["rollback"] == " TABLE..."
+    assert used["compact"] == " [TABLE]..."
+    assert used["privacy erase"] == " [SUBJECT]..."
+    assert "--limit NUMBER" in ran("query", "--help")
 
 
 def test_every_command_says_what_it_does_as_an_order() -> None:

@@ -34,7 +34,7 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
 def test_whoever_breaks_the_lease_of_a_job_that_lives_is_warned(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
     place = f"{LAKE}/_forebay/writers/warned"
     lives = hold(place, wait_s=0)
-    command = ("lease", "break", "--lake", LAKE, "--writer", "warned")
+    command = ("lease", "break", "--lake", LAKE, "--of", "warned")
     said = failed(1, *command, typed="n\n")
     assert "renewed its lease 0 s ago, so it lives or has just died. To end a running job, use `forebay stop`" in said
     assert renewed_lately(place) is not None
@@ -85,11 +85,11 @@ def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
     lives = hold(f"{lake}/_forebay/writers/casual", wait_s=0)
     said = failed(2, "lease", "break", "--lake", lake, "--yes")
     assert "writers/studio" in said
-    assert "name one with --writer" in said
-    assert "has ended" in failed(0, "lease", "break", "--lake", lake, "--writer", "studio", "--yes")
+    assert "name one with --of" in said
+    assert "has ended" in failed(0, "lease", "break", "--lake", lake, "--of", "studio", "--yes")
     lives.check()
     assert "no job holds it" in ran("lease", "show", "--lake", lake, "--writer", "studio")
-    assert "holds it" in ran("lease", "show", "--lake", lake, "--writer", "casual")
+    assert "holds it" in ran("lease", "show", "--lake", lake, "--of", "casual")
     for one in (gone, lives):
         one.let_go()
 

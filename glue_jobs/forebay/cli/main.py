@@ -5,8 +5,10 @@ A command's module is imported when the command runs, and not before: `--help` m
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -109,8 +111,8 @@ class _Commands(Mapping[str, Any]):
         command.name, command.epilog = name, _epilog(name)
         for inner in getattr(command, "commands", {}).values():
             inner.epilog = _epilog(f"{name} {inner.name}")
-            _without_types(inner)
-        _without_types(command)
+            _in_words(inner)
+        _in_words(command)
         return command
 
     def __iter__(self) -> Iterator[str]:
@@ -120,11 +122,25 @@ class _Commands(Mapping[str, Any]):
         return len(COMMANDS)
 
 
-def _without_types(command: Any) -> None:
-    """The name of an argument says what it is, and `list[str]` is Python's word."""
+KINDS = {"str": "TEXT", "path": "PATH", "int": "NUMBER", "float": "NUMBER"}
+
+
+def _in_words(command: Any) -> None:
+    """Arguments and values as a manual writes them: `TABLE...`, `[TABLE]...` and `--limit NUMBER`; `list[str]` is Python's."""
     for parameter in command.params:
-        if not parameter.opts[0].startswith("-"):
+        if parameter.opts[0].startswith("-"):
+            parameter.display_type_rich = partial(_kind, parameter.display_type_rich)
+        else:
+            parameter.metavar = (parameter.metavar or parameter.name.upper()).replace("...", "").strip("[]")
+            shown = parameter.metavar if parameter.required else f"[{parameter.metavar}]"
+            parameter._usage_display_name = partial(str, shown if parameter.nargs == 1 else f"{shown}...")
             parameter.display_type_rich = lambda ctx: ""
+
+
+def _kind(shown: Any, ctx: Any) -> str:
+    label = str(shown(ctx=ctx))
+    found = re.fullmatch(r"<(?:list\[)?(\w+)\]?(?: range)?>(?:\.\.\.)?", label)
+    return KINDS.get(found[1], label) if found else label.strip("<>")
 
 
 def _epilog(name: str) -> str:

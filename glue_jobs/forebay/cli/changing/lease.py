@@ -22,16 +22,24 @@ __all__ = ["app"]
 app = typer.Typer(help="Show which job works on the lake, and end its lease.", no_args_is_help=True)
 
 Of = Annotated[str, typer.Option("--table", help="The lease for compacting or maintaining this table.")]
-Writer = Annotated[str, typer.Option(help="The lease for loading the files of this service.")]
+OfService = Annotated[str, typer.Option("--of", help="The lease for loading the files of this service, by its name.")]
+Writer = Annotated[str, typer.Option("--writer", hidden=True)]
 
 
 @app.command()
-def show(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint = "", as_json: AsJson = False) -> None:
+def show(
+    lake: Lake,
+    table: Of = "",
+    of: OfService = "",
+    checkpoint: Checkpoint = "",
+    as_json: AsJson = False,
+    writer: Writer = "",
+) -> None:
     """Show who holds the leases of ingest jobs, or one lease.
 
     An ingest job holds two: that of its checkpoint, and that of its service in this lake.
     """
-    for folder, found in _held(lake, table, writer, checkpoint):
+    for folder, found in _held(lake, table, of or writer, checkpoint):
         if as_json:
             print_json([{"lease": folder, "holder": asdict(found) if found else None}])
         elif found is None:
@@ -41,7 +49,9 @@ def show(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint
 
 
 @app.command("break")
-def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkpoint = "", yes: Yes = False) -> None:
+def break_it(
+    lake: Lake, table: Of = "", of: OfService = "", checkpoint: Checkpoint = "", yes: Yes = False, writer: Writer = ""
+) -> None:
     """End the leases of a dead job, so that another job need not wait.
 
     Shows who holds them, warns if that job lives, and asks. If it still runs, it notices before it marks its batch as done, and
@@ -49,7 +59,7 @@ def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkp
     """
     from forebay.lake.lease import break_lease, renewed_lately
 
-    held = {folder: found for folder, found in _held(lake, table, writer, checkpoint) if found is not None}
+    held = {folder: found for folder, found in _held(lake, table, of or writer, checkpoint) if found is not None}
     if not held:
         console.print("no job holds a lease")
         return
@@ -67,7 +77,7 @@ def break_it(lake: Lake, table: Of = "", writer: Writer = "", checkpoint: Checkp
         leave_record(lake, f"lease break: ended the lease of {found.who} on {folder}", undo="start that job again")
 
 
-def _held(lake: str, table: str, writer: str, checkpoint: str) -> list[tuple[str, Holder | None]]:
+def _held(lake: str, table: str, service: str, checkpoint: str) -> list[tuple[str, Holder | None]]:
     """The leases that are meant, and who holds each of them."""
     from forebay.lake.layout import lease_of, writer_of, writers_of
     from forebay.lake.lease import holder
@@ -76,13 +86,13 @@ def _held(lake: str, table: str, writer: str, checkpoint: str) -> list[tuple[str
 
     lake = begun_lake(lake)
     services = open_objects(writers_of(lake)).folders()
-    if writer and writer not in services:
+    if service and service not in services:
         known = ", ".join(sorted(services)) or "none"
-        raise InvalidConfiguration.one(f"--writer {writer}", "never loaded files here", f"services that did: {known}")
+        raise InvalidConfiguration.one(f"--of {service}", "never loaded files here", f"services that did: {known}")
     places = [lease_of(lake, table)] if table else []
     if table and next(iter(open_objects(places[0]).found()), None) is None:  # nobody ever held it
         known_table(LakeView(lake), table, or_own=True)
-    places += [writer_of(lake, writer)] if writer else []
+    places += [writer_of(lake, service)] if service else []
     places += [checkpoint_of(lake, checkpoint)] if checkpoint else []
     if not places:
         places = [checkpoint_of(lake, ""), *(writer_of(lake, name) for name in services)]
@@ -94,7 +104,7 @@ def _must_be_of_one_job(holders: Mapping[str, str]) -> None:
     if len({*holders.values()}) > 1:
         raise InvalidConfiguration(
             [
-                Problem(folder, f"is held by {who}", "name one with --writer, --checkpoint or --table")
+                Problem(folder, f"is held by {who}", "name one with --of, --checkpoint or --table")
                 for folder, who in holders.items()
             ]
         )

@@ -58,11 +58,16 @@ def compact(
 
 
 @options_of(MaintainSettings)
-def maintain(settings: MaintainSettings, as_json: AsJson = False) -> None:
+def maintain(
+    settings: MaintainSettings,
+    yes: Annotated[bool, typer.Option("--yes", hidden=True)] = False,
+    as_json: AsJson = False,
+) -> None:
     """Delete files that no readable version needs.
 
     The declared time travel decides. Logs are kept short, and with --vacuum full files are named that no log knows of.
     """
+    settings = settings.model_copy(update={"delete_orphans": settings.delete_orphans or yes})
     _must_be_there(settings, settings.table_names)
     from forebay.jobs.journal import journal
     from forebay.upkeep.maintenance.job import maintain as run
@@ -281,7 +286,7 @@ def _show_maintained(ran: MaintenanceResult) -> None:
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     for place, found in ran.orphans.items():
-        done = "deleted" if ran.deleted else "left there; `--yes` deletes them"
+        done = "deleted" if ran.deleted else "left there; `--delete-orphans` deletes them"
         first = found[0].name
         console.print(
             f"{place}: {len(found):,} files that no log knows of, {size(sum(f.bytes for f in found))}, such as {first}: {done}"

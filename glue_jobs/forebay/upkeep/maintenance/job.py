@@ -100,7 +100,7 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
         if not settings.table_names and not stop.is_set():
             ran = (*ran, *run.vault())
     remains = run.remains(tables) if settings.vacuum == "full" and not settings.table_names else {}
-    done = MaintenanceResult(tables=ran, remains=remains, deleted=settings.yes)
+    done = MaintenanceResult(tables=ran, remains=remains, deleted=settings.delete_orphans)
     _report(done, service.name, time.monotonic() - began, emit)
     return done
 
@@ -152,7 +152,7 @@ class _Run:
             planned = self._planned.get(name, frozenset()) if full else frozenset()
             orphans = [found for found in self._orphans(path, retention) if found.name not in planned] if full else []
             # A full VACUUM would take the orphans without asking, and files that a batch has not committed yet.
-            vacuum = "lite" if planned or (orphans and not self._settings.yes) else self._settings.vacuum
+            vacuum = "lite" if planned or (orphans and not self._settings.delete_orphans) else self._settings.vacuum
             cared = care_for(
                 self._spark,
                 path,
@@ -207,7 +207,7 @@ class _Run:
             folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)
             if left := remains_of(folder, not_before=datetime.now(UTC) - YOUNG):
                 found[name] = tuple(left)
-                if self._settings.yes:
+                if self._settings.delete_orphans:
                     folder.delete(f.name for f in left)
         return found
 

@@ -222,7 +222,7 @@ def test_orphans_are_named_and_deleted_only_when_a_person_says_so(small: SmallLa
     assert found == {"alpha": (1, "lost.parquet", False), "gone": (1, "a.parquet", False)}
     assert all(file.exists() for file in (old, young, dropped, being_made, ours))
     small.events.clear()
-    small.maintain(vacuum="full", yes=True)
+    small.maintain(vacuum="full", delete_orphans=True)
     assert {e.place: e.deleted for e in small.events if isinstance(e, OrphansFound)} == {"alpha": True, "gone": True}
     (ended,) = [e for e in small.events if isinstance(e, MaintenanceEnded)]
     assert (ended.orphans, ended.tables_left) == (2, 0)
@@ -246,7 +246,7 @@ def test_files_that_the_plan_of_a_batch_names_are_no_orphans_whatever_their_age(
         staged=Staged({}, staged),
     )
     Plans(open_objects(f"{small.place}/{PLANS}"), "games").pin(plan)
-    small.maintain(vacuum="full", yes=True)
+    small.maintain(vacuum="full", delete_orphans=True)
     assert [e for e in small.events if isinstance(e, OrphansFound)] == []
     assert all(place.exists() for place in kept)
 
