@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
+import json
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from forebay.declaration.loading import load_service
 from forebay.operate.trying.samples import read_samples
 from forebay.operate.trying.trial import Trial, try_out
+from tests.source.notebook import NOTEBOOK
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 
@@ -67,3 +71,18 @@ def test_what_surrounds_records_is_theirs() -> None:
     assert {c.name: c.filled for c in lines.columns if c.source is not None} == dict.fromkeys(
         ("id", "timestamp", "message", "log_group", "log_stream"), 6
     )
+
+
+def test_the_notebook_reads_as_the_one_that_is_tested() -> None:
+    """`tests/source/test_contents.py` runs the cell that reads, against a queue. The others are not run here: they need a lake
+    on AWS, so they must at least be Python that names what there is."""
+    notebook = json.loads((EXAMPLES / "s3-sqs.ipynb").read_text())
+    code = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert textwrap.dedent(NOTEBOOK).strip() in code
+    for cell in code:
+        compile(cell, "s3-sqs.ipynb", "exec")
+    assert all(cell.get("outputs", []) == [] for cell in notebook["cells"])
+    imports = [line for line in code[0].splitlines() if line.startswith("from forebay")]
+    exec("\n".join(imports), found := {})
+    inspect.signature(found["register"]).bind("spark", manifests="s3://my-lake/manifests")
+    inspect.signature(found["session"]).bind("notebook")
