@@ -981,3 +981,17 @@ def test_what_is_received_ahead_while_the_query_stops_goes_back_and_makes_no_bat
     assert isinstance(ahead.exception(60), Halt)
     assert len(list((stream.folder / "batches").iterdir())) == 1
     assert len(sqs.in_flight) == first
+
+
+def test_a_batch_that_was_made_ready_ahead_takes_nothing_more(make: MakeStream, sqs: FakeSqs) -> None:
+    """Its manifest is written: what came now would be in no batch, and out of sight."""
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    for i in range(15):
+        sqs.send(body(f"in/{i:02d}.json"))
+    assert len(stream.ask()) == 10
+    stream.until_ahead()
+    asked, late = sqs.count("receive"), sqs.send(body("in/late.json"))
+    assert len(stream.ask()) == 5
+    assert (sqs.count("receive"), late in sqs.in_flight) == (asked, False)
+    assert stream.ask() == ["in/late.json"]
