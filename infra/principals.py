@@ -18,37 +18,75 @@ TRUST, PUBLISH, SEND, KEY = "takes a role on", "publishes to a topic", "sends to
 
 @dataclass(frozen=True)
 class Told:
-    """Where AWS shows the policy, and whether it shows one with conditions on the source."""
+    """Where AWS shows the policy, whether it shows one with conditions on the source, and whether that was seen in a stored
+    copy of the page, on 2026-11-24. The other entries are from memory."""
 
     is_conditional: bool
+    title: str
     source: str
+    was_seen: bool = False
 
 
 _DOCS = "https://docs.aws.amazon.com"
 _S3 = f"{_DOCS}/AmazonS3/latest/userguide/grant-destinations-permissions-to-s3.html"
+_S3_TITLE = "Granting permissions to publish event notification messages to a destination"
 _BUDGETS = f"{_DOCS}/cost-management/latest/userguide/budgets-sns-policy.html"
+_BUDGETS_TITLE = "Creating an Amazon SNS topic for budget notifications"
+_SNS, _EVENTS = f"{_DOCS}/sns/latest/dg", f"{_DOCS}/eventbridge/latest/userguide"
 TABLE: Mapping[tuple[str, str], Told] = {
-    ("s3", PUBLISH): Told(True, _S3),
-    ("s3", KEY): Told(False, _S3),
-    ("s3", TRUST): Told(False, f"{_DOCS}/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html"),
-    ("sns", SEND): Told(True, f"{_DOCS}/sns/latest/dg/subscribe-sqs-queue-to-sns-topic.html"),
-    ("sns", KEY): Told(False, f"{_DOCS}/sns/latest/dg/sns-enable-encryption-for-topic-sqs-queue-subscriptions.html"),
-    ("events", SEND): Told(True, f"{_DOCS}/eventbridge/latest/userguide/eb-use-resource-based.html"),
-    ("events", KEY): Told(False, f"{_DOCS}/eventbridge/latest/userguide/eb-encryption-key-policy.html"),
-    ("cloudwatch", PUBLISH): Told(True, f"{_DOCS}/sns/latest/dg/sns-access-policy-use-cases.html"),
-    ("cloudwatch", KEY): Told(False, f"{_DOCS}/sns/latest/dg/sns-key-management.html"),
-    ("budgets", PUBLISH): Told(True, _BUDGETS),
-    ("budgets", KEY): Told(False, _BUDGETS),
+    ("s3", PUBLISH): Told(True, _S3_TITLE, _S3),
+    ("s3", KEY): Told(False, _S3_TITLE, _S3),
+    ("s3", TRUST): Told(
+        False,
+        "Setting up permissions for live replication",
+        f"{_DOCS}/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html",
+    ),
+    ("sns", SEND): Told(
+        True, "Subscribing an Amazon SQS queue to an Amazon SNS topic", f"{_SNS}/subscribe-sqs-queue-to-sns-topic.html"
+    ),
+    ("sns", KEY): Told(
+        False,
+        "Setting up Amazon SNS topic encryption with encrypted Amazon SQS queue subscription",
+        f"{_SNS}/sns-enable-encryption-for-topic-sqs-queue-subscriptions.html",
+    ),
+    ("events", SEND): Told(
+        True,
+        "Using resource-based policies for Amazon EventBridge",
+        f"{_EVENTS}/eb-use-resource-based.html",
+        was_seen=True,
+    ),
+    ("events", KEY): Told(
+        False, "KMS key policies for encrypting EventBridge event buses", f"{_EVENTS}/eb-encryption-key-policy.html"
+    ),
+    ("cloudwatch", PUBLISH): Told(
+        True, "Example cases for Amazon SNS access control", f"{_SNS}/sns-access-policy-use-cases.html"
+    ),
+    ("cloudwatch", KEY): Told(
+        False, "Managing Amazon SNS encryption keys and costs", f"{_SNS}/sns-key-management.html"
+    ),
+    ("budgets", PUBLISH): Told(True, _BUDGETS_TITLE, _BUDGETS, was_seen=True),
+    ("budgets", KEY): Told(False, _BUDGETS_TITLE, _BUDGETS),
     ("scheduler", TRUST): Told(
-        True, f"{_DOCS}/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html"
+        True,
+        "Confused deputy prevention in EventBridge Scheduler",
+        f"{_DOCS}/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html",
+        was_seen=True,
     ),
-    ("glue", TRUST): Told(False, f"{_DOCS}/glue/latest/dg/create-an-iam-role.html"),
+    ("glue", TRUST): Told(False, "Create an IAM role for AWS Glue", f"{_DOCS}/glue/latest/dg/create-an-iam-role.html"),
     ("emr-serverless", TRUST): Told(
-        False, f"{_DOCS}/emr/latest/EMR-Serverless-UserGuide/security-iam-runtime-role.html"
+        False,
+        "Job runtime roles for Amazon EMR Serverless",
+        f"{_DOCS}/emr/latest/EMR-Serverless-UserGuide/security-iam-runtime-role.html",
     ),
-    ("chatbot", TRUST): Told(False, f"{_DOCS}/chatbot/latest/adminguide/chatbot-iam-policies.html"),
+    ("chatbot", TRUST): Told(
+        False,
+        "IAM policies for Amazon Q Developer in chat applications",
+        f"{_DOCS}/chatbot/latest/adminguide/chatbot-iam-policies.html",
+    ),
 }
-"""By service and use. EventBridge's page shows conditions for the key of an event bus, and not for that of a rule's target."""
+"""By service and use. Scheduler sends the ARN of the schedule's group, and not that of a schedule. AWS's Modern Data
+Architecture Accelerator says, beside `grantCloudWatchAlarmsTopicAccess`, that CloudWatch sends its source with a use of a key,
+and that EventBridge does not."""
 
 
 def conditions(service: str, use: str, **asked: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,8 +97,13 @@ def conditions(service: str, use: str, **asked: Mapping[str, Any]) -> dict[str, 
 
 def markdown() -> str:
     """The table for readers."""
-    lines = ["| service | what it does | conditions on its source | AWS's page |", "| --- | --- | --- | --- |"]
+    lines = [
+        "| service | what it does | conditions on its source | AWS's page | seen |",
+        "| --- | --- | --- | --- | --- |",
+    ]
     for (service, use), one in TABLE.items():
         how = "asked for" if one.is_conditional else "with `IfExists`"
-        lines.append(f"| `{service}` | {use} | {how} | [{one.source.rpartition('/')[2]}]({one.source}) |")
+        lines.append(
+            f"| `{service}` | {use} | {how} | [{one.title}]({one.source}) | {'yes' if one.was_seen else 'no'} |"
+        )
     return "\n".join(lines)
