@@ -7,14 +7,13 @@ Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pydantic import ValidationError
 
-from forebay.errors import InvalidConfiguration, Problem
+from forebay.errors import InvalidConfiguration, Problem, meant
 from forebay.refusal import problems_of
 from infra.refusals import contradictions
 from infra.settings import Settings
@@ -91,5 +90,4 @@ def _explained(refused: ValidationError) -> Iterator[Problem]:
 
 
 def _near(key: str) -> str:
-    near = difflib.get_close_matches(key, Settings.model_fields, 1)
-    return f"did you mean {near[0]}?" if near else "infra/README.md lists the settings"
+    return meant(key, Settings.model_fields, "infra/README.md lists the settings")

@@ -6,12 +6,11 @@ is younger than the list is refused, too: then a newer botocore is wanted.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping, Set
 
 import boto3
 
-from forebay.errors import Problem
+from forebay.errors import Problem, meant
 
 __all__ = ["problems_of_region", "regions_of", "said_region"]
 
@@ -37,8 +36,7 @@ def problems_of_region(region: str, engine: str, regions: Mapping[str, Set[str]]
     found = regions_of((engine, *SERVICES)) if regions is None else regions
     everywhere = sorted(set().union(*found.values()))
     if region not in everywhere:
-        near = difflib.get_close_matches(region, everywhere, 1)
-        hint = f"did you mean {near[0]}?" if near else "a newer boto3 may know it"
+        hint = meant(region, everywhere, "a newer boto3 may know it")
         yield Problem("region", f"{region!r} is none that is known", hint)
         return
     for name, there in found.items():

@@ -11,11 +11,11 @@ Ordinary outcomes (a duplicate, a missing object, an empty file) are values, not
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["ForebayError", "Halt", "InvalidConfiguration", "Problem", "Quarantined", "TryAgain", "Unreachable"]
+__all__ = ["ForebayError", "Halt", "InvalidConfiguration", "Problem", "Quarantined", "TryAgain", "Unreachable", "meant"]
 
 
 class ForebayError(Exception):
@@ -33,6 +33,14 @@ class Problem:
     def __str__(self) -> str:
         where = f"{self.where}: " if self.where else ""
         return f"{where}{self.what}" + (f" ({self.suggestion})" if self.suggestion else "")
+
+
+def meant(name: str, known: Collection[str], otherwise: str) -> str:
+    """The suggestion for an unknown name: the known one that is most like it, or what else helps."""
+    import difflib  # a mistake can wait for it
+
+    near = difflib.get_close_matches(name, known, 1)
+    return f"did you mean {near[0]}?" if near else otherwise
 
 
 class InvalidConfiguration(ForebayError):

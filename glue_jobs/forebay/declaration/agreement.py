@@ -5,7 +5,6 @@ In: a service and its tables. Out: problems, each with a suggestion.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
@@ -18,7 +17,7 @@ from forebay.declaration.personal import begins, of_elements, of_surrounded
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.errors import Problem
+from forebay.errors import Problem, meant
 
 __all__ = ["disagreements"]
 
@@ -111,8 +110,7 @@ def _groups_of_nobody(service: Service) -> Iterable[Problem]:
     known = sorted({"default", "own", *(table.compaction.group for table in service.tables)})
     for name, schedule in service.schedules.items():
         if schedule.group and schedule.group not in known:
-            near = difflib.get_close_matches(schedule.group, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"groups are {', '.join(known)}"
+            hint = meant(schedule.group, known, f"groups are {', '.join(known)}")
             yield Problem(f"service.toml: schedules.{name}.group", f"no table is of the group {schedule.group!r}", hint)
 
 
@@ -164,6 +162,5 @@ def _of_no_feed(service: Service, at: Place) -> Iterable[Problem]:
     for table in service.tables:
         wanted = table.where.get("@feed", Condition(exists=True))
         for name in sorted({*wanted.one_of, *wanted.none_of} - set(known)):
-            near = difflib.get_close_matches(name, known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"feeds are {', '.join(known)}"
+            hint = meant(name, known, f"feeds are {', '.join(known)}")
             yield Problem(f"{at(table)}: where.@feed", f"there is no feed {name}", hint)

@@ -14,7 +14,7 @@ from forebay.cli.changing.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, moment
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, print_json, size
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, meant
 
 if TYPE_CHECKING:
     from forebay.operate.looking.files import LedgerFile
@@ -96,14 +96,11 @@ def tail(
 
 def _must_be_an_outcome(outcome: str) -> None:
     """Of a mistyped one there are no files."""
-    from difflib import get_close_matches
-
     from forebay.ledger.entry import Outcome
 
     known = get_args(Outcome)
     if outcome and outcome not in known:
-        near = get_close_matches(outcome, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        hint = meant(outcome, known, f"there are {', '.join(known)}")
         raise InvalidConfiguration.one(f"--outcome {outcome}", "is no outcome of a file", hint)
 
 

@@ -5,7 +5,6 @@ In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. O
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from forebay.batch.reasons import REASONS
 from forebay.declaration import object_key
 from forebay.declaration.path import parse_path
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, meant
 from forebay.lake.layout import QUARANTINE, own_table
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.record.number import read_json
@@ -83,8 +82,7 @@ def known_reason(view: LakeView, held: Held, reason: str) -> str:
         None
     }
     if reason not in known:
-        near = difflib.get_close_matches(reason, known, 1)
-        hint = f"did you mean {near[0]}?" if near else f"`forebay {held} list` names those that there are"
+        hint = meant(reason, known, f"`forebay {held} list` names those that there are")
         raise InvalidConfiguration.one(f"--reason {reason}", "is no reason", hint)
     return reason
 
