@@ -30,6 +30,7 @@ from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
 from forebay.batch.moving import Moving
+from forebay.batch.one_pass.staging import NotInOnePass, Pass
 from forebay.batch.reading import Read
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retry import Retry
@@ -39,7 +40,7 @@ from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
-from forebay.lake.layout import IDS, LEDGER, QUARANTINE, own_table
+from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE, own_table
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
@@ -289,6 +290,18 @@ class PaperWriting(Writing):
             staged[name] = Failed(ForebayError("said the test")) if failing else self.staged(table, mine, wanted[name])
         return staged
 
+    def tables_of(self, made: Pass, declared: Any, wanted: Mapping[str, int]) -> dict[str, Any]:
+        return self.stage_tables(self.of_pass(made), declared, wanted)
+
+    def beside_of(self, made: Pass, table: Destination, count: int) -> StagedTable | Skipped:
+        fate = {QUARANTINE: "quarantine", PARKED: "park"}[table.name]
+        rows = [row for row in self.of_pass(made) if row["fate"] == fate]
+        held = PaperHeld(rows, None, {}, self.shared)
+        return self.staged(table, held.quarantined(()) if table.name == QUARANTINE else held.parked(), count)
+
+    def of_pass(self, made: Pass) -> Rows:
+        return Rows(row for row in pickle.loads(made.written.rows) if row["_file_id"] in made.landed)  # type: ignore[attr-defined]
+
     def stage_beside(
         self, table: Destination, rows: Any, wanted: int, *, few: bool = False, replaces: bool = False
     ) -> StagedTable | None:
@@ -414,6 +427,29 @@ class PaperBatch(heart.Batch):
         return PaperRead(Rows(rows), ends, fates)  # type: ignore[arg-type]
 
 
+class PaperPass:
+    """Each third batch turns out to be one for the long way."""
+
+    def __init__(self, batch: PaperBatch) -> None:
+        self.batch = batch
+
+    def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
+        return bool(files) and not any(table.dedupe for table in service.tables)
+
+    def of(self, files: Sequence[LandedFile], service: Service, *, batch: int, shared: Any) -> Pass:
+        if next(CLOCK) % 3 == 0:
+            raise NotInOnePass("said the test")
+        with ExitStack() as cached:
+            read = self.batch.read(files, cached)
+        told = Counter(
+            (r["_file_id"], r["fate"], r["table"], r["declared"], r["violated"], r["reason"])
+            for r in read.rows or ()  # type: ignore[attr-defined]
+        )
+        fates = [Fate(f, fate, n, table, declared, v, why) for (f, fate, table, declared, v, why), n in told.items()]
+        written: Any = SimpleNamespace(rows=pickle.dumps(read.rows), files={})
+        return Pass(read.ends, fates, written, PLACE)
+
+
 class PaperRetry(Retry):
     @property
     def paper(self) -> Lake:
@@ -528,7 +564,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(heart, "Writing", PaperWriting)
     _without_spark(patch, lake)
     lake.effects = 0
-    return PaperBatch(
+    batch = PaperBatch(
         lake,  # type: ignore[arg-type]
         service,
         lake=PLACE,
@@ -537,6 +573,8 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
         emit=lambda event: None,
         **more,
     )
+    batch.one_pass = PaperPass(batch)  # type: ignore[assignment]
+    return batch
 
 
 def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:

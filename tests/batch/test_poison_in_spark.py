@@ -11,6 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from forebay.batch import reading
+from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.task import Task
+from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
 from forebay.content.reading import read_files
 from forebay.content.rows import COLUMNS
@@ -53,13 +57,24 @@ class WorkersDie:
         rows = [(file.bucket, file.key, file.size, file.etag) for file in files]
         return map_in_arrow(spark.createDataFrame(rows, FILES).coalesce(1), read, COLUMNS)
 
+    def answers(self, told: Told) -> list[Answer]:
+        """The same, for a batch in one pass."""
+        self.readings.append(len(told.pieces))
+        if any(piece.file.key == "deadly.json" for piece in told.pieces):
+            self.world.spark.sparkContext.parallelize([0], 1).foreach(lambda _: os._exit(139))
+        return list(Task(told)([list(told.pieces)]))
+
+    def read_in(self, patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(reading, "read_content", self)
+        patch.setattr(OnePass, "_answers", lambda _, told: self.answers(told))
+
 
 def test_a_file_that_kills_its_worker_is_quarantined_alone_and_better_code_reads_it_when_it_is_retried(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = [world.file(key) for key in KEYS]
     with monkeypatch.context() as deadly:
-        deadly.setattr(reading, "read_content", WorkersDie(world))
+        WorkersDie(world).read_in(deadly)
         world.try_batch(1, files)
         row = world.ledger()["deadly.json"]
         assert (row["outcome"], row["reason"], row["records"]) == ("unreadable", "poison", 0)
@@ -84,7 +99,7 @@ def test_a_file_that_an_operator_skips_is_never_read_until_that_is_taken_back(
     skips.add(wish)
     files = [world.file(key) for key in ("a.json", "deadly.json")]
     with monkeypatch.context() as deadly:
-        deadly.setattr(reading, "read_content", reader)
+        reader.read_in(deadly)
         with pytest.raises(Died):
             world.try_batch(1, files, dies_after=1)
         skips.remove([wish])  # too late for this batch, which goes by its plan

@@ -13,7 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import forebay.batch.reading as reading
 from forebay.batch.accounting import Fate
-from forebay.batch.events import BatchRepeated
+from forebay.batch.events import BatchReadTwice, BatchRepeated
+from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.told import Told
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.content.piece import Piece
@@ -116,11 +119,32 @@ def test_rows_that_are_read_anew_and_otherwise_within_one_try_are_not_committed(
         return counted
 
     with world.monkeypatch.context() as patched:
+        patched.setattr(OnePass, "takes", lambda *_: False)
         patched.setattr(reading, "ends_and_fates", count_then_lose)
         with pytest.raises(Halt, match=r"alpha: 4 rows were counted, but its data files hold 2"):
             world.try_batch(0, files)
     world.losing = ""
     world.try_batch(0, files)
+    assert world.rows_of("alpha") == world.rows_of("beta") == {"a.json": 2, "b.json": 2}
+    world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+def test_a_pass_in_which_a_task_was_repeated_and_read_otherwise_is_given_up(world: World) -> None:
+    """As where Spark loses an executor between the tasks that read and those that write."""
+    world.answers = {"a.json": BOTH, "b.json": BOTH}
+    real = OnePass._answers
+
+    def with_rows_lost(self: OnePass, told: Told) -> list[Answer]:
+        answers = real(self, told)
+        (lost, *_) = (one for one in answers[0].fates if one.table == "alpha")
+        answers[0].fates[lost] -= 1
+        return answers
+
+    with world.monkeypatch.context() as patched:
+        patched.setattr(OnePass, "_answers", with_rows_lost)
+        world.try_batch(0, [world.file("a.json"), world.file("b.json")])
+    (why,) = (event.why for event in world.events if isinstance(event, BatchReadTwice))
+    assert why.endswith("gave other records when it was read again")
     assert world.rows_of("alpha") == world.rows_of("beta") == {"a.json": 2, "b.json": 2}
     world.tables_agree_with_the_ledger("alpha", "beta")
 

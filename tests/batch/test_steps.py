@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -96,6 +97,7 @@ class Driver(Batch):
         self.spark: Any = None
         self.logs: Any = None
         self.recent_ids: Any = None
+        self.one_pass: Any = SimpleNamespace(takes=lambda *_: False)
         self.earlier, self.tables = earlier, Tables()
         self.ends: Mapping[str, ReadOutcome] = {}
         self.hashes: Mapping[str, str] = {}

@@ -19,11 +19,14 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import forebay.batch.commits as commits
+import forebay.batch.one_pass.task as tasks
 import forebay.batch.reading as reading
 import forebay.batch.writing as writing
 import forebay.table.removal as removal
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
+from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.task import Task
 from forebay.batch.plan import Plans
 from forebay.batch.reading import Read
 from forebay.content.limits import Limits
@@ -107,6 +110,8 @@ class World:
 
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(reading, "read_content", self._read_content)
+        self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: list(Task(told)([list(told.pieces)])))
+        self.monkeypatch.setattr(tasks, "source", lambda _: self._get)
         self.monkeypatch.setattr(Read, "landing", lambda read, usable: self._landing(read, usable))
 
     def file(self, key: str, version: int = 1) -> LandedFile:

@@ -2,7 +2,7 @@
 
 * `batch` the steps, in order      * `names` of its files, as rows
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
-* `declarations` those that it works by      * `reading` files become rows with fates
+* `declarations` those that it works by      * `reading` files become rows with fates, the long way
 * `poison` files that kill their readers, found by halving
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression
 * `columns` how a text becomes a column's value      * `declared_columns` the columns that rows get
@@ -19,6 +19,7 @@
 * `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
+* `one_pass` reads plain files and writes their data files in one Spark job
 * `staging` its data files are written      * `writing` they become rows of tables
 * `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` how many may come into being      * `held` what is kept beside them

@@ -10,28 +10,31 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from forebay.batch.accounting import Fate
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe, landing
 from forebay.batch.ending import Ending, without_failed_replays
-from forebay.batch.events import BatchRepeated
+from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
+from forebay.batch.one_pass.staging import NotInOnePass, OnePass, Pass
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.retry import app_id
+from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.batch.treated import without_erased
 from forebay.batch.turns import Turns, waiting_for_turn
 from forebay.batch.writing import Writing
-from forebay.content.end import forgotten_end
+from forebay.content.end import FileEnd, forgotten_end
 from forebay.content.limits import Limits
 from forebay.content.source import register
 from forebay.declaration.pinned import pinned, unpinned
@@ -50,6 +53,7 @@ from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import NO_VERSION, TableLogs
+from forebay.table.staging import FilesDoNotFit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -59,6 +63,18 @@ __all__ = ["Batch"]
 
 Arriving = Callable[[Service, Collection[LandedFile], Collection[LandedFile]], None]
 """Gets the files of a batch, and those of them that it reads, before the batch writes anything."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A batch up to its plan. `rows` gives the records of a table that fails only at its commit."""
+
+    plan: Plan
+    split: Sorted
+    changes: Changes
+    dedupe: Dedupe
+    landed: Collection[str]
+    rows: Callable[[], DataFrame | None]
 
 
 class Batch:
@@ -88,6 +104,7 @@ class Batch:
         self.generation_of, self.limits, self.clock = generation, limits or Limits(), clock
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
         self.logs = TableLogs(spark, emit=emit)
+        self.one_pass = OnePass(spark, lake, self.limits, self.logs)
         self.new_tables = NewTables(open_objects(new_tables_of(lake, service.name)))
         self.declarations, self.catalog = declarations, catalog
         self.recent_ids = RecentIds(open_objects(table_path(lake, IDS)))
@@ -176,21 +193,69 @@ class Batch:
             claim = self.claimed(files, self.skips.among(files))
             self.tell_of_arrival(files, claim.to_read())
         with ExitStack() as cached:
-            with stages.stage("read"):
-                read = self.read_all_but_forgotten(claim.to_read(), cached)
-                read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
-                split = claim.decided(read.landed)
-                dedupe = self.dedupe(writing, split, self.last_try())
-                read = self.decided(read, split, dedupe, cached)
-            with stages.stage("write"):
-                changes = Changes(split.superseded_by(read.landed), split.released)
-                plan = self.planned(files, split, writing, read, changes, dedupe)
-            if not plan.settled and self.must_begin_anew(files, split, read):
+            begun = self.in_one_pass(files, claim, writing, stages) or self.begun(files, claim, writing, stages, cached)
+            plan, split = begun.plan, begun.split
+            if not plan.settled and self.must_begin_anew(files, split, begun.landed):
                 self.withdraw(plan)
                 self.begin(files, txn, stages)
                 return
             plan = plan if plan.settled else self.plans.settle(plan)
-            self.carry_out(plan, split, changes, dedupe, writing, stages, lambda: read.landing(read.landed))
+            self.carry_out(plan, split, begun.changes, begun.dedupe, writing, stages, begun.rows)
+
+    def in_one_pass(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages) -> Begun | None:
+        """By tasks that read the files and write all tables; None where the batch is one for the long way."""
+        to_read = claim.to_read()
+        if to_read.to_forget or self.turns.taken(to_read) or not self.one_pass.takes(to_read.fresh, self.service):
+            return None
+        try:
+            with stages.stage("read"):
+                shared = {**writing.shared, "at": writing.began_at}
+                made = self.one_pass.of(to_read.fresh, self.service, batch=writing.txn.version, shared=shared)
+            split = claim.decided(made.landed)
+            try:
+                with stages.stage("write"):
+                    return self.staged_pass(files, split, writing, made)
+            except (NotInOnePass, FilesDoNotFit):
+                made.undo()  # no plan names its files, which is not so certain of other failures
+                raise
+        except (NotInOnePass, FilesDoNotFit) as why:
+            self.emit(BatchReadTwice(service=self.service.name, batch=writing.txn.version, why=str(why)))
+            return None
+
+    def staged_pass(self, files: Sequence[LandedFile], split: Sorted, writing: Writing, made: Pass) -> Begun:
+        if not made.landed.keys() <= {file.file_id for file in split.fresh}:
+            raise NotInOnePass("files were left out once they were read")
+        changes = Changes(split.superseded_by(made.landed), split.released)
+        dedupe = self.dedupe(writing, split, self.last_try())
+        ends = [end for end in made.ends if end.file.file_id in {file.file_id for file in split.fresh}]
+        fates = [fate for fate in made.fates if fate.file_id in made.landed]
+        staged = writing.stage_pass(made, without_failed_replays(ends, split), fates, changes)
+        plan = self.plan_of(files, split, writing, ends, fates, made.landed, dedupe, staged)
+
+        def again() -> DataFrame | None:
+            with ExitStack() as cached:
+                return self.read_again(plan, split, dedupe, cached)
+
+        return Begun(plan, split, changes, dedupe, made.landed, again)
+
+    def begun(
+        self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages, cached: ExitStack
+    ) -> Begun:
+        """By Spark, which counts the rows before they are written."""
+        with stages.stage("read"):
+            read = self.read_all_but_forgotten(claim.to_read(), cached)
+            read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
+            split = claim.decided(read.landed)
+            dedupe = self.dedupe(writing, split, self.last_try())
+            read = self.decided(read, split, dedupe, cached)
+        with stages.stage("write"):
+            landed = read.landed
+            changes = Changes(split.superseded_by(landed), split.released)
+            fates = [fate for fate in read.fates if fate.file_id in landed]
+            ends, rows = without_failed_replays(read.ends, split), read.landing(landed)
+            staged = writing.stage(rows, ends, fates, changes, dedupe, read.vaulted(landed))
+            plan = self.plan_of(files, split, writing, read.ends, fates, landed, dedupe, staged)
+        return Begun(plan, split, changes, dedupe, landed, lambda: rows)
 
     def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
         """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""
@@ -255,13 +320,13 @@ class Batch:
     def claimed(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Claim:
         return self.ledger.claim(files, self.service, skipped)
 
-    def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, read: Read) -> bool:
+    def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, landed: Collection[str]) -> bool:
         """Now that the plan is durable: whether a retry is at work, or persons were erased since the batch began. An erasure
         writes its list before it looks for plans, so one of the two sees the other."""
         before, self.service = self.service, without_erased(self.service, self.lake)
         if self.service != before:
             return True
-        return self.turns.lost(split, read.landed, lambda: self.claimed(files, self.skips.among(files)))
+        return self.turns.lost(split, landed, lambda: self.claimed(files, self.skips.among(files)))
 
     def read_all_but_forgotten(self, split: Sorted, cached: ExitStack) -> Read:
         files, marked = split.fresh, split.to_forget
@@ -294,33 +359,31 @@ class Batch:
         rows = dedupe.without_duplicates(read.rows, landing(read.ends), cached, read.landed)
         return Read(rows, read.ends, fates_of(rows))
 
-    def planned(
+    def plan_of(
         self,
         files: Sequence[LandedFile],
         split: Sorted,
         writing: Writing,
-        read: Read,
-        changes: Changes,
+        ends: Sequence[FileEnd],
+        fates: Sequence[Fate],
+        landed: Collection[str],
         dedupe: Dedupe,
+        staged: Staged,
     ) -> Plan:
         """The plan to go by, and its data files. It is durable before anything is committed."""
-        landed = read.landed
-        fates = tuple(fate for fate in read.fates if fate.file_id in landed)
-        ends = without_failed_replays(read.ends, split)
-        rows, vaulted = read.landing(landed), read.vaulted(landed)
         plan = Plan(
             generation=writing.generation,
             batch=writing.txn.version,
             began_at=writing.began_at,
             service=pinned(self.service),
             files=tuple(files),
-            ends=tuple(replace(end, lines_before={}) for end in read.ends),
-            fates=fates,
+            ends=tuple(replace(end, lines_before={}) for end in ends),
+            fates=tuple(fates),
             tries_until=dedupe.tries_until,
             skipped=split.skipped,
             left_out=split.left_out,
-            staged=writing.stage(rows, ends, fates, changes, dedupe, vaulted),
-            settled=not (read.ends and (self.turns.watched(split, landed) or self.service.subject)),
+            staged=staged,
+            settled=not (ends and (self.turns.watched(split, landed) or self.service.subject)),
         )
         if plan.ends:
             self.plans.pin(plan)

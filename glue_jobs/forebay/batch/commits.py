@@ -24,7 +24,7 @@ from forebay.lake.layout import PARKED, QUARANTINE, own_table, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
 from forebay.privacy.vault import values_of
-from forebay.table.commit import Txn
+from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.fan_out import append, append_from_driver, commit_staged
 from forebay.table.kernel import TableLogs
@@ -88,7 +88,7 @@ class Commits:
     def must_have_files(self, staged: Iterable[StagedTable], plan: str) -> None:
         """A VACUUM of another tool, or whoever dropped a table, may have deleted files that no log names yet. A commit of them
         would leave a table that nobody can read."""
-        for one in (one for one in staged if not self.logs.has(self.path_of(one), self.txn, again=True)):
+        for one in (one for one in staged if not self.is_in(self.path_of(one))):
             folder = open_objects(self.path_of(one))
             gone = [
                 file.path for file in one.files if file.path not in {found.name for found in folder.found(file.path)}
@@ -99,6 +99,13 @@ class Commits:
                     "batch is not in that table yet: somebody deleted files that no log names. Nothing was marked as done. "
                     f"If the landed files are still there, delete {plan} and start again: they are read once more"
                 )
+
+    def is_in(self, path: str) -> bool:
+        """Whether a table has this batch. One whose log cannot be read fails at its commit, and alone."""
+        try:
+            return self.logs.has(path, self.txn, again=True)
+        except LogFailed:
+            return False
 
     def unwritten_before(self) -> dict[str, str]:
         """Tables whose rows went to the quarantine when this very batch was tried before: they must not be written as well."""

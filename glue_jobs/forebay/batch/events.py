@@ -12,6 +12,7 @@ from forebay.events import Event, metric
 
 __all__ = [
     "BatchCommitted",
+    "BatchReadTwice",
     "BatchRepeated",
     "DeclarationsChanged",
     "DeclarationsRefused",
@@ -71,6 +72,15 @@ class BatchRepeated(Event):
 
     service: str
     batch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchReadTwice(Event):
+    """Something in the files asks for Spark, so the batch is read once more. Nothing of the first pass was committed."""
+
+    service: str
+    batch: int
+    why: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Standing
 from forebay.content.end import FileEnd
+from forebay.table.in_arrow import arrow_rows
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
@@ -51,15 +53,17 @@ class Held:
         """Records with a reason, those of tables that were not written, and whole files."""
         from pyspark.sql import functions as F
 
-        def whole() -> DataFrame:
-            return self._spark.createDataFrame([self._whole(end) for end in files], COLUMNS)
-
         if self._rows is None:
-            return whole()
+            return self._spark.createDataFrame([self._whole(end) for end in files], COLUMNS)
         of_table = self._of_table()
         refused = self._rows.where((F.col("_fate") == "quarantine") | of_table.isNotNull())
         kept = self._columns(self._explained(refused, of_table))
-        return kept.unionByName(whole()) if files else kept
+        more = self._spark.createDataFrame([self._whole(end) for end in files], COLUMNS) if files else None
+        return kept if more is None else kept.unionByName(more)
+
+    def whole(self, files: Sequence[FileEnd]) -> pa.Table:
+        """Whole files alone, in Arrow."""
+        return arrow_rows(map(self._whole, files), COLUMNS)
 
     def of_tables(self) -> DataFrame:
         """Those of tables that were not written, alone."""

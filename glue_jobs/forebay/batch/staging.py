@@ -19,8 +19,10 @@ from forebay.batch.declared_columns import with_table_columns
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
 from forebay.batch.expectations import verdicts
+from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.held import Held
 from forebay.batch.new_tables import NewTables
+from forebay.batch.one_pass.staging import NotInOnePass, Pass, fixed_columns_of
 from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.vaulted import vault_rows
@@ -31,11 +33,13 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded, standing
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Destination, Failed, Skipped
+from forebay.table.in_arrow import columns_of_ddl
 from forebay.table.staged import StagedTable
-from forebay.table.staging import StagingFromSpark
+from forebay.table.staging import StagingFromSpark, StagingFromTasks
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
 
 __all__ = ["Changes", "Staging", "by_declaration"]
 
@@ -101,6 +105,62 @@ class Staging(Commits):
             VAULT: self.for_the_vault(rows, vaulted, ends, changes),
         }
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def stage_pass(self, made: Pass, ends: Sequence[FileEnd], fates: Sequence[Fate], changes: Changes) -> Staged:
+        """The same of data files that one pass wrote. `NotInOnePass` where some of the rows belong elsewhere."""
+        leaving = self.leaving(changes.superseded)
+        if unwritten := self.not_to_write(fates, leaving.keys()):
+            raise NotInOnePass(f"{len(unwritten)} tables are not written")
+        tables: dict[str, StagedTable] = {}
+        for declared, wanted in by_declaration(fates).items():
+            for name, staged in self.tables_of(made, self.service.tables[declared], wanted).items():
+                if isinstance(staged, Failed):
+                    raise NotInOnePass(f"{name}: {staged.error}")
+                if isinstance(staged, Skipped):
+                    self.must_have_come(table_path(self.lake, name), wanted[name])
+                else:
+                    tables[name] = dataclasses.replace(staged, replaces=name in leaving)
+        beside = {
+            QUARANTINE: self.quarantined_by(made, ends, fates, changes),
+            PARKED: self.kept_by(made, PARKED, "park", fates, replaces=bool(changes.from_parked)),
+        }
+        return Staged({}, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def tables_of(
+        self, made: Pass, declared: Table, wanted: Mapping[str, int]
+    ) -> dict[str, StagedTable | Skipped | Failed]:
+        """Those of one declaration, whose data files the pass wrote."""
+        places = [self.destination(name, declared) for name in sorted(wanted)]
+        return self.from_tasks(made, fixed_columns_of(declared), wanted).run(places, self.tables_at_once)
+
+    def from_tasks(self, made: Pass, columns: StructType, wanted: Mapping[str, int]) -> StagingFromTasks:
+        return StagingFromTasks(self.logs, columns, self.txn, self.emit, wanted, made.written)
+
+    def quarantined_by(
+        self, made: Pass, ends: Sequence[FileEnd], fates: Sequence[Fate], changes: Changes
+    ) -> StagedTable | None:
+        """The records that the pass wrote there, and whole files."""
+        replaces = bool(changes.from_quarantine)
+        records = self.kept_by(made, QUARANTINE, "quarantine", fates, replaces=replaces)
+        files = [end for end in ends if end.outcome == "unreadable"]
+        if not files:
+            return records
+        whole = Held(None, self.spark, {}, {**self.shared, "at": self.began_at}).whole(files)
+        staged = self.stage_beside(self.own(QUARANTINE), whole, len(files), replaces=replaces)
+        return staged if records is None or staged is None else staged.with_files(records)
+
+    def kept_by(self, made: Pass, name: str, fate: str, fates: Sequence[Fate], *, replaces: bool) -> StagedTable | None:
+        """Records beside the tables; None where there are none, or where the place has this batch already."""
+        table, count = self.own(name), sum(one.rows for one in fates if one.fate == fate)
+        if not count:
+            return None
+        staged = self.beside_of(made, table, count)
+        if isinstance(staged, Failed):
+            raise self.stays_open(table, staged)
+        return None if isinstance(staged, Skipped) else dataclasses.replace(staged, replaces=replaces)
+
+    def beside_of(self, made: Pass, table: Destination, count: int) -> StagedTable | Skipped | Failed:
+        return self.from_tasks(made, columns_of_ddl(HELD_COLUMNS), {table.name: count}).run([table], 1)[table.name]
 
     def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:
         """Tables that are paused, derived, too many for a day, or have too many rows that violate an expectation."""

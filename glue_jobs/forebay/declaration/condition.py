@@ -98,7 +98,7 @@ class Condition(Declared):
             return False
         if self.prefix is not None and not text.startswith(self.prefix):
             return False
-        if self.matches is not None and re.fullmatch(self.matches, text) is None:
+        if self.matches is not None and re.fullmatch(self.matches, text, re.ASCII) is None:
             return False
         return not self.bounds or self._within(text)
 

@@ -8,6 +8,7 @@
 * `conform` puts both together
 * `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
 * `route` finds the table of a record: these four in Python what Spark does in a batch
+* `typed` gives the declared columns of thousands of records at once
 
 No Spark, no S3.
 """

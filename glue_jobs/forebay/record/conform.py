@@ -16,6 +16,7 @@ import pyarrow as pa
 from forebay.record import swift, walk
 from forebay.record.arrow_parser import ParseHints, Unordinary
 from forebay.record.growth import Rules
+from forebay.record.inexact import inexact_in
 from forebay.record.kind import Fixed, Kind, Many, Struct, arrow_type
 from forebay.record.shape import Shape
 
@@ -32,20 +33,47 @@ class Conformed:
 
 
 class Records:
-    """Records of one table, as text."""
+    """Records of one table, as text; perhaps parsed already (`whole`)."""
 
-    def __init__(self, texts: pa.StringArray, rules: Rules, hints: ParseHints | None = None) -> None:
+    def __init__(
+        self,
+        texts: pa.StringArray,
+        rules: Rules,
+        hints: ParseHints | None = None,
+        whole: pa.StructArray | None = None,
+    ) -> None:
         self.texts, self.rules = texts, rules
+        hints = hints or ParseHints()
         try:
-            parts, refused = swift.parse(texts, rules, hints or ParseHints())
+            parts, refused = (
+                swift.parse(texts, rules, hints) if whole is None else ([swift.parted(0, whole, rules)], [])
+            )
             self._shapes = [part.shape(rules) for part in parts]
             self._swift, self._slow = parts, refused
         except Unordinary:
             self._shapes, self._swift, self._slow = [], [], list(range(len(texts)))
+        self._walks_inexact = hints.numbers or whole is not None
 
     @cached_property
     def _walked(self) -> list[dict[str, Any]]:
         return [walk.parsed(text, self.rules) for text in self.texts.take(pa.array(self._slow, pa.int64())).to_pylist()]
+
+    @property
+    def parsed_parts(self) -> list[swift.Parsed]:
+        """Those that Arrow could parse."""
+        return self._swift
+
+    @property
+    def walked_positions(self) -> list[int]:
+        """The records that are walked, because Arrow refuses them or would change them."""
+        return self._slow
+
+    @cached_property
+    def inexact(self) -> np.ndarray[Any, Any]:
+        """Which records have a number that Arrow would change."""
+        odd = np.zeros(len(self.texts), bool)
+        odd[self._slow if self._walks_inexact else inexact_in(self.texts)] = True
+        return odd
 
     def shape(self) -> Shape:
         shape = Shape.sum(self._shapes)

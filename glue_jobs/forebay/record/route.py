@@ -1,27 +1,32 @@
 """The table of one record, in plain Python: the definition of what `batch.routing` has Spark do for a batch.
 
-In: a service, a record as `field` gives it, and what is known of its object. Out: its `Route`: written to a table, parked
-because no declaration wants it, refused because a value may not name a table, or dropped: an element of an exploded array that
-no table wants.
+In: a service, a record as `field` gives it (or the texts of the fields that decide), and what is known of its object. Out: its
+`Route`: written to a table, parked because no declaration wants it, refused because a value may not name a table, or dropped:
+an element of an exploded array that no table wants.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from forebay.declaration import object_key
+from forebay.declaration.column import path_in_record
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.path import parse_path
+from forebay.declaration.table import RESERVED
 from forebay.record.field import text_at
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service
     from forebay.declaration.table import Table
 
-__all__ = ["Origin", "Route", "route_of", "text_of"]
+__all__ = ["Origin", "Route", "Texts", "deciding_paths", "route_by", "route_of", "text_of"]
+
+Texts = Callable[[str], str | None]
+"""The text of the field at a path."""
 
 
 @dataclass(frozen=True)
@@ -45,13 +50,23 @@ class Route:
 
 def route_of(service: Service, record: Any, origin: Origin) -> Route:
     """The first declaration that wants the record decides. `where_sql` is taken to hold: only Spark evaluates SQL."""
+    return route_by(service, lambda path: text_of(service, path, record, origin), _array_of(service, record))
+
+
+def route_by(service: Service, text: Texts, array: str | None = None) -> Route:
+    """The same, of the texts of the fields, for a record that lay in this exploded array."""
     for number, table in enumerate(service.tables):
-        if _wants(service, table, record, origin):
-            name = _name_of(service, table, record, origin)
+        if _wants(table, text, array):
+            name = _name_of(table, text)
             if name is None:
                 return Route("quarantine", declared=number, reason="bad-table-name")
             return Route("write", name, number)
-    return Route("drop" if _array_of(service, record) in service.exploded else "park")
+    return Route("drop" if array in service.exploded else "park")
+
+
+def deciding_paths(service: Service) -> list[str]:
+    """The fields that decide about a record's table, in order."""
+    return sorted({path for table in service.tables for path in (*table.fields, *table.where)})
 
 
 def text_of(service: Service, path: str, record: Any, origin: Origin) -> str | None:
@@ -79,18 +94,27 @@ def _array_of(service: Service, record: Any) -> str | None:
     return text_at(record, parse_path(EXPLODED))
 
 
-def _wants(service: Service, table: Table, record: Any, origin: Origin) -> bool:
-    if _array_of(service, record) != table.explode:
+def _wants(table: Table, text: Texts, array: str | None) -> bool:
+    if array != table.explode:
         return False
-    if any(text_of(service, path, record, origin) is None for path in table.fields):
+    if any(text(path) is None for path in table.fields):
         return False
-    return all(condition.holds(text_of(service, path, record, origin)) for path, condition in table.where.items())
+    return all(condition.holds(text(path)) for path, condition in table.where.items())
 
 
-def _name_of(service: Service, table: Table, record: Any, origin: Origin) -> str | None:
-    """None where a value may not name a table."""
-    texts = {path: text_of(service, path, record, origin) or "" for path in table.fields}
-    if any(re.fullmatch(table.values, text) is None for text in texts.values()):
+def _name_of(table: Table, text: Texts) -> str | None:
+    """None where a value may not name a table, or its state."""
+    texts = {path: text(path) or "" for path in table.fields}
+    if any(re.fullmatch(table.values, one, re.ASCII) is None for one in texts.values()):
         return None
-    values = iter(texts[path] for path in table.fields)
-    return re.sub(r"\{[^{}]*\}", lambda _: next(values), table.name)
+    names = [_filled(pattern, texts) for pattern in (table.name, *([table.merge.into] if table.merge else ()))]
+    return names[0] if not table.fields or all(map(_may_be_a_folder, names)) else None
+
+
+def _filled(pattern: str, texts: Mapping[str, str]) -> str:
+    return re.sub(r"\{([^{}]*)\}", lambda field: texts[path_in_record(field[1])], pattern)
+
+
+def _may_be_a_folder(name: str) -> bool:
+    """However wide a declared pattern is: folders that begin so are hidden to Delta, or forebay's own."""
+    return name not in RESERVED and not name.startswith(("_", ".")) and bool(name)

@@ -33,7 +33,7 @@ from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
 from forebay.record.name import free_name
 from forebay.record.shape import Shape
 
-__all__ = ["Parsed", "parse"]
+__all__ = ["Parsed", "parse", "parted"]
 
 REFUSED_IN = re.compile(r"in row (\d+)$")
 REFUSED_AT_MOST = 0.05
@@ -44,10 +44,11 @@ CELLS_IN_ALL = 4 * CELLS
 
 @dataclass(frozen=True)
 class Parsed:
-    """Records `start` up to `stop`, parsed."""
+    """Records `start` up to `stop`, parsed: `whole`, and without the declared fields (`fields`)."""
 
     start: int
     stop: int
+    whole: pa.StructArray
     fields: pa.StructArray
     leaves: int = 0
     """So many different fields the records had, the declared ones too."""
@@ -134,13 +135,15 @@ def _parse_some(
 
 
 def _parsed(texts: pa.StringArray, start: int, stop: int, rules: Rules, hints: ParseHints) -> Parsed:
-    whole = read_records(texts.slice(start, stop - start), hints)
-    leaves = leaves_of(whole.type)
-    if rules.declared:
-        whole = _undeclared(whole, rules.declared)
+    return parted(start, read_records(texts.slice(start, stop - start), hints), rules)
+
+
+def parted(start: int, whole: pa.StructArray, rules: Rules) -> Parsed:
+    """Records that are parsed already, in which nothing is inexact. `Unordinary` where they must be walked."""
+    fields = _undeclared(whole, rules.declared) if rules.declared else whole
     if rules.flatten is not None:
-        whole = _flattened(whole, rules.flatten, rules.depth)
-    return Parsed(start, stop, whole, leaves)
+        fields = _flattened(fields, rules.flatten, rules.depth)
+    return Parsed(start, start + len(whole), whole, fields, leaves_of(whole.type))
 
 
 # --- before anything is looked at ---

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Task", "arrow_rows", "map_in_arrow"]
+__all__ = ["Task", "arrow_rows", "arrow_schema", "columns_of_ddl", "map_in_arrow"]
 
 Task = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
@@ -33,9 +33,19 @@ def map_in_arrow(rows: DataFrame, task: Task, answer: str | StructType) -> DataF
 
 def arrow_rows(rows: Iterable[Mapping[str, Any]], columns: str) -> pa.Table:
     """Plain rows with columns as a DDL text declares them. Moments need a zone: Arrow would take others for UTC."""
+    return pa.Table.from_pylist(list(rows), schema=arrow_schema(columns))
+
+
+def arrow_schema(columns: str) -> pa.Schema:
+    """Of columns as a DDL text declares them."""
     from pyspark.sql.pandas.types import to_arrow_schema
+
+    return to_arrow_schema(columns_of_ddl(columns))
+
+
+def columns_of_ddl(columns: str) -> StructType:
     from pyspark.sql.types import StructType
 
     kinds = StructType.fromDDL(columns)
     assert isinstance(kinds, StructType)
-    return pa.Table.from_pylist(list(rows), schema=to_arrow_schema(kinds))
+    return kinds

@@ -103,6 +103,11 @@ class TableLogs:
                 return self._seen[path]
         return self._load(path)
 
+    def remembered(self) -> list[Seen]:
+        """The tables that a look would not read."""
+        with self._lock:
+            return list(self._seen.values())
+
     def last_version(self, seen: Seen, app_id: str) -> int:
         """The last version of this application's transactions that is in; -1 for none."""
         with self._failures():

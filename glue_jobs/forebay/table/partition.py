@@ -8,15 +8,27 @@ partition of a row in one string, and folder names escaped as Hive and Spark esc
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-__all__ = ["Values", "destination_column", "folder", "may_partition", "parse_destination", "quoted", "uri_path"]
+__all__ = [
+    "Values",
+    "by_partition",
+    "destination_column",
+    "folder",
+    "may_partition",
+    "parse_destination",
+    "quoted",
+    "uri_path",
+]
 
 Values = tuple[tuple[str, str | None], ...]
 """Partition columns and their values, in the table's order; None is null, and so is the empty string."""
@@ -73,6 +85,21 @@ def parse_destination(key: str, partitions: Mapping[str, Sequence[str]]) -> tupl
     """The table and the partition values that `destination_column` wrote."""
     table, *values = json.loads(key)
     return table, tuple(zip(partitions[table], values, strict=True))
+
+
+def by_partition(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
+    """The rows of each partition, in Arrow. Of types whose text is the same in Spark: texts, dates, whole numbers, booleans."""
+    if not columns:
+        yield (), rows
+        return
+    texts = [pc.cast(rows[name].combine_chunks(), pa.string()) for name in columns]
+    texts = [pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text) for text in texts]
+    keys = pa.table(texts, names=[str(n) for n in range(len(columns))])
+    keys = keys.append_column("at", pa.array(range(rows.num_rows), pa.int64()))
+    found = keys.group_by(keys.column_names[:-1], use_threads=False).aggregate([("at", "list")])
+    for one in found.to_pylist():
+        values = tuple((name, one[str(n)]) for n, name in enumerate(columns))
+        yield values, rows if found.num_rows == 1 else rows.take(pa.array(one["at_list"], pa.int64()))
 
 
 def folder(values: Values) -> str:

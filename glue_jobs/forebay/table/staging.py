@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Staging", "StagingFromDriver", "StagingFromSpark", "look"]
+__all__ = ["FilesDoNotFit", "Staging", "StagingFromDriver", "StagingFromSpark", "StagingFromTasks", "look"]
 
 StagedOrNot = StagedTable | Skipped | Failed
 
@@ -217,6 +217,37 @@ class StagingFromDriver(Staging):
 
     def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
         return self._write(places, ())
+
+
+class FilesDoNotFit(ForebayError):
+    """Data files were written for a table that is another one: with other columns, or other partitions."""
+
+
+class StagingFromTasks(Staging):
+    """Rows of many tables whose data files are written already, by tasks that knew some of the tables, or none.
+    `FilesDoNotFit` where one of the tables needs other files."""
+
+    def __init__(
+        self,
+        logs: TableLogs,
+        columns: StructType,
+        txn: Txn,
+        emit: Emit,
+        expected: Mapping[str, int],
+        written: Written,
+    ) -> None:
+        super().__init__(logs, columns, txn, emit, expected)
+        self.written = written
+
+    def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
+        mine = {name: self.written.files[name] for name in places if name in self.written.files}
+        for name, files in mine.items():
+            if not all(tuple(n for n, _ in f.partitions) == tuple(places[name].partition_columns) for f in files):
+                raise FilesDoNotFit(f"{name} has other partition columns")
+        return Written(mine, {}, self.written.shapes)
+
+    def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
+        raise FilesDoNotFit(f"{', '.join(sorted(places))} have columns of other types")
 
 
 def _columns_before(rows: StructType) -> StructType:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ class Storage:
     region: str | None = None
     endpoint: str | None = None
     connections: int = 16
-    _clients: _Clients = field(default_factory=lambda: _Clients(), compare=False)
+    _clients: _Clients = field(default_factory=lambda: _Clients(), compare=False, repr=False)
 
     def put(self, table_path: str, name: str, content: pa.Buffer) -> None:
         if is_s3(table_path):
@@ -68,24 +69,30 @@ class Storage:
 
 
 class _Clients:
-    """One boto3 client a process; it does not travel."""
+    """One boto3 client a process, whichever task it works for; it does not travel."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._client: Any = None
+        self._clients: dict[Storage, Any] = {}
 
-    def __reduce__(self) -> tuple[type[_Clients], tuple[()]]:
-        return _Clients, ()
+    def __reduce__(self) -> tuple[Any, tuple[()]]:
+        return _clients_of_this_process, ()
 
     def of(self, storage: Storage) -> Any:
         from botocore.config import Config
 
         with self._lock:
-            if self._client is None:
+            if storage not in self._clients:
                 config = Config(
                     max_pool_connections=storage.connections,
                     retries={"mode": "standard", "max_attempts": 5},
                     s3={"addressing_style": "path"} if storage.endpoint else None,
                 )
-                self._client = client("s3", region=storage.region, endpoint_url=storage.endpoint, config=config)
-            return self._client
+                made = client("s3", region=storage.region, endpoint_url=storage.endpoint, config=config)
+                self._clients[storage] = made
+            return self._clients[storage]
+
+
+@cache
+def _clients_of_this_process() -> _Clients:
+    return _Clients()

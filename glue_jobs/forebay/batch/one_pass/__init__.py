@@ -1,0 +1,21 @@
+"""A batch in one pass: each file is fetched once and parsed once, and the same tasks write the data files of all tables.
+
+| module | what it knows |
+| --- | --- |
+| `plain` | the services whose batches one pass can make |
+| `landed` | the files that a task reads, by the numbers of their pieces |
+| `routing` | which records of a block go to which table |
+| `columns` | the columns of a table's rows |
+| `rows` | the rows of one table in one task |
+| `held` | the rows that are kept beside the tables |
+| `answers` | the answers of tasks: ends, counts, data files |
+| `told` | the facts that all tasks get |
+| `reader` | files in, records on their way out |
+| `writer` | records in, data files out |
+| `gathering` | records on their way from the tasks that read to those that write |
+| `task` | the tasks |
+| `staging` | the driver: tasks in, staged tables out |
+
+Everything here happens before the batch's plan, so nothing is lost by giving it up: whatever is not ordinary is left to the
+long way (`batch.reading`, `batch.staging`), which asks Spark.
+"""

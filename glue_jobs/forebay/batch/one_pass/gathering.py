@@ -1,0 +1,136 @@
+"""Records of many tasks, brought together by table, so that a table gets few files however many tasks read.
+
+In: the records that one task reads, block by block. Out: parcels, each with the number of the task that writes it. The records
+travel as Arrow parsed them, a few megabytes at a time. Every writing task gets the ends of all pieces.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.batch.one_pass.rows import Block
+from forebay.content.end import PieceEnd
+
+__all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "packed", "unpacked"]
+
+PARCEL_BYTES = 8 << 20
+WRITER_BYTES = 48 << 20
+"""Of a table's text, that one task writes: a table with more is spread over several."""
+PARSED = "_parsed"
+
+
+@dataclass(frozen=True)
+class OfTable:
+    """Records of a table, in Arrow's own format."""
+
+    table: str
+    declared: int
+    records: bytes
+
+
+@dataclass(frozen=True)
+class Kept:
+    """Records that are kept beside the tables, and the reasons for that."""
+
+    place: str
+    records: bytes
+    said: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Ends:
+    """Of the pieces that one task read."""
+
+    ends: tuple[PieceEnd, ...]
+
+
+@dataclass(frozen=True)
+class Refused:
+    """Something in the files asks for Spark."""
+
+    why: str
+
+
+Parcel = OfTable | Kept | Ends | Refused
+
+
+@dataclass
+class Parcels:
+    """Of one reading task, for all writing ones."""
+
+    task: int
+    readers: int
+    writers: int
+    _ready: list[tuple[int, Parcel]] = field(default_factory=list)
+    _waiting: dict[tuple[str, int], list[Block]] = field(default_factory=dict)
+    _bytes: dict[tuple[str, int], int] = field(default_factory=dict)
+    _sent: dict[str, int] = field(default_factory=dict)
+    _ends: list[PieceEnd] = field(default_factory=list)
+
+    def take(self, table: str, declared: int, block: Block) -> None:
+        key = table, declared
+        self._waiting.setdefault(key, []).append(block)
+        self._bytes[key] = self._bytes.get(key, 0) + block.rows["value"].nbytes
+        if self._bytes[key] > PARCEL_BYTES:
+            self._send(key)
+
+    def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
+        if rows.num_rows:
+            plain = {name: value for name, value in said.items() if not isinstance(value, pa.Array | pa.ChunkedArray)}
+            for name in said.keys() - plain.keys():
+                rows = _with(rows, f"said_{name}", said[name])
+            self._ready.append((self.task % self.writers, Kept(place, packed(Block(rows)), plain)))
+
+    def end(self, end: PieceEnd) -> None:
+        self._ends.append(end)
+
+    def rest(self) -> None:
+        pass
+
+    def ready(self) -> Iterator[tuple[int, Parcel]]:
+        sent, self._ready = self._ready, []
+        yield from sent
+
+    def finish(self) -> Iterator[tuple[int, Parcel]]:
+        for key in list(self._waiting):
+            self._send(key)
+        yield from self.ready()
+        yield from ((writer, Ends(tuple(self._ends))) for writer in range(self.writers))
+
+    def _send(self, key: tuple[str, int]) -> None:
+        table, declared = key
+        blocks, size = self._waiting.pop(key), self._bytes.pop(key)
+        self._sent[table] = self._sent.get(table, 0) + size
+        spread = max(1, min(self.writers, self._sent[table] * self.readers // WRITER_BYTES))
+        writer = (zlib.crc32(table.encode()) + (self.task + self._sent[table] // PARCEL_BYTES) % spread) % self.writers
+        self._ready += [(writer, OfTable(table, declared, packed(block))) for block in blocks]
+
+
+def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
+    index = rows.schema.get_field_index(name)
+    return rows.append_column(name, values) if index < 0 else rows.set_column(index, name, values)
+
+
+def packed(block: Block) -> bytes:
+    """As one stream of Arrow's."""
+    rows = block.rows
+    if block.whole is not None:
+        rows = rows.append_column(PARSED, block.whole)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
+        stream.write_table(rows)
+    content: bytes = sink.getvalue().to_pybytes()
+    return content
+
+
+def unpacked(content: bytes) -> Block:
+    with pa.ipc.open_stream(content) as stream:
+        rows = stream.read_all().combine_chunks()
+    if PARSED not in rows.column_names:
+        return Block(rows)
+    return Block(rows.drop_columns([PARSED]), rows[PARSED].combine_chunks())

@@ -1,0 +1,91 @@
+"""The rows of one task that are kept beside the tables: refused records, and parked ones.
+
+In: records with the reason why they are in no table. Out: rows as `batch.held` has them, of the pieces that land.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.answers import Judged
+from forebay.batch.one_pass.landed import Landed
+from forebay.batch.one_pass.told import PLACE
+from forebay.table.in_arrow import arrow_schema
+
+__all__ = ["HeldRows"]
+
+SAID = {"table": pa.string(), "declared": pa.int64(), "reason": pa.string(), "detail": pa.string()}
+
+
+class HeldRows:
+    """Of one place beside the tables. `shared` is what all rows of the batch say alike."""
+
+    def __init__(self, landed: Landed, shared: Mapping[str, Any]) -> None:
+        self.landed, self.shared = landed, {"day": shared["at"].date(), **shared}
+        self._waiting: list[pa.Table] = []
+        self.bytes = 0
+
+    def add(
+        self,
+        rows: pa.Table,
+        *,
+        table: str | None = None,
+        declared: int | None = None,
+        reason: pa.Array | str | None = None,
+        detail: pa.Array | None = None,
+    ) -> None:
+        """`rows` have `piece`, `line`, `byte_offset` and `value`."""
+        if not rows.num_rows:
+            return
+        kept = rows.select(PLACE)
+        said = {"table": table, "declared": declared, "reason": reason, "detail": detail}
+        for name, kind in SAID.items():
+            value = said[name]
+            is_array = isinstance(value, pa.Array | pa.ChunkedArray)
+            kept = kept.append_column(name, value if is_array else pa.repeat(pa.scalar(value, kind), kept.num_rows))
+        self._waiting.append(kept)
+        self.bytes += kept["value"].nbytes
+
+    def counted(self, fate: str, pieces: pa.Array) -> Counter[Judged]:
+        """How many there are of these pieces, by table and reason."""
+        if (rows := self._of(pieces)) is None:
+            return Counter()
+        counts = rows.group_by(["piece", "table", "declared", "reason"], use_threads=False).aggregate(
+            [([], "count_all")]
+        )
+        files = self.landed.files
+        return Counter(
+            {
+                Judged(files[one["piece"]].file_id, fate, one["table"], one["declared"], one["reason"]): one[
+                    "count_all"
+                ]
+                for one in counts.to_pylist()
+            }
+        )
+
+    def kept(self, pieces: pa.Array, in_file: Callable[[pa.Table], pa.Table]) -> pa.Table | None:
+        """Those of these pieces with the columns of the table that holds them; None where there are none."""
+        if (rows := self._of(pieces)) is None:
+            return None
+        rows = in_file(rows)
+        schema = arrow_schema(COLUMNS)
+        numbers = rows["piece"].combine_chunks()
+        made: dict[str, Any] = {name: rows[name] for name in ("line", "byte_offset", "table", "reason", "detail")}
+        made |= {name: self.landed.named(name, numbers) for name in ("file_id", "bucket", "key", "version_id")}
+        made |= {"record": rows["value"], "metadata": pa.nulls(len(numbers), pa.string())}
+        for name, value in self.shared.items():
+            made[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(numbers))
+        return pa.table([made[name] for name in schema.names], schema=schema)
+
+    def _of(self, pieces: pa.Array) -> pa.Table | None:
+        if not self._waiting:
+            return None
+        rows = pa.concat_tables(self._waiting)
+        rows = rows.filter(pc.is_in(rows["piece"], value_set=pieces))
+        return rows if rows.num_rows else None

@@ -1,0 +1,49 @@
+"""Which services' batches can be made in one pass: those in whose declarations nothing asks for Spark.
+
+In: a service. Out: whether it is plain, and the one kind of SQL that needs no Spark: the day of a declared moment.
+"""
+
+from __future__ import annotations
+
+import re
+
+from forebay.batch.fields import metadata_is_asked_for
+from forebay.declaration.column import Column
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.record.typed import is_typed
+
+__all__ = ["day_source", "is_plain"]
+
+DAY_OF = re.compile(r"\s*(?:(?:to_)?date\s*\(\s*(\w+)\s*\)|cast\s*\(\s*(\w+)\s+as\s+date\s*\))\s*", re.IGNORECASE)
+FOLDER_TYPES = ("string", "date", "int", "long", "boolean")
+"""Of partition columns whose values have the same text here as in Spark."""
+
+
+def is_plain(service: Service) -> bool:
+    """Whether each record can be judged by itself, and without SQL."""
+    vault = service.privacy.vault if service.privacy else ""
+    return not (vault or service.exploded or metadata_is_asked_for(service)) and all(map(_is_plain, service.tables))
+
+
+def day_source(column: Column, table: Table) -> Column | None:
+    """The declared column whose day this one is; None where it is anything else."""
+    found = DAY_OF.fullmatch(column.expression or "")
+    if found is None or column.type != "date":
+        return None
+    name = (found[1] or found[2]).lower()
+    return next((c for c in table.columns if c.name.lower() == name and c.type in ("timestamp", "date")), None)
+
+
+def _is_plain(table: Table) -> bool:
+    if table.expectations or table.where_sql or table.dedupe or table.explode:
+        return False
+    kinds = {column.name: column.type for column in table.columns}
+    if any(kinds[name] not in FOLDER_TYPES for name in table.partitions):
+        return False
+    return all(is_typed(column) or _is_a_day(column, table) for column in table.columns)
+
+
+def _is_a_day(column: Column, table: Table) -> bool:
+    source = day_source(column, table)
+    return source is not None and source.expression is None

@@ -1,0 +1,137 @@
+"""Files become records, each on its way to its table or beside the tables.
+
+In: pieces of files. Out, into a `Sink`: blocks of records of one table, records that are kept beside the tables, and the ends
+of pieces. `NotOrdinary` says that something in the files asks for Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.batch.one_pass.landed import Landed
+from forebay.batch.one_pass.routing import Router
+from forebay.batch.one_pass.rows import Block
+from forebay.batch.one_pass.told import PLACE, Told
+from forebay.batch.staged import PARKED, QUARANTINE
+from forebay.content.end import PieceEnd
+from forebay.content.fetch import Get
+from forebay.content.outcome import ERASED
+from forebay.content.piece import Piece
+from forebay.content.reading import read_pieces
+from forebay.record.arrow_parser import ParseHints
+from forebay.record.conform import Records
+from forebay.record.growth import Rules
+from forebay.record.route import Route
+from forebay.record.typed import NotOrdinary
+
+__all__ = ["DROPPED", "Sink", "read"]
+
+DROPPED = "dropped"
+"""Records of erased people go nowhere, and are counted."""
+MIXED_AT_MOST = 2
+"""Blocks that Arrow cannot parse whole, one after the other, before each table's records are parsed by themselves at once."""
+ANY_FIELDS = Rules()
+
+
+class Sink(Protocol):
+    """The destination of the records."""
+
+    def take(self, table: str, declared: int, block: Block) -> None:
+        """Records of one table, which this declaration makes."""
+
+    def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
+        """Records that are kept beside the tables, with the arguments of `HeldRows.add`."""
+
+    def end(self, end: PieceEnd) -> None:
+        """A piece is over."""
+
+    def rest(self) -> None:
+        """Called between blocks: the records that wait may be written now."""
+
+
+def read(told: Told, pieces: Sequence[Piece], get: Get, sink: Sink) -> None:
+    """All of these pieces."""
+    reading = _Reading(told, pieces, sink)
+    for batch in read_pieces(pieces, get, told.limits, None, told.service.forms):
+        reading.take(batch)
+        sink.rest()
+
+
+class _Reading:
+    def __init__(self, told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
+        self.sink = sink
+        self.router = Router(told.service, Landed(pieces, told.service))
+        self.hints, self.mixed = ParseHints(), 0
+
+    def take(self, batch: pa.RecordBatch) -> None:
+        rows = pa.Table.from_batches([batch])
+        is_end, is_refused = pc.is_null(rows["line"]), pc.is_valid(rows["problem"])
+        is_record = pc.invert(is_end)
+        self.take_refused(rows.filter(pc.and_(is_record, is_refused)))
+        documents = rows.filter(pc.and_(is_record, pc.invert(is_refused)))
+        if documents.num_rows:
+            self.take_documents(documents.select(PLACE).combine_chunks())
+        for one in rows.filter(is_end).to_pylist():
+            end = PieceEnd.from_row(one["piece"], one["value"], one["problem"], one["detail"])
+            if end.reason == "too-large":
+                raise NotOrdinary("a file takes more memory than is left beside the records that wait")
+            self.sink.end(end)
+
+    def take_refused(self, rows: pa.Table) -> None:
+        if rows.num_rows:
+            is_erased = pc.equal(rows["problem"], ERASED)
+            self.sink.keep(DROPPED, rows.filter(is_erased), reason=ERASED)
+            others = rows.filter(pc.invert(is_erased))
+            self.sink.keep(QUARANTINE, others, reason=others["problem"], detail=others["detail"])
+
+    def take_documents(self, rows: pa.Table) -> None:
+        """Each record to its table. Where Arrow parses the whole block, its tables get what it was parsed to."""
+        records = self.parsed(rows["value"].combine_chunks())
+        routes, codes = self.router.routes(records, rows["piece"].combine_chunks())
+        for part in records.parsed_parts:
+            here = slice(part.start, part.stop)
+            for route, some, parsed in by_route(
+                codes[here], rows.slice(part.start, part.stop - part.start), part.whole
+            ):
+                self.take_routed(routes[route], Block(some, parsed))
+        if walked := records.walked_positions:
+            for route, some, _ in by_route(codes[walked], rows.take(walked), None):
+                self.take_routed(routes[route], Block(some))
+
+    def parsed(self, texts: pa.StringArray) -> Records:
+        """Tables that use one field for different types cannot be parsed together: then each is parsed by itself, later."""
+        hints = self.hints if self.mixed < MIXED_AT_MOST else ParseHints(sparse=True)
+        records = Records(texts, ANY_FIELDS, hints)
+        self.mixed = 0 if records.parsed_parts else self.mixed + 1
+        return records
+
+    def take_routed(self, route: Route, block: Block) -> None:
+        if route.fate == "write" and route.table is not None and route.declared is not None:
+            self.sink.take(route.table, route.declared, block)
+        elif route.fate == "park":
+            self.sink.keep(PARKED, block.rows)
+        elif route.fate == "quarantine":
+            self.sink.keep(QUARANTINE, block.rows, reason=route.reason, declared=route.declared)
+        else:
+            raise NotOrdinary("an element of an exploded array")
+
+
+def by_route(
+    codes: Any, rows: pa.Table, whole: pa.StructArray | None
+) -> Iterator[tuple[int, pa.Table, pa.StructArray | None]]:
+    """The rows of each route, with what they were parsed to."""
+    if not len(codes) or (codes == codes[0]).all():
+        if len(codes):
+            yield int(codes[0]), rows, whole
+        return
+    order = np.argsort(codes, kind="stable")
+    taken = pa.array(order)
+    rows, whole = rows.take(taken).combine_chunks(), None if whole is None else whole.take(taken)
+    found, starts = np.unique(codes[order], return_index=True)
+    for code, start, stop in zip(found.tolist(), starts.tolist(), [*starts[1:].tolist(), len(codes)], strict=True):
+        yield code, rows.slice(start, stop - start), None if whole is None else whole.slice(start, stop - start)

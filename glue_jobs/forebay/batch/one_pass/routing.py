@@ -1,0 +1,60 @@
+"""Which records of a block go to which table. `record.route` is the definition, asked once for each combination of the fields
+that decide.
+
+In: records, with the pieces that they are of. Out: the routes that they take, and which of them each record takes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from forebay.batch.one_pass.landed import Landed
+from forebay.declaration.column import Column
+from forebay.declaration.path import parse_path
+from forebay.declaration.service import Service
+from forebay.record.conform import Records
+from forebay.record.route import Route, deciding_paths, route_by
+from forebay.record.typed import typed
+
+__all__ = ["Router"]
+
+KNOWN_AT_MOST = 200_000
+
+
+class Router:
+    """Of one task."""
+
+    def __init__(self, service: Service, landed: Landed) -> None:
+        self.service, self.landed = service, landed
+        paths = deciding_paths(service)
+        self._of_object = [path for path in paths if not parse_path(path).of_record]
+        self._of_record = [path for path in paths if parse_path(path).of_record]
+        self._columns = [Column(name=f"n{number}", path=path) for number, path in enumerate(self._of_record)]
+        self._known: dict[tuple[str | None, ...], Route] = {}
+
+    def routes(self, records: Records, pieces: pa.Array) -> tuple[list[Route], Any]:
+        """The routes, and for each record the number of its own."""
+        fields = typed(records, self._columns).columns if self._columns else []
+        fields += [self.landed.of_object(parse_path(path), pieces) for path in self._of_object]
+        if not fields:
+            return [self._route(())], np.zeros(len(pieces), np.int64)
+        codes = np.zeros(len(pieces), np.int64)
+        for field in fields:
+            encoded = field.dictionary_encode(null_encoding="encode")
+            codes = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)
+            _, codes = np.unique(codes, return_inverse=True)
+        _, firsts = np.unique(codes, return_index=True)
+        chosen = zip(*(field.take(pa.array(firsts)).to_pylist() for field in fields), strict=True)
+        return [self._route(one) for one in chosen], codes
+
+    def _route(self, texts: tuple[str | None, ...]) -> Route:
+        known = self._known.get(texts)
+        if known is None:
+            if len(self._known) >= KNOWN_AT_MOST:
+                self._known.clear()
+            by_path = dict(zip([*self._of_record, *self._of_object], texts, strict=True))
+            known = self._known[texts] = route_by(self.service, by_path.__getitem__)
+        return known

@@ -1,0 +1,153 @@
+"""The driver of a pass: files in; their ends, the fates of their records, and data files of all tables out.
+
+In: new files, and what the batch writes with. Out: `Pass`. `NotInOnePass` sends the batch the long way. A
+pass whose files are not staged must be undone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from forebay.batch.accounting import Fate
+from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
+from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.plain import is_plain
+from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
+from forebay.batch.one_pass.told import Known, Told
+from forebay.content.end import FileEnd, file_ends
+from forebay.content.limits import Limits
+from forebay.content.piece import cut, deal
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.lake.layout import table_path
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
+from forebay.record.conform import writable
+from forebay.table.data_file import TableFolder, Written
+from forebay.table.in_arrow import columns_of_ddl
+from forebay.table.kernel import Seen, TableLogs
+from forebay.table.shaping import RESCUED, Shaping, known_columns
+from forebay.table.storage import storage_as
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+__all__ = ["NotInOnePass", "OnePass", "Pass", "fixed_columns_of"]
+
+ALONE_AT_MOST = 4
+"""Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
+READER_BYTES, WRITER_BYTES = 16 << 20, 48 << 20
+"""Of a batch, for each of its tasks."""
+
+
+class NotInOnePass(Exception):
+    """Something asks for Spark."""
+
+
+@dataclass(frozen=True)
+class Pass:
+    """The result of one pass over files."""
+
+    ends: Sequence[FileEnd]
+    fates: Sequence[Fate]
+    written: Written
+    lake: str
+
+    @cached_property
+    def landed(self) -> Mapping[str, str]:
+        """The ids of the files that could be read, with the hash of what was read."""
+        return {end.file.file_id: end.content_hash for end in self.ends if end.lands}
+
+    def unaccounted(self) -> list[str]:
+        """Files with a record that has no fate: a task that is repeated may read another object."""
+        rows: Counter[str] = Counter()
+        for fate in self.fates:
+            rows[fate.file_id] += fate.rows
+        return [e.file.uri for e in self.ends if e.lands and e.documents + e.refused != rows[e.file.file_id]]
+
+    def undo(self) -> None:
+        """Its data files are in no plan."""
+        for name, files in self.written.files.items():
+            open_objects(table_path(self.lake, name)).delete([file.path for file in files])
+
+
+class OnePass:
+    """Of all batches of a driver."""
+
+    def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
+        self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
+
+    def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
+        """Whether a batch of these files can be tried."""
+        return bool(files) and is_plain(service)
+
+    def of(self, files: Sequence[LandedFile], service: Service, *, batch: int, shared: Mapping[str, Any]) -> Pass:
+        """Of files that it takes. `NotInOnePass` where something in them asks for Spark; then no data file is left."""
+        pieces = cut(files, self.limits)
+        told = Told(
+            service, self.limits, self.lake, shared, batch, tuple(pieces), self._known(service), storage_as(os.environ)
+        )
+        try:
+            answer = together(self._answers(told))
+        except Exception as failure:
+            # Its files are in no log. The long way fails in the same way, or finds the file that is to blame.
+            raise NotInOnePass(f"{type(failure).__name__}: {failure}") from failure
+        made = Pass([], answer.counted, answer.written, self.lake)
+        if odd := answer.odd or next(iter(made.written.failed.values()), None):
+            made.undo()
+            raise NotInOnePass(odd)
+        made = replace(made, ends=file_ends(pieces, answer.ends))
+        if odd_files := made.unaccounted():
+            made.undo()
+            raise NotInOnePass(f"{odd_files[0]} gave other records when it was read again")
+        return made
+
+    def _answers(self, told: Told) -> list[Answer]:
+        context, weight = self.spark.sparkContext, sum(piece.weight for piece in told.pieces)
+        hands = deal(told.pieces, self._tasks(weight, READER_BYTES))
+        dealt = context.parallelize(hands, len(hands))
+        if len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces):
+            return dealt.mapPartitions(Task(told)).collect()
+        writers = self._tasks(weight, WRITER_BYTES)
+        parcels = dealt.mapPartitionsWithIndex(ReadTask(told, len(hands), writers))
+        answers = parcels.partitionBy(writers, int).mapPartitions(GatherTask(told)).collect()
+        return [answers[0], *(replace(answer, ends=[]) for answer in answers[1:])] if answers else []
+
+    def _tasks(self, weight: int, each: int) -> int:
+        return max(1, min(self.spark.sparkContext.defaultParallelism, -(-weight // each)))
+
+    def _known(self, service: Service) -> dict[str, Known]:
+        """The tables that need not be looked up."""
+        before = self.lake.rstrip("/") + "/"
+        found = {}
+        for seen in self.logs.remembered():
+            name = seen.path.removeprefix(before)
+            if seen.path.startswith(before) and "/" not in name and (known := _known_of(name, seen, service)):
+                found[name] = known
+        return found
+
+
+def _known_of(name: str, seen: Seen, service: Service) -> Known | None:
+    """None of a table that no declaration makes."""
+    for declared, table in enumerate(service.tables):
+        if table.makes(name):
+            columns = known_columns(seen.schema, fixed_columns_of(table), rules_of(table))
+            shaping = Shaping(writable(columns), rules_of(table))
+            return Known(declared, TableFolder(seen.path, seen.partition_columns, shaping))
+    return None
+
+
+def fixed_columns_of(table: Table) -> StructType:
+    """The columns of a table's rows that do not come from undeclared fields."""
+    kinds = {column.name: spark_type(column) for column in table.columns}
+    kinds |= dict(zip(OWN_COLUMNS, ("STRING", "BIGINT", "BIGINT", "TIMESTAMP"), strict=True))
+    if table.keep_record:
+        kinds["_record"] = "STRING"
+    kinds[RESCUED] = "STRING"
+    return columns_of_ddl(", ".join(f"`{name}` {kind}" for name, kind in kinds.items()))

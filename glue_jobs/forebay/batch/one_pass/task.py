@@ -1,0 +1,132 @@
+"""The tasks of a batch in one pass. With few tasks, each writes what it reads. With many, some read and others write, so that
+a table gets few files.
+
+In: pieces. Out: an `Answer` of each task that writes. `odd` in it says why Spark must do it; then the files that were written
+belong to nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, unpacked
+from forebay.batch.one_pass.reader import read
+from forebay.batch.one_pass.told import TASK_BYTES, Told
+from forebay.batch.one_pass.writer import Writer
+from forebay.content.ceiling import ceiling
+from forebay.content.fetch import Get, Retrying, s3_of_this_process
+from forebay.content.limits import Limits
+from forebay.content.piece import Piece
+from forebay.record.typed import NotOrdinary
+from forebay.spark.python_worker import spare_repeats
+from forebay.table.upload import Uploads
+
+__all__ = ["GatherTask", "ReadTask", "Task", "source"]
+
+ODD = (NotOrdinary, MemoryError, pa.ArrowException)
+ROOM = 8
+"""A byte of text that waits takes up to this many, with its parsed form and its data file."""
+
+
+def source(limits: Limits) -> Get:
+    """Where the bytes of pieces come from."""
+    return Retrying.over_s3(s3_of_this_process(limits.files_in_flight), limits, None)
+
+
+@dataclass(frozen=True)
+class Task:
+    """Reads, and writes the records that it reads."""
+
+    told: Told
+
+    def __call__(self, hands: Iterable[list[Piece]]) -> Iterator[Answer]:
+        for pieces in hands:
+            with ceiling(self.told.limits.task_memory_bytes + ROOM * TASK_BYTES):
+                yield self.done(pieces)
+
+    def done(self, pieces: list[Piece]) -> Answer:
+        spare_repeats()
+        with Uploads(self.told.storage.put) as uploads:
+            writer = Writer(self.told, uploads)
+            try:
+                read(self.told, pieces, source(self.told.limits), writer)
+                answer = writer.finish()
+                answer.ends = list(writer.ends.values())
+            except ODD as odd:
+                answer = _given_up(writer, uploads, odd)
+            return answer
+
+
+@dataclass(frozen=True)
+class ReadTask:
+    """Reads, and sends the records to the tasks that write. `readers` and `writers` count the tasks."""
+
+    told: Told
+    readers: int
+    writers: int
+
+    def __call__(self, number: int, hands: Iterable[list[Piece]]) -> Iterator[tuple[int, Parcel]]:
+        for pieces in hands:
+            with ceiling(self.told.limits.task_memory_bytes + ROOM * TASK_BYTES):
+                yield from self.parcels(number, pieces)
+
+    def parcels(self, number: int, pieces: list[Piece]) -> Iterator[tuple[int, Parcel]]:
+        spare_repeats()
+        parcels = Parcels(number, self.readers, self.writers)
+        try:
+            read(self.told, pieces, source(self.told.limits), parcels)
+        except ODD as odd:
+            yield 0, Refused(f"{type(odd).__name__}: {odd}")
+            return
+        yield from parcels.finish()
+
+
+@dataclass(frozen=True)
+class GatherTask:
+    """Writes the records that others read."""
+
+    told: Told
+
+    def __call__(self, parcels: Iterable[tuple[int, Parcel]]) -> Iterator[Answer]:
+        mine = [parcel for _, parcel in parcels]
+        if not mine:
+            return
+        if refused := [parcel.why for parcel in mine if isinstance(parcel, Refused)]:
+            yield Answer(odd=refused[0])
+            return
+        ends = [end for parcel in mine if isinstance(parcel, Ends) for end in parcel.ends]
+        if len(ends) < len(self.told.pieces):
+            return  # another task says why
+        spare_repeats()
+        with Uploads(self.told.storage.put) as uploads:
+            writer = Writer(self.told, uploads)
+            try:
+                writer.end_all(ends)
+                for parcel in mine:
+                    _hand_over(parcel, writer)
+                answer = writer.finish()
+            except ODD as odd:
+                answer = _given_up(writer, uploads, odd)
+            answer.ends = ends
+            yield answer
+
+
+def _hand_over(parcel: Parcel, writer: Writer) -> None:
+    if isinstance(parcel, OfTable):
+        writer.take(parcel.table, parcel.declared, unpacked(parcel.records))
+    elif isinstance(parcel, Kept):
+        rows = unpacked(parcel.records).rows
+        arrays = {name: rows[name] for name in rows.column_names if name.startswith("said_")}
+        said = {name.removeprefix("said_"): array for name, array in arrays.items()}
+        writer.keep(parcel.place, rows, **parcel.said, **said)
+
+
+def _given_up(writer: Writer, uploads: Uploads, odd: Exception) -> Answer:
+    answer = writer.answer
+    answer.files += uploads.finish()
+    answer.odd = f"{type(odd).__name__}: {odd}"
+    return answer

@@ -1,0 +1,57 @@
+"""The facts that all tasks of a batch get.
+
+In: the service, the lake, and the tables that the driver knows. Out: `Told`, which travels to each task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from forebay.batch.columns import rules_of
+from forebay.content.limits import Limits
+from forebay.content.piece import Piece
+from forebay.declaration.service import Service
+from forebay.lake.layout import table_path
+from forebay.record.kind import Struct
+from forebay.table.data_file import TableFolder
+from forebay.table.shaping import Shaping
+from forebay.table.storage import Storage
+
+__all__ = ["PLACE", "TASK_BYTES", "Known", "Told"]
+
+PLACE = ["piece", "line", "byte_offset", "value"]
+"""The columns of a record on its way: where it stands, and its text."""
+TASK_BYTES = 128 << 20
+"""Of text. Where so much waits in a task, it is written, or sent on."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """A table that the driver knows, if it is made by this declaration."""
+
+    declared: int
+    place: TableFolder
+
+
+@dataclass(frozen=True)
+class Told:
+    """`shared` are the fields that all rows of the batch share, and `pieces` are those of all tasks."""
+
+    service: Service
+    limits: Limits
+    lake: str
+    shared: Mapping[str, Any]
+    batch: int
+    pieces: tuple[Piece, ...]
+    known: Mapping[str, Known]
+    storage: Storage
+
+    def place(self, name: str, declared: int) -> TableFolder:
+        """A table that the driver does not know may be new."""
+        known = self.known.get(name)
+        if known is not None and known.declared == declared:
+            return known.place
+        table = self.service.tables[declared]
+        return TableFolder(table_path(self.lake, name), table.partitions, Shaping(Struct(), rules_of(table)))

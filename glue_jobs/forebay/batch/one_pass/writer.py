@@ -1,0 +1,134 @@
+"""Records become rows in data files, of every table and beside the tables.
+
+In: blocks of records, and the ends of their pieces. Out: an `Answer`. The records of a file wait until its end is known: those
+of a file that does not land are in no data file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.batch.one_pass.answers import Answer, Judged
+from forebay.batch.one_pass.held import HeldRows
+from forebay.batch.one_pass.landed import Landed
+from forebay.batch.one_pass.reader import DROPPED
+from forebay.batch.one_pass.rows import Block, TableRows
+from forebay.batch.one_pass.told import TASK_BYTES, Told
+from forebay.batch.staged import PARKED, QUARANTINE
+from forebay.content.end import PieceEnd, file_ends
+from forebay.lake.layout import own_table, table_path
+from forebay.record.kind import Struct
+from forebay.record.typed import NotOrdinary
+from forebay.table.data_file import TableFolder
+from forebay.table.partition import by_partition
+from forebay.table.upload import OpenFile, Uploads
+
+__all__ = ["Writer"]
+
+TABLE_BYTES = 64 << 20
+"""Of text. Where so much waits for one table, it becomes a data file."""
+FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop"}
+
+
+class Writer:
+    """Of one task."""
+
+    def __init__(self, told: Told, uploads: Uploads) -> None:
+        self.told, self.uploads = told, uploads
+        self.landed = Landed(told.pieces, told.service)
+        self.answer = Answer()
+        self.tables: dict[str, TableRows] = {}
+        self.held = {place: HeldRows(self.landed, told.shared) for place in FATES}
+        self.ends: dict[int, PieceEnd] = {}
+        self.lines_before: dict[int, int] = {}
+        self.has_ended = False
+
+    def take(self, table: str, declared: int, block: Block) -> None:
+        found = self.tables.get(table)
+        if found is None:
+            found = self.tables[table] = TableRows(table, declared, self.told, self.landed)
+        if found.declared != declared:
+            raise NotOrdinary(f"two declarations make the name {table}")
+        found.add(block)
+
+    def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
+        self.held[place].add(rows, **said)
+
+    def end(self, end: PieceEnd) -> None:
+        self.ends[end.piece] = end
+        self.has_ended = True
+
+    def end_all(self, ends: Iterable[PieceEnd]) -> None:
+        """Those of all pieces. A file lands if all of its pieces do."""
+        ends = list(ends)
+        of_files = file_ends(self.told.pieces, ends)
+        self.lines_before = {number: lines for end in of_files for number, lines in end.lines_before.items()}
+        lands = {number for end in of_files if end.lands for number in end.lines_before}
+        self.ends = {end.piece: end for end in ends if end.piece in lands}
+
+    def rest(self) -> None:
+        waiting = sum(t.bytes for t in self.tables.values()) + sum(held.bytes for held in self.held.values())
+        if self.has_ended:
+            self.has_ended = False
+            if waiting > TASK_BYTES:
+                self.write_tables(self.tables.values())
+            else:
+                self.write_tables(table for table in self.tables.values() if table.bytes > TABLE_BYTES)
+        elif waiting > 2 * TASK_BYTES:
+            raise NotOrdinary("a file is larger than may wait for its end")
+
+    def finish(self) -> Answer:
+        self.write_tables(self.tables.values())
+        self.write_held()
+        self.answer.files += self.uploads.finish()
+        shapes = ((one.name, one.seen.as_json()) for one in self.tables.values())
+        self.answer.files += [{"table": name, "shape": shape} for name, shape in shapes]
+        return self.answer
+
+    @property
+    def landing(self) -> pa.Array:
+        """The pieces that are read, and good."""
+        return pa.array([n for n, end in self.ends.items() if end.outcome in ("loaded", "empty")], pa.int32())
+
+    def write_tables(self, tables: Iterable[TableRows]) -> None:
+        over, landing = pa.array(list(self.ends), pa.int32()), self.landing
+        for table in list(tables):
+            if blocks := list(table.take(landing, over)):
+                refused, rows = table.made([self.in_file(block) for block in blocks])
+                for some, reasons in refused:
+                    self.held[QUARANTINE].add(some, table=table.name, declared=table.declared, reason=reasons)
+                if rows is not None:
+                    self.write(table.name, table.place, rows, table.columns)
+                    for one in pc.value_counts(rows["_file_id"]).to_pylist():
+                        self.answer.fates[Judged(one["values"], "write", table.name, table.declared)] += one["counts"]
+
+    def in_file(self, block: Block) -> Block:
+        """Lines are counted in the piece until all pieces of the file are read."""
+        return Block(self.with_lines(block.rows), block.whole)
+
+    def with_lines(self, rows: pa.Table) -> pa.Table:
+        if not any(self.lines_before.values()):
+            return rows
+        before = np.array([self.lines_before.get(piece, 0) for piece in rows["piece"].to_pylist()], np.int64)
+        lines = pc.add(rows["line"], pa.array(before))
+        return rows.set_column(rows.schema.get_field_index("line"), "line", lines)
+
+    def write_held(self) -> None:
+        landing = self.landing
+        for place, fate in FATES.items():
+            self.answer.fates += self.held[place].counted(fate, landing)
+        for place in (QUARANTINE, PARKED):
+            if (rows := self.held[place].kept(landing, self.with_lines)) is not None:
+                path = table_path(self.told.lake, own_table(place))
+                self.write(own_table(place), TableFolder(path, ("day",)), rows, None)
+
+    def write(self, name: str, place: TableFolder, rows: pa.Table, columns: Struct | None) -> None:
+        for values, some in by_partition(rows, place.partition_columns):
+            file = OpenFile(name, name, place.path, values, some.schema, columns)
+            file.write(some)
+            self.answer.files += self.uploads.add(file)

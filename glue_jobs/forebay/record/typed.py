@@ -1,0 +1,316 @@
+"""The declared columns of thousands of records at once, out of one parse by Arrow. `declared` and `field` are the definition.
+
+In: `Records`, and the declared columns that are read from them. Out: an array for each column, in the order of the records,
+and what did not fit, as `table.shaping` takes it. A value that Arrow holds as its text would be converted is converted here.
+Each other record is read once more, by the definition. `NotOrdinary` says that a record needs more than either can do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.declaration.column import Column
+from forebay.declaration.path import Path, parse_path
+from forebay.declaration.twin import is_twin, taken_key
+from forebay.record.conform import Records
+from forebay.record.declared import fits, value_of
+from forebay.record.field import text_at
+from forebay.record.moment import AFTER, FIRST, PLACES, micros_since_1970
+from forebay.record.number import read_json, write_json
+
+__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "is_typed", "typed"]
+
+TYPES: dict[str, pa.DataType] = {
+    "string": pa.string(),
+    "long": pa.int64(),
+    "int": pa.int32(),
+    "double": pa.float64(),
+    "float": pa.float32(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", tz="UTC"),
+}
+MICROS_OF_A_DAY = 86_400_000_000
+EXACT = 2**53
+"""Whole numbers up to here are doubles."""
+EXACT_DIGITS = 10**15
+ISO = r"^[12]\d{3}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d{1,6})?Z$"
+"""The usual way to write a moment. Any other is read by the definition."""
+
+Bits = Any
+"""One boolean for each record, in numpy."""
+
+
+class NotOrdinary(Exception):
+    """A record that only Spark's way can take."""
+
+
+@dataclass(frozen=True)
+class Typed:
+    """`misfits` is JSON, an array of objects with one field each, or null, for each record."""
+
+    columns: list[pa.Array]
+    misfits: pa.StringArray
+
+
+def is_typed(column: Column) -> bool:
+    """Whether a column of this declaration can be made here."""
+    plain = column.type in TYPES or column.type.startswith("decimal")
+    return plain and not column.formats and column.expression is None and not parse_path(column.source).has_position
+
+
+def arrow_type_of(column: Column) -> pa.DataType:
+    if column.type.startswith("decimal"):
+        precision, scale = map(int, column.type.removeprefix("decimal(").removesuffix(")").split(","))
+        return pa.decimal128(precision, scale)
+    return TYPES[column.type]
+
+
+def typed(records: Records, columns: Sequence[Column]) -> Typed:
+    """The values of these columns, which are all read from the record."""
+    paths = [parse_path(column.source) for column in columns]
+    odd = np.zeros(len(records.texts), bool)
+    odd[records.walked_positions] = True
+    inexact: Bits | None = None
+    made: list[list[pa.Array]] = [[] for _ in columns]
+    at = 0
+    for part in records.parsed_parts:
+        for into, column in zip(made, columns, strict=True):
+            into.append(pa.nulls(part.start - at, arrow_type_of(column)))
+        for into, column, path in zip(made, columns, paths, strict=True):
+            found = _found(part.whole, path)
+            if inexact is None and _shows_digits(found.type, column):
+                inexact = records.inexact
+                odd |= inexact
+            values, unfit = _converted(found, column)
+            if unfit is not None:
+                odd[part.start : part.stop] |= unfit
+            into.append(values)
+        at = part.stop
+    whole = [
+        pa.concat_arrays([*into, pa.nulls(len(odd) - at, arrow_type_of(column))])
+        for into, column in zip(made, columns, strict=True)
+    ]
+    return _with_walked(records.texts, columns, paths, whole, odd)
+
+
+def _with_walked(
+    texts: pa.StringArray, columns: Sequence[Column], paths: Sequence[Path], whole: list[pa.Array], odd: Bits
+) -> Typed:
+    """Where records are odd, what the definition says of them."""
+    places = np.flatnonzero(odd)
+    if not len(places):
+        return Typed(whole, pa.nulls(len(odd), pa.string()))
+    walked = [_walked(text, columns, paths) for text in texts.take(pa.array(places)).to_pylist()]
+    sources = np.arange(len(odd))
+    sources[places] = len(odd) + np.arange(len(places))
+    order = pa.array(sources)
+    whole_again = [
+        pa.concat_arrays([array, _array([values[n] for values, _ in walked], column)]).take(order)
+        for n, (array, column) in enumerate(zip(whole, columns, strict=True))
+    ]
+    misfits = pa.array([misfit for _, misfit in walked], pa.string())
+    return Typed(whole_again, pa.concat_arrays([pa.nulls(len(odd), pa.string()), misfits]).take(order))
+
+
+def _array(values: list[Any], column: Column) -> pa.Array:
+    return pa.array(values, arrow_type_of(column))
+
+
+# --- one record ---
+
+
+def _walked(text: str, columns: Sequence[Column], paths: Sequence[Path]) -> tuple[list[Any], str | None]:
+    try:
+        record = read_json(text)
+    except ValueError as broken:
+        raise NotOrdinary(f"a record cannot be read here: {broken}") from broken
+    if type(record) is not dict:
+        raise NotOrdinary("a record is not an object")
+    values, misfits = [], []
+    for column, path in zip(columns, paths, strict=True):
+        said = text_at(record, path)
+        values.append(None if said is None else converted(said, column))
+        if (said is None or not fits(said, column)) and (misfit := _as_written(record, path)) is not None:
+            misfits.append(misfit)
+    return values, write_json(misfits, bare=True) if misfits else None
+
+
+def converted(text: str, column: Column) -> Any:
+    """The text's value in the column, as Arrow takes it; None where it has none."""
+    if column.unit is not None and (micros := micros_since_1970(text, PLACES[column.unit])) is not None:
+        return micros if column.type == "timestamp" else micros // MICROS_OF_A_DAY
+    return value_of(text, column.type)
+
+
+def _as_written(record: dict[str, Any], path: Path) -> dict[str, Any] | None:
+    """The field alone, under the keys that the record has for it; None where there is none, or null."""
+    found: Any = record
+    keys: list[str] = []
+    for step in path.steps:
+        key = taken_key(found, str(step)) if isinstance(found, dict) else None
+        if key is None:
+            return None
+        keys.append(key)
+        found = found[key]
+    if found is None:
+        return None
+    made: dict[str, Any] = {keys[-1]: found}
+    for key in reversed(keys[:-1]):
+        made = {key: made}
+    return made
+
+
+# --- many at once ---
+
+
+def _shows_digits(have: pa.DataType, column: Column) -> bool:
+    """Whether a number that Arrow changes would be another value in the column."""
+    return bool(
+        pa.types.is_floating(have) or (pa.types.is_integer(have) and column.type in ("string", "double", "float"))
+    )
+
+
+def _found(whole: pa.StructArray, path: Path) -> pa.Array:
+    """The field at the path. Twins of a declared field were looked for when the records were parsed."""
+    found: pa.Array = whole
+    for step in path.steps:
+        child = _child(found, str(step)) if pa.types.is_struct(found.type) else None
+        if child is None:
+            return pa.nulls(len(whole), pa.null())
+        found = child
+    return found
+
+
+def _child(parent: pa.StructArray, name: str) -> pa.Array | None:
+    names = [field.name for field in parent.type]
+    same = [n for n, key in enumerate(names) if key == name or is_twin(key, name)]
+    if len(same) > 1:
+        raise NotOrdinary("twins of a declared field")
+    return parent.flatten()[same[0]] if same else None
+
+
+def _converted(found: pa.Array, column: Column) -> tuple[pa.Array, Bits | None]:
+    """The values, and which records must be walked; those are null, or whatever."""
+    have = found.type
+    if pa.types.is_null(have):
+        return pa.nulls(len(found), arrow_type_of(column)), None
+    if pa.types.is_string(have):
+        return _of_texts(found, column)
+    if pa.types.is_int64(have):
+        return _of_whole_numbers(found, column)
+    if pa.types.is_float64(have):
+        return _of_doubles(found, column)
+    if pa.types.is_boolean(have) and column.type in ("boolean", "string"):
+        return pc.cast(found, arrow_type_of(column)), None
+    return _none_fits(found, column)
+
+
+def _none_fits(found: pa.Array, column: Column) -> tuple[pa.Array, Bits]:
+    return pa.nulls(len(found), arrow_type_of(column)), np.asarray(pc.is_valid(found))
+
+
+def _of_texts(found: pa.StringArray, column: Column) -> tuple[pa.Array, Bits | None]:
+    if column.type == "string":
+        return found, None
+    if column.type == "timestamp" and column.unit is None and (moments := _moments(found)) is not None:
+        return moments
+    return _by_text(found, lambda text: converted(text, column), lambda text: fits(text, column), arrow_type_of(column))
+
+
+def _moments(found: pa.StringArray) -> tuple[pa.Array, Bits] | None:
+    """None where a text only looks like a moment."""
+    usual = pc.fill_null(pc.match_substring_regex(found, ISO), False)
+    try:
+        made = pc.cast(pc.if_else(usual, found, pa.scalar(None, pa.string())), TYPES["timestamp"])
+    except pa.ArrowInvalid:
+        return None
+    return made, np.asarray(pc.and_(pc.is_valid(found), pc.invert(usual)))
+
+
+def _by_text(
+    found: pa.StringArray, convert: Callable[[str], Any], fit: Callable[[str], bool], kind: pa.DataType
+) -> tuple[pa.Array, Bits]:
+    """By the definition, once for each different text."""
+    encoded = found.dictionary_encode()
+    texts = encoded.dictionary.to_pylist()
+    values = pa.array([convert(text) for text in texts], kind)
+    unfit = pa.array([not fit(text) for text in texts], pa.bool_())
+    return values.take(encoded.indices), np.asarray(pc.fill_null(unfit.take(encoded.indices), False))
+
+
+def _of_whole_numbers(found: pa.Int64Array, column: Column) -> tuple[pa.Array, Bits | None]:
+    kind = arrow_type_of(column)
+    if column.type in ("long", "string"):
+        return pc.cast(found, kind), None
+    if column.type in ("int", "double", "float"):
+        most = {"int": (1 << 31) - 1, "double": EXACT, "float": 1 << 24}[column.type]
+        inside = _within(found, -most, most)
+        return _cast_inside(found, inside, kind)
+    if column.unit is not None:
+        return _since_1970(found, column)
+    if pa.types.is_decimal(kind):
+        most = 10 ** max(0, min(18, kind.precision) - kind.scale) - 1
+        inside = _within(found, -most, most)
+        values = np.where(np.asarray(inside), np.asarray(pc.fill_null(found, 0)), 0)
+        return _decimals(values * 10 ** min(18, kind.scale), found, kind), _outside(found, inside)
+    return _none_fits(found, column)
+
+
+def _since_1970(found: pa.Int64Array, column: Column) -> tuple[pa.Array, Bits]:
+    places = PLACES[column.unit or "s"]
+    most = AFTER // 10 ** (6 - places) if places <= 6 else AFTER * 1000
+    least = FIRST // 10 ** (6 - places) if places <= 6 else FIRST * 1000
+    long = (1 << 63) - 1
+    inside = _within(found, max(-long, least), min(long, most - 1))
+    numbers = np.where(np.asarray(inside), np.asarray(pc.fill_null(found, 0)), 0)
+    micros = numbers * 10 ** (6 - places) if places <= 6 else numbers // 1000
+    mask = np.asarray(pc.is_null(found))
+    if column.type == "date":
+        days = pa.array((micros // MICROS_OF_A_DAY).astype(np.int32), pa.int32(), mask=mask)
+        return days.cast(pa.date32()), _outside(found, inside)
+    return pa.array(micros, pa.int64(), mask=mask).cast(TYPES["timestamp"]), _outside(found, inside)
+
+
+def _of_doubles(found: pa.DoubleArray, column: Column) -> tuple[pa.Array, Bits | None]:
+    """A double of more than 2^53 may have been written as a whole number, with more digits than it holds."""
+    kind = arrow_type_of(column)
+    if column.type == "double":
+        return found, _outside(found, _within(found, -float(EXACT - 1), float(EXACT - 1)))
+    if not pa.types.is_decimal(kind):
+        return _none_fits(found, column)
+    doubles = np.asarray(pc.fill_null(found, 0.0))
+    most = min(EXACT_DIGITS, 10**kind.precision)
+    with np.errstate(invalid="ignore", over="ignore"):
+        counted = np.rint(doubles * 10**kind.scale)
+        fit = (np.abs(counted) < most) & (counted / 10**kind.scale == doubles)
+    values = np.where(fit, counted, 0).astype(np.int64)
+    return _decimals(values, found, kind), np.asarray(pc.is_valid(found)) & ~fit
+
+
+def _decimals(values: Any, like: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Of whole numbers of the smallest unit."""
+    words = np.ascontiguousarray(np.stack((values, values >> 63), axis=1))
+    made = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
+    return pc.if_else(pc.is_valid(like), made, pa.scalar(None, kind))
+
+
+def _cast_inside(found: pa.Array, inside: pa.BooleanArray, kind: pa.DataType) -> tuple[pa.Array, Bits]:
+    values = pc.if_else(inside, found, pa.scalar(None, found.type))
+    return pc.cast(values, kind, safe=False), _outside(found, inside)
+
+
+def _within(found: pa.Array, least: float, most: float) -> pa.BooleanArray:
+    """Null counts as outside, and so does a value that is not a number."""
+    low, high = pa.scalar(least, found.type), pa.scalar(most, found.type)
+    return pc.fill_null(pc.and_(pc.greater_equal(found, low), pc.less_equal(found, high)), False)
+
+
+def _outside(found: pa.Array, inside: pa.BooleanArray) -> Bits:
+    return np.asarray(pc.and_(pc.is_valid(found), pc.invert(inside)))

@@ -1,0 +1,103 @@
+"""A batch of many tasks: some read and others write, and the lake is what one task would make of it."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import forebay.batch.one_pass.gathering as gathering
+import forebay.batch.one_pass.staging as staging
+from forebay.batch.events import BatchReadTwice
+from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.task import GatherTask, ReadTask
+from forebay.batch.one_pass.told import Told
+from forebay.content.limits import Limits
+from forebay.content.piece import deal
+from tests.batch.test_one_pass import SERVICE, lake_of
+from tests.batch.world import World
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def gathered(readers: int, writers: int) -> Any:
+    """What Spark does with the tasks, in this process."""
+
+    def answers(self: OnePass, told: Told) -> list[Answer]:
+        hands = deal(told.pieces, readers)
+        boxes = defaultdict(list)
+        for number, hand in enumerate(hands):
+            for writer, parcel in ReadTask(told, len(hands), writers)(number, [hand]):
+                boxes[writer].append((writer, parcel))
+        made = [answer for writer in sorted(boxes) for answer in GatherTask(told)(boxes[writer])]
+        return [made[0], *(Answer([], one.fates, one.files, one.odd) for one in made[1:])]
+
+    return answers
+
+
+def content(file: int) -> bytes:
+    lines = [
+        json.dumps(
+            {"game": f"g{n % 3}", "event": "purchase" if n % 2 else "login", "event_id": f"{file}-{n}", "price": n}
+        )
+        for n in range(300)
+    ]
+    return "\n".join([*lines, "{broken", '{"event": "no game"}', '{"game": "Bad Name"}']).encode()
+
+
+def test_many_tasks_make_the_lake_that_one_makes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lakes = []
+    monkeypatch.setattr(gathering, "PARCEL_BYTES", 2000)
+    monkeypatch.setattr(gathering, "WRITER_BYTES", 5000)
+    for way in ("alone", "gathered"):
+        with monkeypatch.context() as patched:
+            world = World(spark, f"file://{tmp_path}/{way}", patched, service=SERVICE)
+            if way == "gathered":
+                patched.setattr(OnePass, "_answers", gathered(4, 3))
+            world.answers |= {f"{n}.json": content(n) for n in range(5)}
+            world.answers["torn.json.gz"] = b"\x1f\x8b\x08\x00torn"
+            world.try_batch(0, [world.file(key) for key in world.answers])
+            assert not [event for event in world.events if isinstance(event, BatchReadTwice)]
+            lakes.append(lake_of(world))
+    assert lakes[0] == lakes[1]
+
+
+def test_a_file_that_several_tasks_read_lands_whole_with_its_lines(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lakes = []
+    for way in ("whole", "cut"):
+        with monkeypatch.context() as patched:
+            declared = SERVICE.replace("keep_record = true", "")  # what white space follows a record differs
+            world = World(spark, f"file://{tmp_path}/{way}", patched, service=declared)
+            whole = content(0)
+            world.answers |= {"a.json": whole}
+            file = world.file("a.json")
+            batch = world.batch()
+            if way == "cut":
+                patched.setattr(OnePass, "_answers", gathered(3, 2))
+                batch.one_pass.limits = Limits(piece_bytes=len(whole) // 3)
+            patched.setattr(type(world), "batch", lambda _, made=batch: made)
+            world.try_batch(0, [replace(file, size=len(whole))])
+            assert not [event for event in world.events if isinstance(event, BatchReadTwice)]
+            lakes.append({name: rows for name, rows in lake_of(world).items() if name != "_forebay/ledger"})
+    assert lakes[0] == lakes[1]
+
+
+def test_a_reader_that_cannot_go_on_leaves_no_data_file(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=SERVICE)
+    monkeypatch.setattr(OnePass, "_answers", gathered(2, 2))
+    world.answers |= {"a.json": content(1), "b.json": b'{"game": "g1", "a": 1, "game": "g2"}'}
+    monkeypatch.setattr(staging, "READER_BYTES", 1)
+    world.try_batch(0, [world.file(key) for key in world.answers])
+    world.tables_agree_with_the_ledger(*(f"g{n}" for n in range(3)), *(f"g{n}_purchases" for n in range(3)))
