@@ -22,9 +22,10 @@ __all__ = ["uncounted"]
 
 MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 2_200
 """Of a test without the mark `deep`; and of all of them together."""
-FEWEST_JOBS = 6
-"""A `deep` test runs at least as many, starts a process, or works with drivers of its own. One that runs for many parameters is
-deep for all of them together, and a file whose tests build on each other is deep as a whole."""
+FEWEST_JOBS = 1
+"""A batch of plain declarations runs one job. A `deep` test runs at least as many, starts a process, or works with drivers of
+its own. One that runs for many parameters is deep for all of them together, and a file whose tests build on each other is deep
+as a whole."""
 OWN_DRIVERS = "start_driver"
 HEAVY = ("python", "java", "spark", "forebay", "node", "cdk")
 

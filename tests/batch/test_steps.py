@@ -60,6 +60,9 @@ class Tables:
     def delete(self, staged: object) -> None:
         pass
 
+    def must_have_files(self, staged: object, plan: str) -> None:
+        pass
+
     def commit(self, plan: Plan, refused: int, changes: Changes, *others: object) -> dict[str, str]:
         if not self.has_batch:
             self.rows = {fate.file_id: fate.rows for fate in plan.fates}
@@ -98,6 +101,7 @@ class Driver(Batch):
         self.logs: Any = None
         self.recent_ids: Any = None
         self.one_pass: Any = SimpleNamespace(takes=lambda *_: False)
+        self.arriving = lambda service, files, to_read: None
         self.earlier, self.tables = earlier, Tables()
         self.ends: Mapping[str, ReadOutcome] = {}
         self.hashes: Mapping[str, str] = {}

@@ -27,7 +27,7 @@ from forebay.settings import IngestSettings
 from forebay_local.fabricate import body
 from forebay_local.twin.twin import Twin, running
 
-__all__ = ["SERVICE", "Contest", "put_files", "run"]
+__all__ = ["SERVICE", "Contest", "content_of", "put_files", "run"]
 
 BUCKET = "bench-landing"
 SCHEMA = (
@@ -137,7 +137,7 @@ def put_files(twin: Twin, files: int, records: int, games: int) -> list[LandedFi
     """Ten different contents, each under many keys: what both jobs cost does not depend on it."""
     s3 = twin.client("s3")
     s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": twin.region})
-    contents = [_content(n, records, games) for n in range(min(10, files))]
+    contents = [content_of(n, records, games) for n in range(min(10, files))]
 
     def put(n: int) -> LandedFile:
         content = contents[n % len(contents)]
@@ -149,7 +149,7 @@ def put_files(twin: Twin, files: int, records: int, games: int) -> list[LandedFi
         return list(pool.map(put, range(files)))
 
 
-def _content(seed: int, records: int, games: int) -> bytes:
+def content_of(seed: int, records: int, games: int) -> bytes:
     return "".join(_line(seed * records + n, games) for n in range(records)).encode()
 
 

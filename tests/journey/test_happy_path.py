@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.events import BatchCommitted
+from forebay.batch.events import BatchCommitted, BatchReadTwice
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
 from forebay.declaration.loading import load_service
@@ -32,6 +32,7 @@ def test_nothing_is_dropped_silently(told: Story) -> None:
 
     sums = told.run()
 
+    assert [event.why for event in told.events if isinstance(event, BatchReadTwice)] == []
     assert sums.differences() == []
     assert sums.files == {"loaded": 2, "empty": 1, "missing": 1, "unreadable": 2}
     assert (sums.records, sums.written, sums.quarantined, sums.parked) == (14, 9, 4, 1)

@@ -193,7 +193,8 @@ class Batch:
             claim = self.claimed(files, self.skips.among(files))
             self.tell_of_arrival(files, claim.to_read())
         with ExitStack() as cached:
-            begun = self.in_one_pass(files, claim, writing, stages) or self.begun(files, claim, writing, stages, cached)
+            given = (files, claim, writing, stages, cached)
+            begun = self.in_one_pass(*given) or self.begun(*given)
             plan, split = begun.plan, begun.split
             if not plan.settled and self.must_begin_anew(files, split, begun.landed):
                 self.withdraw(plan)
@@ -202,7 +203,9 @@ class Batch:
             plan = plan if plan.settled else self.plans.settle(plan)
             self.carry_out(plan, split, begun.changes, begun.dedupe, writing, stages, begun.rows)
 
-    def in_one_pass(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages) -> Begun | None:
+    def in_one_pass(
+        self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages, cached: ExitStack
+    ) -> Begun | None:
         """By tasks that read the files and write all tables; None where the batch is one for the long way."""
         to_read = claim.to_read()
         if to_read.to_forget or self.turns.taken(to_read) or not self.one_pass.takes(to_read.fresh, self.service):
@@ -214,15 +217,20 @@ class Batch:
             split = claim.decided(made.landed)
             try:
                 with stages.stage("write"):
-                    return self.staged_pass(files, split, writing, made)
+                    begun = self.staged_pass(files, split, writing, made, cached)
             except (NotInOnePass, FilesDoNotFit):
                 made.undo()  # no plan names its files, which is not so certain of other failures
                 raise
         except (NotInOnePass, FilesDoNotFit) as why:
+            self.one_pass.gave_up()
             self.emit(BatchReadTwice(service=self.service.name, batch=writing.txn.version, why=str(why)))
             return None
+        self.one_pass.worked()
+        return begun
 
-    def staged_pass(self, files: Sequence[LandedFile], split: Sorted, writing: Writing, made: Pass) -> Begun:
+    def staged_pass(
+        self, files: Sequence[LandedFile], split: Sorted, writing: Writing, made: Pass, cached: ExitStack
+    ) -> Begun:
         if not made.landed.keys() <= {file.file_id for file in split.fresh}:
             raise NotInOnePass("files were left out once they were read")
         changes = Changes(split.superseded_by(made.landed), split.released)
@@ -231,11 +239,7 @@ class Batch:
         fates = [fate for fate in made.fates if fate.file_id in made.landed]
         staged = writing.stage_pass(made, without_failed_replays(ends, split), fates, changes)
         plan = self.plan_of(files, split, writing, ends, fates, made.landed, dedupe, staged)
-
-        def again() -> DataFrame | None:
-            with ExitStack() as cached:
-                return self.read_again(plan, split, dedupe, cached)
-
+        again = partial(self.read_again, plan, split, dedupe, cached)
         return Begun(plan, split, changes, dedupe, made.landed, again)
 
     def begun(

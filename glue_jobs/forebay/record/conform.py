@@ -33,7 +33,7 @@ class Conformed:
 
 
 class Records:
-    """Records of one table, as text; perhaps parsed already (`whole`)."""
+    """Records of one table, as text; perhaps parsed already (`whole`). Without `shaped`, nobody asks for their shape."""
 
     def __init__(
         self,
@@ -41,6 +41,8 @@ class Records:
         rules: Rules,
         hints: ParseHints | None = None,
         whole: pa.StructArray | None = None,
+        *,
+        shaped: bool = True,
     ) -> None:
         self.texts, self.rules = texts, rules
         hints = hints or ParseHints()
@@ -48,7 +50,7 @@ class Records:
             parts, refused = (
                 swift.parse(texts, rules, hints) if whole is None else ([swift.parted(0, whole, rules)], [])
             )
-            self._shapes = [part.shape(rules) for part in parts]
+            self._shapes = [part.shape(rules) for part in parts] if shaped else []
             self._swift, self._slow = parts, refused
         except Unordinary:
             self._shapes, self._swift, self._slow = [], [], list(range(len(texts)))

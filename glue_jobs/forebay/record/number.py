@@ -25,6 +25,7 @@ __all__ = [
     "Written",
     "decimal_of",
     "is_exact",
+    "problem_of",
     "read_json",
     "write_json",
 ]
@@ -104,6 +105,28 @@ def read_json(text: str, **more: Any) -> Any:
         raise ValueError("it is nested too deep to be read") from deep
 
 
+def problem_of(text: str) -> str | None:
+    """Why a text is not one JSON document, in the words of `batch.reasons`; None where it is one."""
+    try:
+        read_json(text)
+    except ValueError:
+        return "several-documents" if _are_documents(text) else "not-json"
+    return None
+
+
+def _are_documents(text: str) -> bool:
+    """Whether several values stand one after the other, perhaps with a comma between two."""
+    at = 0
+    while at < len(text):
+        try:
+            _, at = _DECODER.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return False
+        at = _BLANK.match(text, at).end()  # type: ignore[union-attr]
+    return True
+
+
+_BLANK = re.compile(r"[ \t\n\r]*,?[ \t\n\r]*")
 _DECODER = json.JSONDecoder(parse_float=Written, parse_constant=Written)
 
 

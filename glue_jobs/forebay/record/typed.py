@@ -72,8 +72,8 @@ def arrow_type_of(column: Column) -> pa.DataType:
     return TYPES[column.type]
 
 
-def typed(records: Records, columns: Sequence[Column]) -> Typed:
-    """The values of these columns, which are all read from the record."""
+def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = ()) -> Typed:
+    """The values of these columns, which are all read from the record. Those of `unread` records are null."""
     paths = [parse_path(column.source) for column in columns]
     odd = np.zeros(len(records.texts), bool)
     odd[records.walked_positions] = True
@@ -97,6 +97,7 @@ def typed(records: Records, columns: Sequence[Column]) -> Typed:
         pa.concat_arrays([*into, pa.nulls(len(odd) - at, arrow_type_of(column))])
         for into, column in zip(made, columns, strict=True)
     ]
+    odd[list(unread)] = False
     return _with_walked(records.texts, columns, paths, whole, odd)
 
 

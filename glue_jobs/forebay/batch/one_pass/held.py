@@ -6,17 +6,15 @@ In: records with the reason why they are in no table. Out: rows as `batch.held` 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.held import COLUMNS
 from forebay.batch.one_pass.answers import Judged
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.told import PLACE
-from forebay.table.in_arrow import arrow_schema
+from forebay.batch.one_pass.told import PLACE, Told
 
 __all__ = ["HeldRows"]
 
@@ -24,10 +22,11 @@ SAID = {"table": pa.string(), "declared": pa.int64(), "reason": pa.string(), "de
 
 
 class HeldRows:
-    """Of one place beside the tables. `shared` is what all rows of the batch say alike."""
+    """Of one place beside the tables."""
 
-    def __init__(self, landed: Landed, shared: Mapping[str, Any]) -> None:
-        self.landed, self.shared = landed, {"day": shared["at"].date(), **shared}
+    def __init__(self, landed: Landed, told: Told) -> None:
+        self.landed, self.schema = landed, told.kept
+        self.shared = {"day": told.shared["at"].date(), **told.shared}
         self._waiting: list[pa.Table] = []
         self.bytes = 0
 
@@ -74,7 +73,7 @@ class HeldRows:
         if (rows := self._of(pieces)) is None:
             return None
         rows = in_file(rows)
-        schema = arrow_schema(COLUMNS)
+        schema = self.schema
         numbers = rows["piece"].combine_chunks()
         made: dict[str, Any] = {name: rows[name] for name in ("line", "byte_offset", "table", "reason", "detail")}
         made |= {name: self.landed.named(name, numbers) for name in ("file_id", "bucket", "key", "version_id")}

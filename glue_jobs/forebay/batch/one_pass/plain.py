@@ -9,8 +9,10 @@ import re
 
 from forebay.batch.fields import metadata_is_asked_for
 from forebay.declaration.column import Column
+from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.record.route import deciding_paths
 from forebay.record.typed import is_typed
 
 __all__ = ["day_source", "is_plain"]
@@ -21,9 +23,12 @@ FOLDER_TYPES = ("string", "date", "int", "long", "boolean")
 
 
 def is_plain(service: Service) -> bool:
-    """Whether each record can be judged by itself, and without SQL."""
+    """Whether each record can be judged by itself, and without SQL. The rows of paused tables go elsewhere."""
     vault = service.privacy.vault if service.privacy else ""
-    return not (vault or service.exploded or metadata_is_asked_for(service)) and all(map(_is_plain, service.tables))
+    if vault or service.exploded or service.paused or metadata_is_asked_for(service):
+        return False
+    has_position = any(parse_path(path).has_position for path in deciding_paths(service))
+    return not has_position and all(map(_is_plain, service.tables))
 
 
 def day_source(column: Column, table: Table) -> Column | None:

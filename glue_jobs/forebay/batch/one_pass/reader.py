@@ -26,6 +26,7 @@ from forebay.content.reading import read_pieces
 from forebay.record.arrow_parser import ParseHints
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
+from forebay.record.number import problem_of
 from forebay.record.route import Route
 from forebay.record.typed import NotOrdinary
 
@@ -92,21 +93,33 @@ class _Reading:
     def take_documents(self, rows: pa.Table) -> None:
         """Each record to its table. Where Arrow parses the whole block, its tables get what it was parsed to."""
         records = self.parsed(rows["value"].combine_chunks())
-        routes, codes = self.router.routes(records, rows["piece"].combine_chunks())
+        walked = self.readable(records, rows)
+        unread = sorted({*records.walked_positions} - {*walked})
+        routes, codes = self.router.routes(records, rows["piece"].combine_chunks(), unread)
         for part in records.parsed_parts:
             here = slice(part.start, part.stop)
             for route, some, parsed in by_route(
                 codes[here], rows.slice(part.start, part.stop - part.start), part.whole
             ):
                 self.take_routed(routes[route], Block(some, parsed))
-        if walked := records.walked_positions:
+        if walked:
             for route, some, _ in by_route(codes[walked], rows.take(walked), None):
                 self.take_routed(routes[route], Block(some))
+
+    def readable(self, records: Records, rows: pa.Table) -> list[int]:
+        """Of the records that Arrow did not parse, those that are JSON. The others are kept with the reason."""
+        walked = records.walked_positions
+        problems = [problem_of(text) for text in records.texts.take(pa.array(walked, pa.int64())).to_pylist()]
+        odd = [(at, why) for at, why in zip(walked, problems, strict=True) if why is not None]
+        if odd:
+            reasons = pa.array([why for _, why in odd], pa.string())
+            self.sink.keep(QUARANTINE, rows.take([at for at, _ in odd]), reason=reasons)
+        return [at for at, why in zip(walked, problems, strict=True) if why is None]
 
     def parsed(self, texts: pa.StringArray) -> Records:
         """Tables that use one field for different types cannot be parsed together: then each is parsed by itself, later."""
         hints = self.hints if self.mixed < MIXED_AT_MOST else ParseHints(sparse=True)
-        records = Records(texts, ANY_FIELDS, hints)
+        records = Records(texts, ANY_FIELDS, hints, shaped=False)
         self.mixed = 0 if records.parsed_parts else self.mixed + 1
         return records
 

@@ -6,6 +6,7 @@ In: records, with the pieces that they are of. Out: the routes that they take, a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -35,9 +36,9 @@ class Router:
         self._columns = [Column(name=f"n{number}", path=path) for number, path in enumerate(self._of_record)]
         self._known: dict[tuple[str | None, ...], Route] = {}
 
-    def routes(self, records: Records, pieces: pa.Array) -> tuple[list[Route], Any]:
-        """The routes, and for each record the number of its own."""
-        fields = typed(records, self._columns).columns if self._columns else []
+    def routes(self, records: Records, pieces: pa.Array, unread: Sequence[int] = ()) -> tuple[list[Route], Any]:
+        """The routes, and for each record the number of its own. That of an `unread` record means nothing."""
+        fields = typed(records, self._columns, unread).columns if self._columns else []
         fields += [self.landed.of_object(parse_path(path), pieces) for path in self._of_object]
         if not fields:
             return [self._route(())], np.zeros(len(pieces), np.int64)

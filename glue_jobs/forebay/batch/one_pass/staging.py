@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
+from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.plain import is_plain
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Known, Told
+from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file
 from forebay.content.end import FileEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import cut, deal
@@ -29,7 +31,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.record.conform import writable
 from forebay.table.data_file import TableFolder, Written
-from forebay.table.in_arrow import columns_of_ddl
+from forebay.table.in_arrow import arrow_schema, columns_of_ddl
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.shaping import RESCUED, Shaping, known_columns
 from forebay.table.storage import storage_as
@@ -40,6 +42,8 @@ if TYPE_CHECKING:
 
 __all__ = ["NotInOnePass", "OnePass", "Pass", "fixed_columns_of"]
 
+SKIPPED_AT_MOST = 63
+"""Batches that go the long way, before one pass is tried again."""
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
 READER_BYTES, WRITER_BYTES = 16 << 20, 48 << 20
@@ -82,22 +86,36 @@ class OnePass:
 
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
+        self._given_up = self._to_skip = 0
 
     def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
-        """Whether a batch of these files can be tried."""
-        return bool(files) and is_plain(service)
+        """Whether a batch of these files is tried. Where one batch after the other is given up, fewer and fewer are tried."""
+        if not files or not is_plain(service):
+            return False
+        self._to_skip -= 1
+        return self._to_skip < 0
+
+    def worked(self) -> None:
+        """A batch is staged."""
+        self._given_up = self._to_skip = 0
+
+    def gave_up(self) -> None:
+        """A batch is read twice."""
+        self._given_up += 1
+        self._to_skip = min(2**self._given_up - 1, SKIPPED_AT_MOST)
 
     def of(self, files: Sequence[LandedFile], service: Service, *, batch: int, shared: Mapping[str, Any]) -> Pass:
         """Of files that it takes. `NotInOnePass` where something in them asks for Spark; then no data file is left."""
         pieces = cut(files, self.limits)
-        told = Told(
-            service, self.limits, self.lake, shared, batch, tuple(pieces), self._known(service), storage_as(os.environ)
-        )
+        known, kept = self._known(service), arrow_schema(HELD_COLUMNS)
+        told = Told(service, self.limits, self.lake, shared, batch, tuple(pieces), known, kept, storage_as(os.environ))
         try:
             answer = together(self._answers(told))
         except Exception as failure:
-            # Its files are in no log. The long way fails in the same way, or finds the file that is to blame.
-            raise NotInOnePass(f"{type(failure).__name__}: {failure}") from failure
+            if not blames_a_file(failure):
+                raise
+            # Its files are in no log, and the long way finds the file that is to blame.
+            raise NotInOnePass(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
         made = Pass([], answer.counted, answer.written, self.lake)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()

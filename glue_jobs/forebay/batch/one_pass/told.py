@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+import pyarrow as pa
+
 from forebay.batch.columns import rules_of
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
@@ -46,6 +48,8 @@ class Told:
     batch: int
     pieces: tuple[Piece, ...]
     known: Mapping[str, Known]
+    kept: pa.Schema
+    """Of the tables beside the tables: a task cannot ask Spark for it."""
     storage: Storage
 
     def place(self, name: str, declared: int) -> TableFolder:

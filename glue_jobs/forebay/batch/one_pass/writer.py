@@ -32,6 +32,7 @@ __all__ = ["Writer"]
 
 TABLE_BYTES = 64 << 20
 """Of text. Where so much waits for one table, it becomes a data file."""
+FOLDER_TYPES = (pa.string(), pa.date32(), pa.int32(), pa.int64(), pa.bool_())
 FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop"}
 
 
@@ -43,7 +44,7 @@ class Writer:
         self.landed = Landed(told.pieces, told.service)
         self.answer = Answer()
         self.tables: dict[str, TableRows] = {}
-        self.held = {place: HeldRows(self.landed, told.shared) for place in FATES}
+        self.held = {place: HeldRows(self.landed, told) for place in FATES}
         self.ends: dict[int, PieceEnd] = {}
         self.lines_before: dict[int, int] = {}
         self.has_ended = False
@@ -128,6 +129,9 @@ class Writer:
                 self.write(own_table(place), TableFolder(path, ("day",)), rows, None)
 
     def write(self, name: str, place: TableFolder, rows: pa.Table, columns: Struct | None) -> None:
+        for column in place.partition_columns:
+            if column not in rows.column_names or rows[column].type not in FOLDER_TYPES:
+                raise NotOrdinary(f"{name} is partitioned by {column}")
         for values, some in by_partition(rows, place.partition_columns):
             file = OpenFile(name, name, place.path, values, some.schema, columns)
             file.write(some)
