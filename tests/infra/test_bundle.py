@@ -43,7 +43,7 @@ def test_the_package_runs_out_of_the_zip_with_its_example(tmp_path: Path) -> Non
     assert {name.partition("/")[0] for name in zipfile.ZipFile(zipped).namelist()} == {"forebay"}
     inside = set(zipfile.ZipFile(wheel).namelist())
     assert {name for name in zipfile.ZipFile(zipped).namelist() if name.endswith(".py")} <= inside
-    code = "import forebay.declaration.service as s; print(s.__file__); print(s.load_service('').name)"
+    code = "import forebay.declaration.loading as s; print(s.__file__); print(s.load_service('').name)"
     env = {**os.environ, "PYTHONPATH": str(zipped)}
     said = subprocess.run(
         [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=tmp_path

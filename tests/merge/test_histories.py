@@ -363,7 +363,7 @@ def test_another_log_at_the_place_of_its_own_is_refused_until_the_state_is_delet
     story.merge()
     shutil.rmtree(story.log)
     story.append([("q", "a", 1, "u", 1, None, "g", 1, 1, NOW)])
-    with pytest.raises(Halt, match="another player_changes than the one that is there now"):
+    with pytest.raises(Halt, match="another player_changes than the current one"):
         story.merge()
     assert [row["id"] for row in DeltaTable(f"{story.lake}/players").to_pyarrow_table().to_pylist()] == ["p"]
     shutil.rmtree(story.lake / "players")

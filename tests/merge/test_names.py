@@ -71,6 +71,6 @@ def test_a_state_whose_log_became_the_state_of_another_one_stays_and_is_told(sto
     before = DeltaTable(f"{story.lake}/players").version()
     story.spark.sql(f"ALTER TABLE delta.`{story.log}` SET TBLPROPERTIES ('forebay.derivedFrom' = 'others')")
     assert Delta.isDeltaTable(story.spark, story.log)
-    with pytest.raises(Halt, match="another player_changes than the one that is there now"):
+    with pytest.raises(Halt, match="another player_changes than the current one"):
         story.merge()
     assert DeltaTable(f"{story.lake}/players").version() == before
