@@ -65,6 +65,7 @@ def test_the_job_makes_keys_and_only_the_vaults_users_decrypt_with_them(kept_apa
     assert {role: found for role, found in on_key.items() if found} == {
         "IngestRole": {"kms:GenerateDataKey"},
         "VaultUser": {"kms:Decrypt", "kms:ReEncryptFrom", "kms:ReEncryptTo", "kms:DescribeKey"},
+        "Operator": {"kms:DescribeKey", "kms:GetKeyPolicy"},  # to see whether the key is enabled
     }
     in_bucket = {role for role, found in of_roles.items() if any(BUCKET.search(on) for _, on in found)}
     assert in_bucket == {"IngestRole", "MaintainRole", "VaultUser"}
@@ -73,14 +74,14 @@ def test_the_job_makes_keys_and_only_the_vaults_users_decrypt_with_them(kept_apa
 
 
 def test_an_analyst_reads_objects_of_the_lake_alone_and_looks_up_tables(kept_apart: Synthesized) -> None:
-    """No vault, no secret, nothing that landed, no log, no metric, no page, no code."""
-    found = set(rights(kept_apart, "Analyst"))
-    assert {action for action, _ in found if not action.startswith("glue:Get")} == {
-        "s3:GetObject",
-        "s3:ListBucket",
-        "kms:Decrypt",
-    }
-    assert not [on for action, on in found if action.startswith("s3:") and not re.search("'Lake[0-9A-F]{8}'", on)]
+    """No vault, no secret, nothing that landed, no log, no metric, no page, no code. Only query results are written."""
+    found = {one for one in rights(kept_apart, "Analyst") if not one[0].startswith(("glue:Get", "athena:"))}
+    of_lake = {action for action, on in found if re.search("'Lake[0-9A-F]{8}'", on)}
+    assert of_lake == {"s3:GetObject", "s3:ListBucket", "s3:GetBucketLocation"}
+    elsewhere = {on for action, on in found if action.startswith("s3:") and not re.search("'Lake[0-9A-F]{8}'", on)}
+    assert elsewhere
+    assert all(re.search("'QueriesResults[0-9A-F]{8}'", on) for on in elsewhere)
+    assert {action for action, _ in found if not action.startswith("s3:")} == {"kms:Decrypt", "kms:GenerateDataKey"}
     assert not [on for action, on in found if action.startswith("kms:") and "KeysData" not in on]
 
 
