@@ -214,7 +214,7 @@ def test_a_dead_letter_raises_its_alarm_and_a_person_is_told_once(quick: Twin, m
     assert mail["Subject"] == f'ALARM: "{name}"'
     message = json.loads(mail["Message"])
     assert (message["AlarmName"], message["NewStateValue"]) == (name, "ALARM")
-    assert "#dead-letters" in message["AlarmDescription"]
+    assert "under dead-letters" in message["AlarmDescription"]
     quick.client("sqs").purge_queue(QueueUrl=quick.dlq_url)
     assert alarms.evaluate(quick.client)[name] == "OK"
     assert "dead-letters: " not in status_page(quick)
@@ -397,4 +397,4 @@ def test_a_failed_ingest_run_tells_a_person_why_by_the_templates_own_rule(quick:
     assert mail["Subject"] == f"forebay: {name} FAILED"
     assert "reason   InvalidConfiguration: queue arrivals: is not a URL" in mail["Message"]
     assert f"run      {run_id}" in mail["Message"]
-    assert "#job-failed" in mail["Message"]
+    assert "under job-failed" in mail["Message"]
