@@ -12,7 +12,7 @@ from decimal import ROUND_FLOOR
 
 from forebay.record.number import BLANK, WIDE, decimal_of
 
-__all__ = ["PLACES", "day_of", "local_micros_of", "micros_of", "micros_since_1970"]
+__all__ = ["MICROS_OF_A_DAY", "PLACES", "day_of", "local_micros_of", "micros_of", "micros_since_1970"]
 
 PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Decimal places of a second, for each unit that a number may count."""
@@ -27,6 +27,7 @@ EPOCH = datetime(1970, 1, 1)
 FIRST, AFTER = -62_135_596_800_000_000, 253_402_300_800_000_000
 """Microseconds since 1970, of the years 1 to 9999."""
 MICROSECOND = timedelta(microseconds=1)
+MICROS_OF_A_DAY = 86_400_000_000
 
 
 def micros_of(text: str, zone: tzinfo = UTC) -> int | None:

@@ -21,7 +21,7 @@ from forebay.declaration.twin import is_twin, taken_key
 from forebay.record.conform import Records
 from forebay.record.declared import fits, value_of
 from forebay.record.field import text_at
-from forebay.record.moment import AFTER, FIRST, PLACES, micros_since_1970
+from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY, PLACES, micros_since_1970
 from forebay.record.number import read_json, write_json
 
 __all__ = ["NotOrdinary", "Typed", "arrow_type_of", "is_typed", "typed"]
@@ -36,7 +36,6 @@ TYPES: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
-MICROS_OF_A_DAY = 86_400_000_000
 EXACT = 2**53
 """Whole numbers up to here are doubles."""
 EXACT_DIGITS = 10**15

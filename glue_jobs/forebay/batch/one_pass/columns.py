@@ -26,11 +26,11 @@ from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
 from forebay.record.conform import Records
+from forebay.record.moment import MICROS_OF_A_DAY
 from forebay.record.typed import arrow_type_of, converted, typed
 
 __all__ = ["Filled", "filled"]
 
-MICROS_OF_A_DAY = 86_400_000_000
 MICROS_OF_AN_HOUR = 3_600_000_000
 
 Bits = Any

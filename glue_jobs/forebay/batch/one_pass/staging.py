@@ -17,6 +17,7 @@ from forebay.batch.accounting import Fate
 from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.gathering import WRITER_BYTES
 from forebay.batch.one_pass.plain import is_plain
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Known, Told
@@ -30,6 +31,7 @@ from forebay.lake.layout import table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.record.conform import writable
+from forebay.record.growth import Rules
 from forebay.table.data_file import TableFolder, Written
 from forebay.table.in_arrow import arrow_schema, columns_of_ddl
 from forebay.table.kernel import Seen, TableLogs
@@ -46,8 +48,8 @@ SKIPPED_AT_MOST = 63
 """Batches that go the long way, before one pass is tried again."""
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
-READER_BYTES, WRITER_BYTES = 16 << 20, 48 << 20
-"""Of a batch, for each of its tasks."""
+READER_BYTES = 16 << 20
+"""Of a batch, for each task that reads."""
 
 
 class NotInOnePass(Exception):
@@ -143,21 +145,37 @@ class OnePass:
     def _known(self, service: Service) -> dict[str, Known]:
         """The tables that need not be looked up."""
         before = self.lake.rstrip("/") + "/"
+        declared = [_Declared(number, table) for number, table in enumerate(service.tables)]
         found = {}
         for seen in self.logs.remembered():
             name = seen.path.removeprefix(before)
-            if seen.path.startswith(before) and "/" not in name and (known := _known_of(name, seen, service)):
+            if seen.path.startswith(before) and "/" not in name and (known := _known_of(name, seen, declared)):
                 found[name] = known
         return found
 
 
-def _known_of(name: str, seen: Seen, service: Service) -> Known | None:
+@dataclass(frozen=True)
+class _Declared:
+    """A declaration, which may make a thousand tables. Spark is asked once for its columns."""
+
+    number: int
+    table: Table
+
+    @cached_property
+    def fixed(self) -> StructType:
+        return fixed_columns_of(self.table)
+
+    @cached_property
+    def rules(self) -> Rules:
+        return rules_of(self.table)
+
+
+def _known_of(name: str, seen: Seen, declared: Sequence[_Declared]) -> Known | None:
     """None of a table that no declaration makes."""
-    for declared, table in enumerate(service.tables):
-        if table.makes(name):
-            columns = known_columns(seen.schema, fixed_columns_of(table), rules_of(table))
-            shaping = Shaping(writable(columns), rules_of(table))
-            return Known(declared, TableFolder(seen.path, seen.partition_columns, shaping))
+    for one in declared:
+        if one.table.makes(name):
+            shaping = Shaping(writable(known_columns(seen.schema, one.fixed, one.rules)), one.rules)
+            return Known(one.number, TableFolder(seen.path, seen.partition_columns, shaping))
     return None
 
 
