@@ -164,7 +164,10 @@ class Tests:
 
 
 def copied(into: Path) -> Path:
-    """The files of the repository that are kept or new."""
+    """The files of the repository that are kept or new, and what set-up made."""
+    (into / ".forebay").mkdir(parents=True)
+    for made in ("jars", "job-packages"):
+        (into / ".forebay" / made).symlink_to(REPOSITORY / ".forebay" / made)
     listed = ("git", "ls-files", "-co", "--exclude-standard")
     names = subprocess.run(listed, cwd=REPOSITORY, capture_output=True, text=True, check=True).stdout.splitlines()
     for name in names:

@@ -6,7 +6,7 @@ verified by hash:
 * `.venv/`           Python packages of `requirements.lock`
 * `.forebay/job-packages/`   what deployed jobs import and Glue lacks, for Glue's Python
 * `.forebay/jars/`   the JVM libraries of `jars.lock`, fetched by the Ivy that ships inside PySpark
-* `.forebay/jars/forebay-logstore.jar`   compiled from `glue_jobs/logstore`
+* `.forebay/jars/forebay-logstore.jar`   compiled from `glue_jobs/java`
 * `.forebay/jars/classes.jsa`   what the JVM knows of their classes, so that each run starts in half the time
 
 Run twice, it only looks at stamps and is done in well under a second. It uses the standard library alone, and syntax that an
@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "glue_jobs" / "forebay" / "spark"))
-sys.path.insert(0, str(ROOT / "glue_jobs" / "logstore"))
+sys.path.insert(0, str(ROOT / "glue_jobs" / "java"))
 sys.dont_write_bytecode = True
 
 import libraries  # noqa: E402

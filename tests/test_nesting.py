@@ -105,5 +105,5 @@ def test_a_trial_takes_what_the_job_takes(kind: str, tmp_path: Path) -> None:
 
 
 def test_java_has_the_same_limit() -> None:
-    source = (ROOT / "glue_jobs/logstore/src/io/forebay/record/JsonText.java").read_text()
+    source = (ROOT / "glue_jobs/java/src/io/forebay/record/JsonText.java").read_text()
     assert re.findall(r"DEEPEST = (\d+);", source) == [str(DEEPEST)]

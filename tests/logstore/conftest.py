@@ -116,7 +116,7 @@ class Bucket:
 
 
 def load_build() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("logstore_build", ROOT / "glue_jobs" / "logstore" / "build.py")
+    spec = importlib.util.spec_from_file_location("logstore_build", ROOT / "glue_jobs" / "java" / "build.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

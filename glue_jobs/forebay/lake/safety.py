@@ -1,7 +1,7 @@
 """Is this lake safe for more than one writer? Asked at the start of every job; the answer no stops it with a sentence.
 
 Two clusters may write the same table only where creating a file is atomic. On `file:` and `hdfs:` Delta's own log
-stores are, by renaming. On S3 it takes our log store (`glue_jobs/logstore`), an S3A that can create conditionally, and
+stores are, by renaming. On S3 it takes our log store (`glue_jobs/java`), an S3A that can create conditionally, and
 a server that honours `If-None-Match`. Where one of them is missing, commits are lost without an error anywhere; hence
 no warning here, but `InvalidConfiguration`, with every problem found.
 

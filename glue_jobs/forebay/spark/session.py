@@ -39,7 +39,7 @@ __all__ = [
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
 RECORD_FIELDS, MOMENT = "io.forebay.record.RecordFields", "io.forebay.record.Moment"
 LOCAL_FILES = "io.forebay.local.LocalFiles"
-"""Our own Java: one jar, compiled from `glue_jobs/logstore`."""
+"""Our own Java: one jar, compiled from `glue_jobs/java`."""
 
 VACUUM_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
 
