@@ -1,7 +1,7 @@
 """Which AWS services act on what is made here, and what a policy may ask of their requests.
 
 A condition on something that a service does not send refuses all its requests: no job starts, or each event is lost without a
-word. So a condition is plain where AWS documents it for this service and use. Elsewhere it ends with `IfExists`: it decides
+word. So a condition is plain where AWS's page shows it for this service and use. Elsewhere it ends with `IfExists`: it decides
 where the service sends what it asks for, and is passed over where not. `TABLE` is the one place that says which is which.
 """
 
@@ -14,74 +14,99 @@ from typing import Any
 __all__ = ["KEY", "PUBLISH", "SEND", "TABLE", "TRUST", "conditions", "markdown"]
 
 TRUST, PUBLISH, SEND, KEY = "takes a role on", "publishes to a topic", "sends to a queue", "uses a key"
+CONDITIONS = "conditions on the source"
+WITHOUT = "a policy without any"
+NO_POLICY = "no policy"
+NO_DATE = "no date"
 
 
 @dataclass(frozen=True)
 class Told:
-    """Where AWS shows the policy, whether it shows one with conditions on the source, and whether that was seen in a stored
-    copy of the page, on 2026-11-24. The other entries are from memory."""
+    """`shows` is what AWS's page has for this use: `CONDITIONS`, `WITHOUT` or `NO_POLICY`. `seen` is the month of the text
+    of AWS that was read."""
 
-    is_conditional: bool
+    shows: str
     title: str
     source: str
-    was_seen: bool = False
+    seen: str
+
+    @property
+    def is_conditional(self) -> bool:
+        return self.shows == CONDITIONS
 
 
 _DOCS = "https://docs.aws.amazon.com"
-_S3 = f"{_DOCS}/AmazonS3/latest/userguide/grant-destinations-permissions-to-s3.html"
-_S3_TITLE = "Granting permissions to publish event notification messages to a destination"
-_BUDGETS = f"{_DOCS}/cost-management/latest/userguide/budgets-sns-policy.html"
-_BUDGETS_TITLE = "Creating an Amazon SNS topic for budget notifications"
+_S3 = f"{_DOCS}/AmazonS3/latest/userguide"
+_TO_S3 = (
+    "Granting permissions to publish event notification messages to a destination",
+    f"{_S3}/grant-destinations-permissions-to-s3.html",
+)
+_BUDGETS = (
+    "Creating an Amazon SNS topic for budget notifications",
+    f"{_DOCS}/cost-management/latest/userguide/budgets-sns-policy.html",
+)
 _SNS, _EVENTS = f"{_DOCS}/sns/latest/dg", f"{_DOCS}/eventbridge/latest/userguide"
 TABLE: Mapping[tuple[str, str], Told] = {
-    ("s3", PUBLISH): Told(True, _S3_TITLE, _S3),
-    ("s3", KEY): Told(False, _S3_TITLE, _S3),
+    ("s3", PUBLISH): Told(CONDITIONS, *_TO_S3, "2023-06"),
+    ("s3", KEY): Told(WITHOUT, *_TO_S3, "2023-06"),
     ("s3", TRUST): Told(
-        False,
+        WITHOUT,
         "Setting up permissions for live replication",
-        f"{_DOCS}/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html",
+        f"{_S3}/setting-repl-config-perm-overview.html",
+        "2023-06",
     ),
     ("sns", SEND): Told(
-        True, "Subscribing an Amazon SQS queue to an Amazon SNS topic", f"{_SNS}/subscribe-sqs-queue-to-sns-topic.html"
+        CONDITIONS,
+        "Subscribing an Amazon SQS queue to an Amazon SNS topic",
+        f"{_SNS}/subscribe-sqs-queue-to-sns-topic.html",
+        "2022-12",
     ),
     ("sns", KEY): Told(
-        False,
+        WITHOUT,
         "Setting up Amazon SNS topic encryption with encrypted Amazon SQS queue subscription",
         f"{_SNS}/sns-enable-encryption-for-topic-sqs-queue-subscriptions.html",
+        "2022-12",
     ),
     ("events", SEND): Told(
-        True,
+        CONDITIONS,
         "Using resource-based policies for Amazon EventBridge",
         f"{_EVENTS}/eb-use-resource-based.html",
-        was_seen=True,
+        "2023-06",
     ),
     ("events", KEY): Told(
-        False, "KMS key policies for encrypting EventBridge event buses", f"{_EVENTS}/eb-encryption-key-policy.html"
+        WITHOUT,
+        "Troubleshooting Amazon EventBridge: My events are not delivered to the target Amazon SQS queue",
+        f"{_EVENTS}/eb-troubleshooting.html",
+        "2023-06",
     ),
     ("cloudwatch", PUBLISH): Told(
-        True, "Example cases for Amazon SNS access control", f"{_SNS}/sns-access-policy-use-cases.html"
+        CONDITIONS, "Example cases for Amazon SNS access control", f"{_SNS}/sns-access-policy-use-cases.html", "2022-12"
     ),
     ("cloudwatch", KEY): Told(
-        False, "Managing Amazon SNS encryption keys and costs", f"{_SNS}/sns-key-management.html"
+        WITHOUT, "Managing Amazon SNS encryption keys and costs", f"{_SNS}/sns-key-management.html", "2022-12"
     ),
-    ("budgets", PUBLISH): Told(True, _BUDGETS_TITLE, _BUDGETS, was_seen=True),
-    ("budgets", KEY): Told(False, _BUDGETS_TITLE, _BUDGETS),
+    ("budgets", PUBLISH): Told(CONDITIONS, *_BUDGETS, NO_DATE),
+    ("budgets", KEY): Told(WITHOUT, *_BUDGETS, "2022-02"),
     ("scheduler", TRUST): Told(
-        True,
+        CONDITIONS,
         "Confused deputy prevention in EventBridge Scheduler",
         f"{_DOCS}/scheduler/latest/UserGuide/cross-service-confused-deputy-prevention.html",
-        was_seen=True,
+        NO_DATE,
     ),
-    ("glue", TRUST): Told(False, "Create an IAM role for AWS Glue", f"{_DOCS}/glue/latest/dg/create-an-iam-role.html"),
+    ("glue", TRUST): Told(
+        NO_POLICY, "Create an IAM role for AWS Glue", f"{_DOCS}/glue/latest/dg/create-an-iam-role.html", "2023-06"
+    ),
     ("emr-serverless", TRUST): Told(
-        False,
-        "Job runtime roles for Amazon EMR Serverless",
-        f"{_DOCS}/emr/latest/EMR-Serverless-UserGuide/security-iam-runtime-role.html",
+        WITHOUT,
+        "EMR Serverless Samples, of AWS",
+        "https://github.com/aws-samples/emr-serverless-samples",
+        "2026-05",
     ),
     ("chatbot", TRUST): Told(
-        False,
+        NO_POLICY,
         "IAM policies for Amazon Q Developer in chat applications",
         f"{_DOCS}/chatbot/latest/adminguide/chatbot-iam-policies.html",
+        NO_DATE,
     ),
 }
 """By service and use. Scheduler sends the ARN of the schedule's group, and not that of a schedule. AWS's Modern Data
@@ -98,12 +123,10 @@ def conditions(service: str, use: str, **asked: Mapping[str, Any]) -> dict[str, 
 def markdown() -> str:
     """The table for readers."""
     lines = [
-        "| service | what it does | conditions on its source | AWS's page | seen |",
-        "| --- | --- | --- | --- | --- |",
+        "| service | what it does | our condition | AWS's page | it shows | text of |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for (service, use), one in TABLE.items():
-        how = "asked for" if one.is_conditional else "with `IfExists`"
-        lines.append(
-            f"| `{service}` | {use} | {how} | [{one.title}]({one.source}) | {'yes' if one.was_seen else 'no'} |"
-        )
+        how = "plain" if one.is_conditional else "`IfExists`"
+        lines.append(f"| `{service}` | {use} | {how} | [{one.title}]({one.source}) | {one.shows} | {one.seen} |")
     return "\n".join(lines)

@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ from tests.infra.conftest import KEY, REPLICA_KEY, TOPIC
 from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 ROOT = Path(__file__).resolve().parents[2]
+SHAPES = ("made", "adopted", "in_vpc", "brought", "emr")
 
 
 @pytest.fixture(params=["made", "adopted"])
@@ -45,7 +47,7 @@ def test_nothing_is_a_custom_resource(service: Synthesized) -> None:
 
 
 @pytest.mark.parametrize("rules", ["AwsSolutions", "NIST.800.53.R5"])
-@pytest.mark.parametrize("shape", ["made", "adopted", "in_vpc", "brought", "emr"])
+@pytest.mark.parametrize("shape", SHAPES)
 def test_awss_rules_find_nothing_and_each_exception_has_its_reason(
     request: pytest.FixtureRequest, shape: str, rules: str
 ) -> None:
@@ -187,31 +189,53 @@ def test_a_service_uses_the_key_for_our_things_alone(made: Synthesized) -> None:
     }
 
 
-def test_no_service_is_asked_for_what_aws_does_not_document_that_it_sends(service: Synthesized) -> None:
+@pytest.mark.parametrize("shape", SHAPES)
+def test_no_service_is_asked_for_what_aws_does_not_document_that_it_sends(
+    request: pytest.FixtureRequest, shape: str
+) -> None:
     """Of every trust and policy: a fact of the source is asked plainly only where the table says so."""
+    asked = list(asked_of_services(request.getfixturevalue(shape)))
+    assert [one for one in asked if one.is_plain != TABLE[one.service, one.use].is_conditional] == []
+    assert asked, "the alarm topic asks CloudWatch in every shape"
+
+
+def test_a_job_starts_and_an_event_is_kept_where_the_service_names_no_source(in_vpc: Synthesized) -> None:
+    """AWS's pages show Glue's trust and EventBridge's use of a key without a condition: a plain one would refuse them."""
+    (trust,) = in_vpc.one("IAM::Role", "IngestRole")["AssumeRolePolicyDocument"]["Statement"]
+    (fills,) = [one for one in key_statements(in_vpc) if one["Sid"] == "RuleFillsQueues"]
+    assert (set(trust["Condition"]), set(fills["Condition"])) == ({"StringEqualsIfExists"}, {"ArnLikeIfExists"})
+
+
+def test_each_line_of_the_table_is_of_a_service_that_some_shape_lets_in(request: pytest.FixtureRequest) -> None:
+    asked = {(one.service, one.use) for shape in SHAPES for one in asked_of_services(request.getfixturevalue(shape))}
+    assert asked == set(TABLE)
+
+
+@dataclasses.dataclass(frozen=True)
+class Asked:
+    """A fact of the source that a policy asks of a service."""
+
+    service: str
+    use: str
+    fact: str
+    is_plain: bool
+
+
+def asked_of_services(service: Synthesized) -> Iterator[Asked]:
     uses = {
         "IAM::Role": ("AssumeRolePolicyDocument", "takes a role on"),
         "KMS::Key": ("KeyPolicy", "uses a key"),
         "SQS::QueuePolicy": ("PolicyDocument", "sends to a queue"),
         "SNS::TopicPolicy": ("PolicyDocument", "publishes to a topic"),
     }
-    seen = set()
     for kind, (where, use) in uses.items():
         for one in service.of(kind).values():
             for statement in one["Properties"][where]["Statement"]:
                 principal = statement["Principal"]
                 name = text(principal["Service"]) if isinstance(principal, dict) and "Service" in principal else ""
-                asked = {
-                    (operator.endswith("IfExists"), fact)
-                    for operator, facts in statement.get("Condition", {}).items()
-                    for fact in facts
-                    if fact.lower().startswith("aws:source")
-                }
-                if asked and name:
-                    short = name.removesuffix(".amazonaws.com")
-                    assert {lenient for lenient, _ in asked} == {not TABLE[short, use].is_conditional}, (name, use)
-                    seen.add((short, use))
-    assert {("glue", "takes a role on"), ("scheduler", "takes a role on"), ("cloudwatch", "uses a key")} <= seen
+                for operator, facts in statement.get("Condition", {}).items() if name else ():
+                    for fact in (fact for fact in facts if fact.lower().startswith("aws:source")):
+                        yield Asked(name.removesuffix(".amazonaws.com"), use, fact, not operator.endswith("IfExists"))
 
 
 def test_the_readme_has_the_table_of_services_and_conditions() -> None:
