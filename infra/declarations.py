@@ -7,6 +7,7 @@ checked first, in the same words as everywhere; its text decides its place, so a
 from __future__ import annotations
 
 import json
+from datetime import date, time
 from typing import Any
 
 from forebay.declaration.loading import load_service
@@ -26,12 +27,15 @@ def declared(place: str) -> Service:
 
 
 def one_text(service: Service) -> str:
-    """TOML that declares the same service."""
-    facts = service.model_dump(exclude={"tables", *FILLED}, exclude_none=True)
+    """TOML that declares the same service, with what was declared and no defaults: its text changes where a declaration does,
+    and not with a version that knows more settings."""
+    left_out = {"tables", *FILLED, *(() if service.rollups else ("rollups",))}
+    facts = service.model_dump(exclude=left_out, exclude_unset=True, exclude_none=True)
     lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
     for table in service.tables:
         lines += ["", "[[tables]]"]
-        lines += [f"{key} = {_toml(value)}" for key, value in table.model_dump(exclude_none=True).items()]
+        said = table.model_dump(exclude_unset=True, exclude_none=True)
+        lines += [f"{key} = {_toml(value)}" for key, value in said.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -40,5 +44,7 @@ def _toml(value: Any) -> str:
         return "{ " + ", ".join(f"{json.dumps(k, ensure_ascii=False)} = {_toml(v)}" for k, v in value.items()) + " }"
     if isinstance(value, list | tuple):
         return "[" + ", ".join(map(_toml, value)) + "]"
+    if isinstance(value, date | time):  # a datetime is a date
+        return value.isoformat()
     # A string of JSON is one of TOML, save for DEL, which TOML wants escaped.
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.declaration.loading import load_service
+from forebay.declaration.loading import load_service, parse_service
 from forebay.errors import InvalidConfiguration
 from infra import app
 from infra.declarations import one_text
@@ -21,8 +21,9 @@ FUNCTIONS = sorted(file.parent.name for file in (ROOT / "lambdas").glob("*/handl
 NIGHT = '[schedules.night]\njob = "compact"\nat = "daily 03:30"\nzone = "Asia/Tokyo"\n'
 TABLE = """
 name = "odd"
+event_time = { column = "at", bucket = 2026-01-01T00:00:00 }
 where = { "header.kind" = "it's \\"odd\\" ☃", other = "x\\u007f\\n" }
-columns = [{ name = "level", type = "long", path = "player.level" }, { name = "event" }]
+columns = [{ name = "level", type = "long", path = "player.level" }, { name = "event" }, { name = "at", type = "timestamp" }]
 """
 
 
@@ -78,6 +79,19 @@ def test_declarations_in_several_files_become_one_that_declares_the_same(tmp_pat
     one.write_text(one_text(many))
     assert load_service(str(one)).model_copy(update={"version": many.version}) == many
     assert len(many.tables) == 2
+
+
+@pytest.mark.parametrize("example", sorted(place.parent.name for place in (ROOT / "examples").glob("*/service.toml")))
+def test_each_example_can_be_deployed_as_it_is_declared(example: str, tmp_path: Path) -> None:
+    service, written = load_service(str(ROOT / "examples" / example)), tmp_path / "service.toml"
+    written.write_text(one_text(service))
+    assert load_service(str(written)).model_copy(update={"version": service.version}) == service
+
+
+def test_what_nobody_declared_is_not_written_so_that_an_upgrade_with_new_settings_changes_no_declaration() -> None:
+    """A deployment that changes no declaration undoes no push, and the text decides."""
+    service = parse_service({"service.toml": 'name = "shop"\n[[tables]]\nname = "orders"\n'})
+    assert one_text(service) == 'name = "shop"\n\n[[tables]]\nname = "orders"\n'
 
 
 def test_the_built_in_example_survives_being_written() -> None:
