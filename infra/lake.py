@@ -61,7 +61,7 @@ class Lake(Construct):
             key=key,
             access_logs=access_logs,
             versioned=bool(settings.keep_deleted_days),
-            lifecycle_rules=_deleted_for_good(settings.keep_deleted_days),
+            lifecycle_rules=[_deleted_for_good(settings.keep_deleted_days)],
         )
         if settings.conditional_commits:
             bucket.add_to_resource_policy(_no_commit_over_another(bucket))
@@ -112,9 +112,8 @@ def _no_commit_over_another(bucket: s3.IBucket) -> iam.PolicyStatement:
     )
 
 
-def _deleted_for_good(after_days: int) -> list[s3.LifecycleRule]:
-    """For objects that were deleted or replaced. A Delta log never needs one of them."""
-    if not after_days:
-        return []
-    days = Duration.days(after_days)
-    return [s3.LifecycleRule(id="deleted", noncurrent_version_expiration=days, expired_object_delete_marker=True)]
+def _deleted_for_good(after_days: int) -> s3.LifecycleRule:
+    """For objects that were deleted or replaced. A Delta log never needs one of them. Without versions the rule has nothing to
+    do; after `keep_deleted_days` was taken back, it deletes those that S3 still has."""
+    days = Duration.days(after_days or 1)
+    return s3.LifecycleRule(id="deleted", noncurrent_version_expiration=days, expired_object_delete_marker=True)

@@ -614,6 +614,14 @@ def test_a_lake_whose_deleted_objects_are_kept_lets_them_go_in_time(tmp_path: Pa
     assert "ExpirationInDays" not in rule
 
 
+def test_versions_that_a_lake_kept_before_go_where_none_are_kept_any_more(adopted: Synthesized) -> None:
+    """S3 suspends versions and never takes them back: without a rule, each stays, and is paid for, for ever."""
+    lake = adopted.one("S3::Bucket", "Lake")
+    (rule,) = [rule for rule in lake["LifecycleConfiguration"]["Rules"] if rule["Id"] == "deleted"]
+    assert "VersioningConfiguration" not in lake
+    assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 1}
+
+
 def test_a_changed_declaration_is_a_changed_argument(made: Synthesized, adopted: Synthesized) -> None:
     one, other = (s.one("Glue::Job", "IngestJob")["DefaultArguments"]["--deployed_service"] for s in (made, adopted))
     assert one != other
