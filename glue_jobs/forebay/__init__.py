@@ -10,6 +10,7 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 | `spark` | settings | a session, its workers, and the pinned versions |
 | `aws` | the environment | clients, metrics, and checks of what they reach |
 | `lake` | the address of a lake | its objects, leases, health and table logs |
+| `capacity` | arrivals, and a freshness | when runs start and end |
 | `settings` | arguments | the checked settings of a job |
 | `declaration` | TOML | a service, its tables and their columns |
 | `privacy` | the text of a record | the same, with its personal fields treated |

@@ -166,6 +166,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "schema diff": (("forebay schema diff alpha --from 3 --to 7", "between two versions"),),
     "schema settle": (("forebay schema settle alpha --service ./my-service", "rewrite the table with the best types"),),
     "schema promote": (("forebay schema promote alpha player.since --type timestamp", "give a field its own column"),),
+    "plan-capacity": (
+        ("forebay plan-capacity", "1 min, 5 min and 30 min, by the arrivals of the last 30 days"),
+        ("forebay plan-capacity --freshness '10 min' --budget-usd-month 100 --days 7", "one choice, within a budget"),
+    ),
     "quality": (("forebay quality alpha --days 7", "the last week"), ("forebay quality --json", "as JSON")),
     "quarantine": (("forebay quarantine list", "how much, and why"),),
     "quarantine list": (("forebay quarantine list --lake s3://studio-lake", "how many records, by table and reason"),),

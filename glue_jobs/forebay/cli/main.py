@@ -53,6 +53,7 @@ COMMANDS = {
     ),
     "report": Command(".looking.report", "report", "Write how it is going into one HTML file."),
     "wait": Command(".looking.wait", "wait", "Wait until all files of an hour or a day are in."),
+    "plan-capacity": Command(".looking.plan_capacity", "plan_capacity", "Show what each freshness would have taken."),
     "where": Command(".changing.files", "where", "Show where a file is."),
     "files": Command(".changing.files", "app", "Show what became of files."),
     "tail": Command(".changing.files", "tail", "Follow the loaded files, until Ctrl-C."),

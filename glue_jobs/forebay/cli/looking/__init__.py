@@ -3,5 +3,6 @@
 * `status` how it is going      * `report` as a page      * `history` what happened when
 * `accounts` do the sums hold?      * `health` of the tables      * `quality` verdicts on expectations      * `query` SQL
 * `export` what changed, for other tools      * `try_out` what would become of sample files
-* `wait` until hours are complete      * `doctor` can the deployed service work?
+* `wait` until hours are complete      * `plan_capacity` what a freshness takes
+* `doctor` can the deployed service work?
 """

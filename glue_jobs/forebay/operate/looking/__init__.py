@@ -5,6 +5,6 @@
 * `quality` verdicts on expectations      * `sql` queries over tables and ledger
 * `queue` what waits, and what died; it also sends letters back
 * `health` the state of tables      * `history` what happened when, and what operators did
-* `wait` until hours are complete
+* `wait` until hours are complete      * `capacity` arrivals of the last days
 * `status` how it is going      * `report` hour by hour, as a page
 """

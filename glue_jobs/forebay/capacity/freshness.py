@@ -1,0 +1,28 @@
+"""The text of a freshness: how long after its arrival a file is rows, at most. Pure.
+
+In: `5 min`, `90 s` or `1 h`. Out: seconds; `ValueError` says what is allowed.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["in_words", "seconds_of"]
+
+UNITS = {"s": 1, "min": 60, "h": 3600}
+LEAST_S, MOST_S = 30, 24 * 3600
+EXPECTED = "must be a duration from 30 s to 24 h, such as 5 min, 90 s or 1 h"
+
+
+def seconds_of(text: str) -> int:
+    found = re.fullmatch(r"(\d+) ?(s|min|h)", text.strip())
+    seconds = int(found[1]) * UNITS[found[2]] if found else 0
+    if not LEAST_S <= seconds <= MOST_S:
+        raise ValueError(EXPECTED)
+    return seconds
+
+
+def in_words(seconds: float) -> str:
+    """As a setting has it: the largest unit that leaves no rest."""
+    unit = next(unit for unit in ("h", "min", "s") if not round(seconds) % UNITS[unit])
+    return f"{round(seconds) // UNITS[unit]} {unit}"

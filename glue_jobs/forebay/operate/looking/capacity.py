@@ -1,0 +1,47 @@
+"""The arrivals of a lake's last days, and how fast its batches were, from the ledger.
+
+In: a view of the lake. Out: arrivals by the minute, in seconds from the first of these days, and a `Pace`.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from forebay.capacity.pace import Done, Pace
+from forebay.capacity.simulation import Arrivals
+from forebay.lake.layout import LEDGER
+from forebay.operate.lake_view import LakeView
+
+__all__ = ["arrivals_of", "pace_of"]
+
+LOADED = "outcome in ('loaded', 'empty', 'unreadable', 'superseded', 'duplicate')"
+"""Files that a batch read or knew; others take no time."""
+BATCHES = 240
+
+
+def arrivals_of(view: LakeView, *, days: int, now: datetime | None = None) -> Arrivals:
+    """When S3 took the files; when a batch did, where a file's notification has no time. Files that were announced long after
+    their time (a backfill) are arrivals of their batch."""
+    since = (now or datetime.now(UTC)) - timedelta(days=days)
+    came = (
+        "case when event_time is null or event_time < claimed_at - interval '1' day then claimed_at else event_time end"
+    )
+    rows = view.query(
+        LEDGER,
+        f"select date_trunc('minute', {came}) as minute, count(*) as files from t "
+        f"where day >= date '{since.date()}' and {LOADED} group by 1 order by 1",
+    )
+    found = [((row["minute"].astimezone(UTC) - since).total_seconds(), row["files"]) for row in rows]
+    return [(at, files) for at, files in found if at >= 0]
+
+
+def pace_of(view: LakeView) -> Pace:
+    """Of the last batches. A batch that a later run finished took longer than its work, so the slowest tenth is left out."""
+    rows = view.query(
+        LEDGER,
+        "select count(*) as files, min(claimed_at) as began, max(committed_at) as ended from t "
+        f"where {LOADED} and batch is not null group by service, generation, batch order by 3 desc limit {BATCHES}",
+    )
+    done = [Done(row["ended"].timestamp(), row["files"], (row["ended"] - row["began"]).total_seconds()) for row in rows]
+    usual = sorted(done, key=lambda one: one.seconds / one.files)[: max(1, len(done) * 9 // 10)]
+    return Pace(batches=tuple(sorted(usual, key=lambda one: one.at)))
