@@ -15,7 +15,7 @@ from forebay.record.kind import Field, Kind, Many, Path, Struct, leaves
 from forebay.record.name import free_name
 from forebay.record.shape import Shape
 
-__all__ = ["RARE", "Rules", "agrees", "decided", "grown", "left_out"]
+__all__ = ["RARE", "Rules", "agrees", "decided", "grown", "keeps_spelling", "left_out"]
 
 RARE = 100
 """A type that fewer than one in so many of a field's values has is dirt, and decides nothing: its values are rescued."""
@@ -100,6 +100,20 @@ def agrees(written: Kind, table: Kind) -> bool:
     if isinstance(written, Many) and isinstance(table, Many):
         return agrees(written.of, table.of)
     return written == table
+
+
+def keeps_spelling(written: Kind, table: Kind | None) -> bool:
+    """Whether the values in files with these columns tell how they were written in their records, wherever the table's columns
+    differ. A double does not tell its digits, a struct does not tell its order of keys, and nothing tells which of several
+    keys a value had."""
+    if isinstance(written, Struct) and any(field.spelled for field in written.fields.values()):
+        return False
+    if isinstance(written, Struct) and isinstance(table, Struct):
+        others = {name: field.kind for name, field in table.fields.items()}
+        return all(keeps_spelling(mine.kind, others.get(name)) for name, mine in written.fields.items())
+    if isinstance(written, Many) and isinstance(table, Many):
+        return keeps_spelling(written.of, table.of)
+    return written == table or written in ("boolean", "long", "string")
 
 
 def _struct(shape: Shape, depth: int, keys: int) -> Kind | None:

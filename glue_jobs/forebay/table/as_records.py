@@ -2,38 +2,42 @@
 
 Enters: all columns of a table, those that came from records by name, and `_rescued`. Leaves: the other columns, and
 `DOCUMENT`: each row's values and what was rescued of it, as one JSON text. Keys are the columns' names, which are names of
-their own; nulls, and what was empty before it had a column, are gone.
+their own; nulls, and what was empty before it had a column, are gone. If asked, also `MISFITS`: what was rescued of declared
+columns, which stays rescued whatever columns the record gets.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from forebay.declaration.column_name import safe_name
+from forebay.declaration.twin import taken_key
 from forebay.record.number import Written, is_exact, read_json, write_json
 from forebay.record.walk import text_of
 from forebay.table.in_arrow import map_in_arrow
-from forebay.table.shaping import DOCUMENT, RESCUED, nested
+from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, nested
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["as_records", "record_of"]
+__all__ = ["as_records", "misfits_of", "record_of"]
 
 
-def as_records(rows: DataFrame, from_records: Sequence[str]) -> DataFrame:
-    """`from_records` names the columns that records filled."""
+def as_records(rows: DataFrame, from_records: Sequence[str], declared: Mapping[str, Any] | None = None) -> DataFrame:
+    """`from_records` names the columns that records filled. With the `declared` fields (`Rules.declared`), misfits are told
+    apart."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     taken = {*from_records, RESCUED}
     kept = [field for field in rows.schema.fields if field.name not in taken]
-    answer = StructType([*kept, StructField(DOCUMENT, StringType())])
-    return map_in_arrow(rows, _AsRecords(tuple(from_records)), answer)
+    texts = [DOCUMENT] if declared is None else [DOCUMENT, MISFITS]
+    answer = StructType([*kept, *(StructField(name, StringType()) for name in texts)])
+    return map_in_arrow(rows, _AsRecords(tuple(from_records), declared), answer)
 
 
 @dataclass(frozen=True)
@@ -41,6 +45,7 @@ class _AsRecords:
     """The rows of one task."""
 
     from_records: tuple[str, ...]
+    declared: Mapping[str, Any] | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -55,7 +60,34 @@ class _AsRecords:
             kept = [name for name in batch.schema.names if name not in (*self.from_records, RESCUED)]
             fields = [*(batch.schema.field(name) for name in kept), pa.field(DOCUMENT, pa.string())]
             columns = [*(batch.column(name) for name in kept), pa.array(texts, pa.string())]
+            if self.declared is not None:
+                fields.append(pa.field(MISFITS, pa.string()))
+                columns.append(pa.array([misfits_of(left, self.declared) for left in rescued], pa.string()))
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def misfits_of(rescued: str | None, declared: Mapping[str, Any]) -> str | None:
+    """What did not fit declared columns, as `shaping` takes it; None where all did. A column that could not be computed is
+    there as null."""
+    if rescued is None:
+        return None
+    record = read_json(rescued)
+    computed = {key: None for key, value in record.items() if value is None}
+    found = {**computed, **_declared_part(record, declared)}
+    return write_json([{key: value} for key, value in found.items()], bare=True) if found else None
+
+
+def _declared_part(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, below in declared.items():
+        key = taken_key(record, name)
+        value = None if key is None else record[key]
+        if key is not None and below and isinstance(value, dict):
+            if part := _declared_part(value, below):
+                found[key] = part
+        elif key is not None and not below and value is not None:
+            found[key] = value
+    return found
 
 
 def record_of(names: Sequence[str], values: Sequence[Any], rescued: str | None) -> dict[str, Any]:

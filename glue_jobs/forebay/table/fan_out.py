@@ -116,7 +116,7 @@ def written_anew(
     """For the table as it is now, from its own data files."""
     from pyspark.sql import functions as F
 
-    rows = staged.records(spark, table.path).withColumn("_table", F.lit(table.name))
+    rows = staged.records(spark, table.path, table.rules).withColumn("_table", F.lit(table.name))
     again = StagingFromSpark(logs, rows, txn, emit, {table.name: staged.rows}).run([table], 1)[table.name]
     return _Commit(logs, txn, emit).run(table, again) if isinstance(again, StagedTable) else again
 

@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forebay.record.conform import writable
+from forebay.record.growth import Rules
 from forebay.record.kind import Struct, columns_of_json, json_of
 from forebay.table.as_records import as_records
 from forebay.table.data_file import DataFile
@@ -93,16 +94,13 @@ class StagedTable:
             rows = rows.unionByName(part)
         return rows
 
-    def records(self, spark: SparkSession, path: str) -> DataFrame:
-        """The same rows with the texts of their records, to be given other columns (`shaping`)."""
-        from pyspark.sql import functions as F
-
+    def records(self, spark: SparkSession, path: str, rules: Rules | None) -> DataFrame:
+        """The same rows with the texts of their records, to be given other columns (`shaping`) by these rules."""
         rows, fixed = self.read(spark, path), self.fixed_schema.names
-        if self.columns is None:
+        if self.columns is None or rules is None:
             return rows
-        rows = as_records(rows, [name for name in self.schema.names if name not in fixed])
-        kept = (f"`{name}`" for name in fixed if name != RESCUED)
-        return rows.select(*kept, DOCUMENT, F.lit(None).cast("string").alias(MISFITS))
+        rows = as_records(rows, [name for name in self.schema.names if name not in fixed], rules.declared)
+        return rows.select(*(f"`{name}`" for name in fixed if name != RESCUED), DOCUMENT, MISFITS)
 
     def as_json(self) -> dict[str, Any]:
         files = [

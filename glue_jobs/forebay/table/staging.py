@@ -10,21 +10,23 @@ files that are never committed.
 
 from __future__ import annotations
 
+import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.record.conform import writable
-from forebay.record.growth import agrees, grown, left_out
-from forebay.record.kind import Struct
+from forebay.record.growth import agrees, grown, keeps_spelling, left_out
+from forebay.record.kind import Struct, json_of
 from forebay.record.shape import Shape
 from forebay.table.commit import LogFailed, Txn
-from forebay.table.data_file import TableFolder, Written
+from forebay.table.data_file import DataFile, TableFolder, Written
 from forebay.table.destination import Destination, Failed, Skipped
 from forebay.table.events import ColumnsLeftOut
 from forebay.table.files import write_files, write_rows
@@ -37,7 +39,7 @@ from forebay.table.storage import storage_as
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 __all__ = ["FilesDoNotFit", "Staging", "StagingFromDriver", "StagingFromSpark", "StagingFromTasks", "look"]
@@ -220,15 +222,17 @@ class StagingFromDriver(Staging):
 
 
 class FilesDoNotFit(ForebayError):
-    """Data files were written for a table that is another one: with other columns, or other partitions."""
+    """Data files were written for a table that has other partitions, or columns in which their values cannot be spelled as
+    they came."""
 
 
 class StagingFromTasks(Staging):
     """Rows of many tables whose data files are written already, by tasks that knew some of the tables, or none.
-    `FilesDoNotFit` where one of the tables needs other files."""
+    Where one of the tables needs other columns, its data files are read and written again, or it is `FilesDoNotFit`."""
 
     def __init__(
         self,
+        spark: SparkSession,
         logs: TableLogs,
         columns: StructType,
         txn: Txn,
@@ -237,7 +241,7 @@ class StagingFromTasks(Staging):
         written: Written,
     ) -> None:
         super().__init__(logs, columns, txn, emit, expected)
-        self.written = written
+        self.spark, self.written = spark, written
 
     def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
         mine = {name: self.written.files[name] for name in places if name in self.written.files}
@@ -247,7 +251,26 @@ class StagingFromTasks(Staging):
         return Written(mine, {}, self.written.shapes)
 
     def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
-        raise FilesDoNotFit(f"{', '.join(sorted(places))} have columns of other types")
+        from pyspark.sql import DataFrame
+
+        for name, place in places.items():
+            columns = place.shaping.columns if place.shaping else Struct()
+            if not all(keeps_spelling(file.columns or Struct(), columns) for file in self.written.files[name]):
+                raise FilesDoNotFit(f"{name} has columns of other types")
+        rows = reduce(DataFrame.unionByName, (part for name, at in places.items() for part in self._records(name, at)))
+        return write_files(rows, places, table_column="_table", storage=storage_as(os.environ))
+
+    def _records(self, name: str, place: TableFolder) -> Iterator[DataFrame]:
+        """The rows of a table's data files. Tasks may have given them different columns."""
+        from pyspark.sql import functions as F
+
+        alike: dict[str, list[DataFile]] = {}
+        for file in self.written.files[name]:
+            alike.setdefault(json.dumps(json_of(file.columns or Struct())), []).append(file)
+        for files in alike.values():
+            some = StagedTable(name, self.columns.json(), files[0].columns, place.partition_columns, tuple(files))
+            rules = None if place.shaping is None else place.shaping.rules
+            yield some.records(self.spark, place.path, rules).withColumn("_table", F.lit(name))
 
 
 def _columns_before(rows: StructType) -> StructType:
