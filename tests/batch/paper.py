@@ -31,8 +31,9 @@ from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
 from forebay.batch.moving import Moving
 from forebay.batch.one_pass.staging import NotInOnePass, Pass
+from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reading import Read
-from forebay.batch.reasons import OF_WHOLE_TABLES
+from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import RetryPlan
 from forebay.batch.writing import Writing
@@ -40,7 +41,7 @@ from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
-from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE, own_table
+from forebay.lake.layout import IDS, LEDGER, QUARANTINE, own_table
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
@@ -294,9 +295,7 @@ class PaperWriting(Writing):
         return self.stage_tables(self.of_pass(made), declared, wanted)
 
     def beside_of(self, made: Pass, table: Destination, count: int) -> StagedTable | Skipped:
-        fate = {QUARANTINE: "quarantine", PARKED: "park"}[table.name]
-        rows = [row for row in self.of_pass(made) if row["fate"] == fate]
-        held = PaperHeld(rows, None, {}, self.shared)
+        held = PaperHeld(self.of_pass(made), None, made.written.kept_out, self.shared)  # type: ignore[attr-defined]
         return self.staged(table, held.quarantined(()) if table.name == QUARANTINE else held.parked(), count)
 
     def of_pass(self, made: Pass) -> Rows:
@@ -441,7 +440,15 @@ class PaperPass:
 
     gave_up = worked
 
-    def of(self, files: Sequence[LandedFile], service: Service, *, batch: int, shared: Any) -> Pass:
+    def of(
+        self,
+        files: Sequence[LandedFile],
+        service: Service,
+        *,
+        batch: int,
+        shared: Any,
+        unwritten: Mapping[str, KeptOut] | None,
+    ) -> Pass:
         if next(CLOCK) % 3 == 0:
             raise NotInOnePass("said the test")
         with ExitStack() as cached:
@@ -451,7 +458,9 @@ class PaperPass:
             for r in read.rows or ()  # type: ignore[attr-defined]
         )
         fates = [Fate(f, fate, n, table, declared, v, why) for (f, fate, table, declared, v, why), n in told.items()]
-        written: Any = SimpleNamespace(rows=pickle.dumps(read.rows), files={})
+        paused = {fate.table: PAUSED_TABLE for fate in fates if fate.table and service.is_paused(fate.table)}
+        kept_out = {name: why.reason for name, why in (unwritten or {}).items()} | paused
+        written: Any = SimpleNamespace(rows=pickle.dumps(read.rows), files={}, kept_out=kept_out)
         return Pass(read.ends, fates, written, PLACE)
 
 

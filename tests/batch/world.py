@@ -7,6 +7,7 @@ effect; the next try has a new `Batch`, as another process would have.
 from __future__ import annotations
 
 import json
+import pickle
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,8 +26,12 @@ import forebay.batch.writing as writing
 import forebay.table.removal as removal
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
+from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.asking import AnswersTask, QuestionsTask
+from forebay.batch.one_pass.questions import answered
 from forebay.batch.one_pass.staging import OnePass
-from forebay.batch.one_pass.task import Task
+from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
+from forebay.batch.one_pass.told import Told
 from forebay.batch.plan import Plans
 from forebay.batch.reading import Read
 from forebay.content.limits import Limits
@@ -42,7 +47,7 @@ from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
 
-__all__ = ["BEFORE_THE_PLAN", "SERVICE", "Died", "World", "die_after", "records", "unread", "with_one_batch"]
+__all__ = ["AT", "BEFORE_THE_PLAN", "SERVICE", "Died", "World", "die_after", "records", "unread", "with_one_batch"]
 
 SERVICE = """
 name = "studio"
@@ -110,9 +115,18 @@ class World:
 
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(reading, "read_content", self._read_content)
-        self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: list(Task(told)([list(told.pieces)])))
+        self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: self._answers(told))
         self.monkeypatch.setattr(tasks, "source", lambda _: self._get)
         self.monkeypatch.setattr(Read, "landing", lambda read, usable: self._landing(read, usable))
+
+    def _answers(self, told: Told) -> list[Answer]:
+        """What Spark does with the tasks, in this process; it is asked for nothing but its SQL."""
+        if not told.questions:
+            return list(Task(told)([list(told.pieces)]))
+        task = pa.record_batch({"number": [0], "pieces": [pickle.dumps(list(told.pieces))]})
+        sent = pa.Table.from_batches(QuestionsTask(ReadTask(told, 1, 1))([task]), schema=told.asked)
+        rows = answered(self.spark.createDataFrame(sent), told.service, told.questions).toArrow()
+        return list(GatherTask(told, alone=True)(AnswersTask(told).parcels(rows.to_batches())))
 
     def file(self, key: str, version: int = 1) -> LandedFile:
         return LandedFile(

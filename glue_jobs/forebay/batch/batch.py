@@ -8,7 +8,7 @@ file or table never stops the others; `Halt` stops everything, before anything i
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -23,7 +23,8 @@ from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
-from forebay.batch.one_pass.staging import NotInOnePass, OnePass, Pass
+from forebay.batch.one_pass.staging import NotInOnePass, NotWritten, OnePass, Pass
+from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
 from forebay.batch.recent_ids import RecentIds
@@ -210,17 +211,22 @@ class Batch:
         to_read = claim.to_read()
         if to_read.to_forget or self.turns.taken(to_read) or not self.one_pass.takes(to_read.fresh, self.service):
             return None
+        begun, kept_out, before = None, None, None
         try:
-            with stages.stage("read"):
-                shared = {**writing.shared, "at": writing.began_at}
-                made = self.one_pass.of(to_read.fresh, self.service, batch=writing.txn.version, shared=shared)
-            split = claim.decided(made.landed)
-            try:
-                with stages.stage("write"):
-                    begun = self.staged_pass(files, split, writing, made, cached)
-            except (NotInOnePass, FilesDoNotFit):
-                made.undo()  # no plan names its files, which is not so certain of other failures
-                raise
+            while begun is None:
+                with stages.stage("read"):
+                    made = self.read_in_one_pass(to_read.fresh, writing, kept_out)
+                try:
+                    if before is not None and before != {*made.fates}:
+                        raise NotInOnePass("the files gave other records when they were read again")
+                    with stages.stage("write"):
+                        begun = self.staged_pass(files, claim.decided(made.landed), writing, made, kept_out, cached)
+                except NotWritten as found:
+                    made.undo()
+                    kept_out, before = found.tables, {*made.fates}
+                except (NotInOnePass, FilesDoNotFit):
+                    made.undo()  # no plan names its files, which is not so certain of other failures
+                    raise
         except (NotInOnePass, FilesDoNotFit) as why:
             self.one_pass.gave_up()
             self.emit(BatchReadTwice(service=self.service.name, batch=writing.txn.version, why=str(why)))
@@ -228,8 +234,20 @@ class Batch:
         self.one_pass.worked()
         return begun
 
+    def read_in_one_pass(
+        self, files: Sequence[LandedFile], writing: Writing, kept_out: Mapping[str, KeptOut] | None
+    ) -> Pass:
+        shared = {**writing.shared, "at": writing.began_at}
+        return self.one_pass.of(files, self.service, batch=writing.txn.version, shared=shared, unwritten=kept_out)
+
     def staged_pass(
-        self, files: Sequence[LandedFile], split: Sorted, writing: Writing, made: Pass, cached: ExitStack
+        self,
+        files: Sequence[LandedFile],
+        split: Sorted,
+        writing: Writing,
+        made: Pass,
+        kept_out: Mapping[str, KeptOut] | None,
+        cached: ExitStack,
     ) -> Begun:
         if not made.landed.keys() <= {file.file_id for file in split.fresh}:
             raise NotInOnePass("files were left out once they were read")
@@ -237,7 +255,7 @@ class Batch:
         dedupe = self.dedupe(writing, split, self.last_try())
         ends = [end for end in made.ends if end.file.file_id in {file.file_id for file in split.fresh}]
         fates = [fate for fate in made.fates if fate.file_id in made.landed]
-        staged = writing.stage_pass(made, without_failed_replays(ends, split), fates, changes)
+        staged = writing.stage_pass(made, without_failed_replays(ends, split), fates, changes, kept_out)
         plan = self.plan_of(files, split, writing, ends, fates, made.landed, dedupe, staged)
         again = partial(self.read_again, plan, split, dedupe, cached)
         return Begun(plan, split, changes, dedupe, made.landed, again)

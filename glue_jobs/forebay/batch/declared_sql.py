@@ -1,19 +1,22 @@
-"""Declared SQL, asked of columns that stand beside those of other declarations: each name gets a prefix.
+"""Declared SQL about columns that have other names, beside the columns of other declarations.
 
-In: SQL over declared columns, as somebody wrote it. Out: the same SQL over columns whose names begin with the prefix. Spark's
+In: SQL over declared columns, as somebody wrote it. Out: the columns that it names, and the same SQL with other names. Spark's
 parser says where the names are. Variables of a lambda keep theirs, and so do the fields of a struct.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-__all__ = ["has_star", "nodes_of", "with_prefix"]
+__all__ = ["columns_in", "has_star", "nodes_of", "renamed", "with_prefix"]
 
 NAMES = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
 STRUCT = "CreateNamedStruct"
+FIRST_PART = re.compile(r"`(?:[^`]|``)*`|[^`.]+")
+"""Of a name, which may have fields after it."""
 
 
 def with_prefix(sql: str, prefix: str) -> str:
@@ -23,6 +26,32 @@ def with_prefix(sql: str, prefix: str) -> str:
         made += sql[done:start] + prefix + sql[start:end] + (f" AS {field}" if field else "")
         done = end
     return made + sql[done:]
+
+
+def columns_in(sql: str) -> frozenset[str]:
+    """The names in it, in lower case."""
+    return frozenset(_plain(_first(sql, start, end)).lower() for start, end, _ in _names(sql))
+
+
+def renamed(sql: str, new: Mapping[str, str]) -> str:
+    """`new` has the SQL that replaces a name, by the name in lower case. Other names stay."""
+    made, done = "", 0
+    for start, end, field in _names(sql):
+        first = _first(sql, start, end)
+        rest = sql[start + len(first) : end]
+        made += sql[done:start] + new.get(_plain(first).lower(), first) + rest + (f" AS {field}" if field else "")
+        done = end
+    return made + sql[done:]
+
+
+def _first(sql: str, start: int, end: int) -> str:
+    found = FIRST_PART.match(sql, start, end)
+    assert found is not None
+    return found[0]
+
+
+def _plain(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
 
 
 def has_star(sql: str) -> bool:

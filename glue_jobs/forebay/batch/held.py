@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COLUMNS", "Held"]
+__all__ = ["COLUMNS", "MOST_DETAIL", "Held"]
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, file_id string, bucket string, key string, "

@@ -77,8 +77,9 @@ def with_final_fates(rows: DataFrame) -> DataFrame:
     """The checked rows with the fates that the checks give them; the table that they were meant for stays with them."""
     from pyspark.sql import functions as F
 
-    changed = F.when(F.col("_fate") == "write", F.col("_checked_fate"))
-    rows = rows.withColumn("_changed", changed)
+    meant = F.col("_fate") == "write"
+    rows = rows.withColumn("_changed", F.when(meant, F.col("_checked_fate")))
+    rows = rows.withColumn("_violated", F.when(meant, F.col("_violated")))
     held = F.col("_changed") == "quarantine"
     reason = F.when(held, F.coalesce("_refused", F.lit(EXPECTATION))).otherwise(F.col("_reason"))
     detail = F.when(held, F.array_join("_violated", ", ")).otherwise(F.col("detail"))

@@ -20,9 +20,10 @@ from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
 from forebay.batch.expectations import verdicts
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
-from forebay.batch.held import Held
+from forebay.batch.held import MOST_DETAIL, Held
 from forebay.batch.new_tables import NewTables
-from forebay.batch.one_pass.staging import NotInOnePass, Pass, fixed_columns_of
+from forebay.batch.one_pass.staging import NotInOnePass, NotWritten, Pass, fixed_columns_of
+from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.vaulted import vault_rows
@@ -90,9 +91,7 @@ class Staging(Commits):
             asked = {table: count for table, count in wanted.items() if table not in unwritten}
             for name, staged in self.stage_tables(rows, self.service.tables[declared], asked).items():
                 if isinstance(staged, Failed):
-                    where: dict[str, Any] = {"service": self.service.name, "table": name, "batch": self.txn.version}
-                    self.causes[name] = str(staged.error)
-                    self.emit(TableFailed(**where, rows=asked[name], error=self.causes[name]))
+                    self.failed_before(name, asked[name], staged)
                     unwritten[name] = TABLE_FAILED
                 elif isinstance(staged, Skipped):
                     self.must_have_come(table_path(self.lake, name), asked[name])
@@ -106,25 +105,48 @@ class Staging(Commits):
         }
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
-    def stage_pass(self, made: Pass, ends: Sequence[FileEnd], fates: Sequence[Fate], changes: Changes) -> Staged:
-        """The same of data files that one pass wrote. `NotInOnePass` where some of the rows belong elsewhere."""
+    def stage_pass(
+        self,
+        made: Pass,
+        ends: Sequence[FileEnd],
+        fates: Sequence[Fate],
+        changes: Changes,
+        kept_out: Mapping[str, KeptOut] | None,
+    ) -> Staged:
+        """The same of data files that one pass wrote. It knew of the tables that are `kept_out`; `NotWritten` where there are
+        others."""
         leaving = self.leaving(changes.superseded)
-        if unwritten := self.not_to_write(fates, leaving.keys()):
-            raise NotInOnePass(f"{len(unwritten)} tables are not written")
+        if kept_out is None:
+            kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, leaving.keys()).items()}
+            if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
+                raise NotWritten(kept_out)
+        unwritten = {name: why.reason for name, why in kept_out.items()}
+        if len(arriving(fates, unwritten, standing(changes.superseded))) < len(fates):
+            raise NotInOnePass("earlier rows of a file stay in a table that is not written")
         tables: dict[str, StagedTable] = {}
+        failed: dict[str, KeptOut] = {}
         for declared, wanted in by_declaration(fates).items():
-            for name, staged in self.tables_of(made, self.service.tables[declared], wanted).items():
+            asked = {table: count for table, count in wanted.items() if table not in unwritten}
+            for name, staged in self.tables_of(made, self.service.tables[declared], asked).items():
                 if isinstance(staged, Failed):
-                    raise NotInOnePass(f"{name}: {staged.error}")
-                if isinstance(staged, Skipped):
+                    failed[name] = KeptOut(TABLE_FAILED, self.failed_before(name, asked[name], staged)[:MOST_DETAIL])
+                elif isinstance(staged, Skipped):
                     self.must_have_come(table_path(self.lake, name), wanted[name])
                 else:
                     tables[name] = dataclasses.replace(staged, replaces=name in leaving)
+        if failed:
+            raise NotWritten({**kept_out, **failed})
         beside = {
-            QUARANTINE: self.quarantined_by(made, ends, fates, changes),
-            PARKED: self.kept_by(made, PARKED, "park", fates, replaces=bool(changes.from_parked)),
+            QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
+            PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(changes.from_parked)),
         }
-        return Staged({}, tables, {name: one for name, one in beside.items() if one is not None})
+        return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def failed_before(self, table: str, rows: int, failed: Failed) -> str:
+        """Tells that a table cannot be written, and why, before anything of the batch is committed."""
+        cause = self.causes[table] = str(failed.error)
+        self.emit(TableFailed(service=self.service.name, table=table, batch=self.txn.version, rows=rows, error=cause))
+        return cause
 
     def tables_of(
         self, made: Pass, declared: Table, wanted: Mapping[str, int]
@@ -134,14 +156,19 @@ class Staging(Commits):
         return self.from_tasks(made, fixed_columns_of(declared), wanted).run(places, self.tables_at_once)
 
     def from_tasks(self, made: Pass, columns: StructType, wanted: Mapping[str, int]) -> StagingFromTasks:
-        return StagingFromTasks(self.logs, columns, self.txn, self.emit, wanted, made.written)
+        return StagingFromTasks(self.spark, self.logs, columns, self.txn, self.emit, wanted, made.written)
 
     def quarantined_by(
-        self, made: Pass, ends: Sequence[FileEnd], fates: Sequence[Fate], changes: Changes
+        self,
+        made: Pass,
+        ends: Sequence[FileEnd],
+        fates: Sequence[Fate],
+        unwritten: Mapping[str, str],
+        changes: Changes,
     ) -> StagedTable | None:
         """The records that the pass wrote there, and whole files."""
         replaces = bool(changes.from_quarantine)
-        records = self.kept_by(made, QUARANTINE, "quarantine", fates, replaces=replaces)
+        records = self.kept_by(made, QUARANTINE, quarantined_rows(fates, unwritten), replaces=replaces)
         files = [end for end in ends if end.outcome == "unreadable"]
         if not files:
             return records
@@ -149,9 +176,9 @@ class Staging(Commits):
         staged = self.stage_beside(self.own(QUARANTINE), whole, len(files), replaces=replaces)
         return staged if records is None or staged is None else staged.with_files(records)
 
-    def kept_by(self, made: Pass, name: str, fate: str, fates: Sequence[Fate], *, replaces: bool) -> StagedTable | None:
+    def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
         """Records beside the tables; None where there are none, or where the place has this batch already."""
-        table, count = self.own(name), sum(one.rows for one in fates if one.fate == fate)
+        table = self.own(name)
         if not count:
             return None
         staged = self.beside_of(made, table, count)
@@ -265,9 +292,7 @@ class Staging(Commits):
         changes: Changes,
     ) -> StagedTable | None:
         stand = standing(changes.superseded)
-        coming = arriving(fates, unwritten, stand)
-        records = sum(f.rows for f in coming if f.fate == "quarantine")
-        records += sum(f.rows for f in coming if f.fate == "write" and f.table in unwritten)
+        records = quarantined_rows(arriving(fates, unwritten, stand), unwritten)
         files = [end for end in ends if end.outcome == "unreadable"]
         if not (records or files):
             return None
@@ -280,7 +305,7 @@ class Staging(Commits):
     def parked(
         self, rows: DataFrame | None, ends: Sequence[FileEnd], fates: Sequence[Fate], changes: Changes
     ) -> StagedTable | None:
-        count = sum(f.rows for f in fates if f.fate == "park")
+        count = parked_rows(fates)
         if not count:
             return None
         held = Held(rows, self.spark, {}, {**self.shared, "at": self.began_at}).parked()
@@ -303,6 +328,15 @@ class Staging(Commits):
             return None
         kept = vault_rows(rows, {**self.shared, "at": self.began_at})
         return self.stage_beside(self.vault, kept, count, few=is_small(ends), replaces=bool(changes.superseded))
+
+
+def quarantined_rows(fates: Iterable[Fate], unwritten: Collection[str]) -> int:
+    """With those of tables that are not written."""
+    return sum(f.rows for f in fates if f.fate == "quarantine" or (f.fate == "write" and f.table in unwritten))
+
+
+def parked_rows(fates: Iterable[Fate]) -> int:
+    return sum(fate.rows for fate in fates if fate.fate == "park")
 
 
 def by_declaration(fates: Iterable[Fate]) -> dict[int, dict[str, int]]:

@@ -24,7 +24,7 @@ from forebay.batch.late_commits import LateCommits
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
-from forebay.batch.staging import Changes, Staging, by_declaration
+from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
 from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.lake.layout import own_table, table_path
@@ -82,8 +82,7 @@ class Writing(Staging):
         unwritten |= dict.fromkeys(failed, TABLE_FAILED)
         late = {name: why for name, why in unwritten.items() if name not in staged.unwritten}
         self.commit_quarantine(plan, refused, unwritten, late, changes, rows)
-        parked = sum(fate.rows for fate in fates if fate.fate == "park")
-        self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked, changes.from_parked)
+        self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked_rows(fates), changes.from_parked)
         if dedupe.wanted:
             self.remember(self.without(staged.beside.get(IDS), late), unwritten, fates, dedupe, changes)
         if self.vault is not None:
@@ -139,7 +138,8 @@ class Writing(Staging):
             assert declared is not None
             if seen is None or next(misfits(staged.schema, seen.schema), None) is None:
                 return staged.read(self.spark, destination.path)
-            return with_record_columns(staged.records(self.spark, destination.path), seen.schema, rules_of(declared))
+            rules = rules_of(declared)
+            return with_record_columns(staged.records(self.spark, destination.path, rules), seen.schema, rules)
 
         try:
             self.logs.look(destination.path)
@@ -218,7 +218,7 @@ class Writing(Staging):
         stand = standing(changes.superseded)
         coming = [fate for fate in arriving(plan.fates, late, stand) if fate.fate == "write" and fate.table in late]
         more = sum(fate.rows for fate in coming)
-        wanted = sum(f.rows for f in arriving(plan.fates, unwritten, stand) if _is_quarantined(f, unwritten))
+        wanted = quarantined_rows(arriving(plan.fates, unwritten, stand), unwritten)
         staged, table = plan.staged.beside.get(QUARANTINE), self.own(QUARANTINE)
         if more and not self.logs.has(table.path, self.txn):
             failed = self.rows_of_failed(rows(), late, stand, more, replaces=bool(changes.from_quarantine))
@@ -263,7 +263,3 @@ class Writing(Staging):
                 dropped[fate.table] = dropped.get(fate.table, 0) + fate.rows
         for table, count in sorted(dropped.items()):
             self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))
-
-
-def _is_quarantined(fate: Fate, unwritten: Mapping[str, str]) -> bool:
-    return fate.fate == "quarantine" or (fate.fate == "write" and fate.table in unwritten)

@@ -103,9 +103,8 @@ def agrees(written: Kind, table: Kind) -> bool:
 
 
 def keeps_spelling(written: Kind, table: Kind | None) -> bool:
-    """Whether the values in files with these columns tell how they were written in their records, wherever the table's columns
-    differ. A double does not tell its digits, a struct does not tell its order of keys, and nothing tells which of several
-    keys a value had."""
+    """Whether files with these columns hold the values as the records spell them, wherever the table's columns differ. A double
+    loses its digits, a struct loses the order of its keys, and a value loses its key where several keys share a column."""
     if isinstance(written, Struct) and any(field.spelled for field in written.fields.values()):
         return False
     if isinstance(written, Struct) and isinstance(table, Struct):

@@ -24,7 +24,7 @@ from forebay.record.field import text_at
 from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY, PLACES, micros_since_1970
 from forebay.record.number import read_json, write_json
 
-__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "is_typed", "typed"]
+__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "has_type", "is_typed", "typed"]
 
 TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -60,8 +60,12 @@ class Typed:
 
 def is_typed(column: Column) -> bool:
     """Whether a column of this declaration can be made here."""
-    plain = column.type in TYPES or column.type.startswith("decimal")
-    return plain and not column.formats and column.expression is None and not parse_path(column.source).has_position
+    plain = has_type(column) and not column.formats and column.expression is None
+    return plain and not parse_path(column.source).has_position
+
+
+def has_type(column: Column) -> bool:
+    return column.type in TYPES or column.type.startswith("decimal")
 
 
 def arrow_type_of(column: Column) -> pa.DataType:

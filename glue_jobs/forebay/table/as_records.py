@@ -1,9 +1,9 @@
-"""Rows of a table become the records that they were made of, as far as the table has them: to be made into rows anew.
+"""Rows of a table become the records that they were made of, as far as the table has them: to be made into rows again.
 
 Enters: all columns of a table, those that came from records by name, and `_rescued`. Leaves: the other columns, and
 `DOCUMENT`: each row's values and what was rescued of it, as one JSON text. Keys are the columns' names, which are names of
-their own; nulls, and what was empty before it had a column, are gone. If asked, also `MISFITS`: what was rescued of declared
-columns, which stays rescued whatever columns the record gets.
+their own; nulls, and what was empty before it had a column, are gone. If asked, also `MISFITS`: the rescued values of declared
+columns, which stay rescued whatever columns the record gets.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ __all__ = ["as_records", "misfits_of", "record_of"]
 
 
 def as_records(rows: DataFrame, from_records: Sequence[str], declared: Mapping[str, Any] | None = None) -> DataFrame:
-    """`from_records` names the columns that records filled. With the `declared` fields (`Rules.declared`), misfits are told
-    apart."""
+    """`from_records` names the columns that records filled. With the `declared` fields (`Rules.declared`), the
+    misfits have a column of their own."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     taken = {*from_records, RESCUED}
@@ -67,8 +67,8 @@ class _AsRecords:
 
 
 def misfits_of(rescued: str | None, declared: Mapping[str, Any]) -> str | None:
-    """What did not fit declared columns, as `shaping` takes it; None where all did. A column that could not be computed is
-    there as null."""
+    """The values that did not fit declared columns, as `shaping` takes them; None where all did. A column that could not be
+    computed is among them as null."""
     if rescued is None:
         return None
     record = read_json(rescued)
@@ -79,19 +79,19 @@ def misfits_of(rescued: str | None, declared: Mapping[str, Any]) -> str | None:
 
 def _declared_part(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for name, below in declared.items():
+    for name, inner in declared.items():
         key = taken_key(record, name)
         value = None if key is None else record[key]
-        if key is not None and below and isinstance(value, dict):
-            if part := _declared_part(value, below):
+        if key is not None and inner and isinstance(value, dict):
+            if part := _declared_part(value, inner):
                 found[key] = part
-        elif key is not None and not below and value is not None:
+        elif key is not None and not inner and value is not None:
             found[key] = value
     return found
 
 
 def record_of(names: Sequence[str], values: Sequence[Any], rescued: str | None) -> dict[str, Any]:
-    """What was rescued is the value as it came; a column may hold its text."""
+    """A rescued value is the value as it came; a column may hold its text."""
     record = {name: without_nulls(value) for name, value in zip(names, values, strict=True) if value is not None}
     return record if rescued is None else nested_over(record, read_json(rescued))
 

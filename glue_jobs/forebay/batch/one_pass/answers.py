@@ -5,6 +5,7 @@ In: an `Answer` for each task. Out: all of them as one. Whatever made a task giv
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from forebay.batch.accounting import Fate
 from forebay.content.end import PieceEnd
 from forebay.table.data_file import ANSWER, Written, collect_answers
 
-__all__ = ["Answer", "Judged", "together"]
+__all__ = ["Answer", "Judged", "names_of", "together"]
 
 
 @dataclass(frozen=True)
@@ -27,9 +28,15 @@ class Judged:
     table: str | None = None
     declared: int | None = None
     reason: str | None = None
+    violated: tuple[str, ...] = ()
 
     def times(self, rows: int) -> Fate:
-        return Fate(self.file_id, self.fate, rows, self.table, self.declared, reason=self.reason)
+        return Fate(self.file_id, self.fate, rows, self.table, self.declared, self.violated, self.reason)
+
+
+def names_of(violated: str | None) -> tuple[str, ...]:
+    """The expectations that a row violates, of their JSON."""
+    return () if violated is None else tuple(json.loads(violated))
 
 
 @dataclass

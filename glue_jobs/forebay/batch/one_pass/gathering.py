@@ -26,11 +26,22 @@ PARSED = "_parsed"
 
 @dataclass(frozen=True)
 class OfTable:
-    """Records of a table, in Arrow's own format."""
+    """Records of a table, in Arrow's own format, and Spark's answers about them."""
 
     table: str
     declared: int
     records: bytes
+    answers: bytes | None = None
+
+    @property
+    def block(self) -> Block:
+        block = unpacked(self.records)
+        if self.answers is None:
+            return block
+        rows, answers = block.rows, unpacked(self.answers).rows
+        for name in answers.column_names:
+            rows = rows.append_column(name, answers[name])
+        return Block(rows, block.whole)
 
 
 @dataclass(frozen=True)

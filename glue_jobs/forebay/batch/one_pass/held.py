@@ -12,13 +12,19 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.one_pass.answers import Judged
+from forebay.batch.one_pass.answers import Judged, names_of
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.told import PLACE, Told
 
 __all__ = ["HeldRows"]
 
-SAID = {"table": pa.string(), "declared": pa.int64(), "reason": pa.string(), "detail": pa.string()}
+SAID = {
+    "table": pa.string(),
+    "declared": pa.int64(),
+    "reason": pa.string(),
+    "detail": pa.string(),
+    "violated": pa.string(),
+}
 
 
 class HeldRows:
@@ -37,13 +43,14 @@ class HeldRows:
         table: str | None = None,
         declared: int | None = None,
         reason: pa.Array | str | None = None,
-        detail: pa.Array | None = None,
+        detail: pa.Array | str | None = None,
+        violated: pa.Array | None = None,
     ) -> None:
-        """`rows` have `piece`, `line`, `byte_offset` and `value`."""
+        """`rows` have `piece`, `line`, `byte_offset` and `value`. `violated` is JSON: a list of names, or null."""
         if not rows.num_rows:
             return
         kept = rows.select(PLACE)
-        said = {"table": table, "declared": declared, "reason": reason, "detail": detail}
+        said = {"table": table, "declared": declared, "reason": reason, "detail": detail, "violated": violated}
         for name, kind in SAID.items():
             value = said[name]
             is_array = isinstance(value, pa.Array | pa.ChunkedArray)
@@ -55,27 +62,24 @@ class HeldRows:
         """How many there are of these pieces, by table and reason."""
         if (rows := self._of(pieces)) is None:
             return Counter()
-        counts = rows.group_by(["piece", "table", "declared", "reason"], use_threads=False).aggregate(
-            [([], "count_all")]
-        )
-        files = self.landed.files
-        return Counter(
-            {
-                Judged(files[one["piece"]].file_id, fate, one["table"], one["declared"], one["reason"]): one[
-                    "count_all"
-                ]
-                for one in counts.to_pylist()
-            }
-        )
+        names = ["piece", "table", "declared", "reason", "violated"]
+        counts = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        return Counter({self._judged(fate, one): one["count_all"] for one in counts.to_pylist()})
 
-    def kept(self, pieces: pa.Array, in_file: Callable[[pa.Table], pa.Table]) -> pa.Table | None:
-        """Those of these pieces with the columns of the table that holds them; None where there are none."""
+    def _judged(self, fate: str, one: dict[str, Any]) -> Judged:
+        file_id = self.landed.files[one["piece"]].file_id
+        reason = None if fate == "write" else one["reason"]
+        return Judged(file_id, fate, one["table"], one["declared"], reason, names_of(one["violated"]))
+
+    def kept(self, pieces: pa.Array, lines: Callable[[pa.Table], pa.Array]) -> pa.Table | None:
+        """Those of these pieces with the columns of the table that holds them; None where there are none. `lines` are those
+        of their files."""
         if (rows := self._of(pieces)) is None:
             return None
-        rows = in_file(rows)
         schema = self.schema
         numbers = rows["piece"].combine_chunks()
-        made: dict[str, Any] = {name: rows[name] for name in ("line", "byte_offset", "table", "reason", "detail")}
+        made: dict[str, Any] = {name: rows[name] for name in ("byte_offset", "table", "reason", "detail")}
+        made["line"] = lines(rows)
         made |= {name: self.landed.named(name, numbers) for name in ("file_id", "bucket", "key", "version_id")}
         made |= {"record": rows["value"], "metadata": pa.nulls(len(numbers), pa.string())}
         for name, value in self.shared.items():

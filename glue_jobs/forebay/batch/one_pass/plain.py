@@ -1,4 +1,4 @@
-"""Which services' batches can be made in one pass: those in whose declarations nothing asks for Spark.
+"""Which services' batches can be made in one pass.
 
 In: a service. Out: whether it is plain, and the one kind of SQL that needs no Spark: the day of a declared moment.
 """
@@ -13,7 +13,7 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.record.route import deciding_paths
-from forebay.record.typed import is_typed
+from forebay.record.typed import has_type, is_typed
 
 __all__ = ["day_source", "is_plain"]
 
@@ -23,9 +23,9 @@ FOLDER_TYPES = ("string", "date", "int", "long", "boolean")
 
 
 def is_plain(service: Service) -> bool:
-    """Whether each record can be judged by itself, and without SQL. The rows of paused tables go elsewhere."""
+    """Whether each record can be judged by itself, and gets its table without SQL."""
     vault = service.privacy.vault if service.privacy else ""
-    if vault or service.exploded or service.paused or metadata_is_asked_for(service):
+    if vault or service.exploded or metadata_is_asked_for(service):
         return False
     has_position = any(parse_path(path).has_position for path in deciding_paths(service))
     return not has_position and all(map(_is_plain, service.tables))
@@ -37,18 +37,16 @@ def day_source(column: Column, table: Table) -> Column | None:
     if found is None or column.type != "date":
         return None
     name = (found[1] or found[2]).lower()
-    return next((c for c in table.columns if c.name.lower() == name and c.type in ("timestamp", "date")), None)
+    for source in table.columns:
+        if source.name.lower() == name and source.type in ("timestamp", "date") and source.expression is None:
+            return source
+    return None
 
 
 def _is_plain(table: Table) -> bool:
-    if table.expectations or table.where_sql or table.dedupe or table.explode:
+    if table.where_sql or table.dedupe or table.explode:
         return False
     kinds = {column.name: column.type for column in table.columns}
     if any(kinds[name] not in FOLDER_TYPES for name in table.partitions):
         return False
-    return all(is_typed(column) or _is_a_day(column, table) for column in table.columns)
-
-
-def _is_a_day(column: Column, table: Table) -> bool:
-    source = day_source(column, table)
-    return source is not None and source.expression is None
+    return all(is_typed(column) or (column.expression and has_type(column)) for column in table.columns)

@@ -6,15 +6,20 @@ undeclared fields, decided by the records of this task. The driver sees all task
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.one_pass.columns import Filled, filled
+from forebay.batch.one_pass.columns import Bits, Filled, filled
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.told import PLACE, Told
+from forebay.batch.one_pass.told import KeptOut, Told
+from forebay.batch.reasons import EXPECTATION
+from forebay.declaration.table import Table
 from forebay.record.arrow_parser import ParseHints
 from forebay.record.conform import Records
 from forebay.record.growth import grown
@@ -22,7 +27,11 @@ from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, with_columns
 
-__all__ = ["Block", "TableRows"]
+__all__ = ["VIOLATED", "Block", "Kept", "Made", "TableRows"]
+
+Lines = Callable[[pa.Table], pa.Array]
+"""The lines of rows, counted in their file."""
+VIOLATED = "_violated"
 
 
 @dataclass(frozen=True)
@@ -43,12 +52,32 @@ class Block:
         return Block(self.rows.filter(which), None if self.whole is None else self.whole.filter(which))
 
 
+@dataclass(frozen=True)
+class Kept:
+    """Rows of the table that are not written. `said` are the arguments of `HeldRows.add`."""
+
+    rows: pa.Table
+    said: dict[str, Any]
+
+
+@dataclass
+class Made:
+    """Rows that may not be in the table, rows that are left out, rows of a table that is not written, and the other rows, ready
+    to be written but for `VIOLATED`: the expectations that a row violates, as JSON."""
+
+    refused: list[Kept] = field(default_factory=list)
+    dropped: list[Kept] = field(default_factory=list)
+    kept_out: list[Kept] = field(default_factory=list)
+    rows: pa.Table | None = None
+
+
 class TableRows:
     """Of one table. `declared` is the number of its declaration."""
 
     def __init__(self, name: str, declared: int, told: Told, landed: Landed) -> None:
         self.name, self.declared, self.landed = name, declared, landed
         self.table, self.place = told.service.tables[declared], told.place(name, declared)
+        self.question, self.kept_out = told.questions.of.get(declared), told.kept_out(name)
         self.batch, self.at = told.batch, told.shared["at"]
         shaping = self.place.shaping
         assert shaping is not None
@@ -72,45 +101,93 @@ class TableRows:
             if pc.any(still).as_py():
                 self.add(block.only(still))
 
-    def made(self, blocks: list[Block]) -> tuple[list[tuple[pa.Table, pa.StringArray]], pa.Table | None]:
-        """Rows that are refused, with their reasons; and the other rows, ready to be written."""
-        refused, kept = [], []
+    def made(self, blocks: list[Block], lines: Lines) -> Made:
+        made, kept = Made(), []
         for block in _joined(blocks):
             records = self._records(block)
             values = self._filled(records, block)
-            if values.refused.null_count < len(values.refused):
-                odd = pc.is_valid(values.refused)
-                refused.append((block.rows.filter(odd), values.refused.filter(odd)))
-                block = block.only(pc.invert(odd))
+            judged = Judgement(self.table, values)
+            made.refused += judged.kept(block.rows, judged.refused)
+            made.dropped += judged.kept(block.rows, judged.dropped)
+            if self.kept_out is not None:
+                made.kept_out += judged.kept(block.rows, judged.written, self.kept_out)
+                continue
+            if not judged.written.all():
+                block = block.only(pa.array(judged.written))
                 if not block.rows.num_rows:
                     continue
                 records = self._records(block)
                 values = self._filled(records, block)
-            kept.append((self._with_declared(block, values), records))
+            kept.append((self._with_declared(block, values, lines), records))
         if not kept:
-            return refused, None
+            return made
         for _, records in kept:
             self.seen.add(records.shape())
         self.columns = grown(self._known, self.seen, self._rules)
-        return refused, pa.concat_tables([with_columns(rows, records, self.columns) for rows, records in kept])
+        made.rows = pa.concat_tables([with_columns(rows, records, self.columns) for rows, records in kept])
+        return made
 
     def _records(self, block: Block) -> Records:
         return Records(_texts(block.rows), self._rules, self._hints, block.whole)
 
     def _filled(self, records: Records, block: Block) -> Filled:
-        return filled(records, block.rows["piece"].combine_chunks(), self.table, self.landed)
+        return filled(records, block.rows, self.table, self.landed, self.question)
 
-    def _with_declared(self, block: Block, values: Filled) -> pa.Table:
+    def _with_declared(self, block: Block, values: Filled, lines: Lines) -> pa.Table:
         pieces = block.rows["piece"].combine_chunks()
         count = len(pieces)
         made = dict(values.columns)
         made["_file_id"] = self.landed.named("file_id", pieces)
-        made["_line"] = block.rows["line"]
+        made["_line"] = lines(block.rows)
         made["_batch"] = pa.repeat(pa.scalar(self.batch, pa.int64()), count)
         made["_ingested_at"] = pa.repeat(pa.scalar(self.at, pa.timestamp("us", tz="UTC")), count)
         if self.table.keep_record:
             made["_record"] = pc.utf8_rtrim(block.rows["value"], " ")
+        made[VIOLATED] = violations(values)
         return pa.table({**made, DOCUMENT: block.rows["value"], MISFITS: values.misfits})
+
+
+class Judgement:
+    """Which rows of a block are written. A reason to refuse a row comes before its violations, and quarantine before drop."""
+
+    def __init__(self, table: Table, values: Filled) -> None:
+        self.values = values
+        self.refused = np.asarray(pc.is_valid(values.refused)) | self._violate(table, "quarantine")
+        self.dropped = self._violate(table, "drop") & ~self.refused
+        self.written = ~(self.refused | self.dropped)
+
+    def _violate(self, table: Table, outcome: str) -> Bits:
+        """The rows that violate an expectation with this outcome."""
+        found = np.zeros(len(self.values.refused), bool)
+        for name, which in self.values.violated.items():
+            if table.expectations[name].on_violation == outcome:
+                found |= which
+        return found
+
+    def kept(self, rows: pa.Table, which: Bits, why: KeptOut | None = None) -> list[Kept]:
+        if not which.any():
+            return []
+        chosen = pa.array(which)
+        violated = violations(self.values).filter(chosen)
+        said: dict[str, Any] = {"violated": violated}
+        if which is self.refused:
+            said["reason"] = pc.fill_null(self.values.refused.filter(chosen), EXPECTATION)
+            details = [None if names is None else ", ".join(json.loads(names)) for names in violated.to_pylist()]
+            said["detail"] = pa.array(details, pa.string())
+        elif why is not None:
+            said |= {"reason": why.reason, "detail": why.detail}
+        return [Kept(rows.filter(chosen), said)]
+
+
+def violations(values: Filled) -> pa.StringArray:
+    """For each row the names of the expectations that it violates, as JSON; null where it meets all."""
+    names = list(values.violated)
+    made: list[str | None] = [None] * len(values.refused)
+    if names:
+        table = np.stack([values.violated[name] for name in names])
+        for row in np.flatnonzero(table.any(axis=0)).tolist():
+            made[row] = json.dumps([name for name, is_so in zip(names, table[:, row], strict=True) if is_so])
+    return pa.array(made, pa.string())
 
 
 def _texts(rows: pa.Table) -> pa.StringArray:
@@ -129,5 +206,5 @@ def _joined(blocks: list[Block]) -> Iterator[Block]:
     for some in alike.values():
         yield Block(pa.concat_tables([b.rows for b in some]), pa.concat_arrays([b.whole for b in some]))
     if unparsed:
-        whole = pa.concat_tables(unparsed).combine_chunks().rename_columns([*PLACE[:-1], DOCUMENT])
-        yield from (Block(rows.rename_columns(PLACE)) for rows in some_at_a_time(whole))
+        whole = pa.concat_tables(unparsed).combine_chunks().rename_columns({"value": DOCUMENT})
+        yield from (Block(rows.rename_columns({DOCUMENT: "value"})) for rows in some_at_a_time(whole))

@@ -7,6 +7,7 @@ pass whose files are not staged must be undone.
 from __future__ import annotations
 
 import os
+import pickle
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +18,16 @@ from forebay.batch.accounting import Fate
 from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
-from forebay.batch.one_pass.gathering import WRITER_BYTES
+from forebay.batch.one_pass.asking import AnswersTask, QuestionsTask
+from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.plain import is_plain
+from forebay.batch.one_pass.questions import Questions, answered, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Known, Told
+from forebay.batch.one_pass.told import KeptOut, Known, Told
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file
 from forebay.content.end import FileEnd, file_ends
 from forebay.content.limits import Limits
-from forebay.content.piece import cut, deal
+from forebay.content.piece import Piece, cut, deal
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.lake.layout import table_path
@@ -33,16 +36,17 @@ from forebay.landed_file import LandedFile
 from forebay.record.conform import writable
 from forebay.record.growth import Rules
 from forebay.table.data_file import TableFolder, Written
-from forebay.table.in_arrow import arrow_schema, columns_of_ddl
+from forebay.table.in_arrow import arrow_schema, columns_of_ddl, map_in_arrow
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.shaping import RESCUED, Shaping, known_columns
 from forebay.table.storage import storage_as
 
 if TYPE_CHECKING:
+    from pyspark import RDD
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["NotInOnePass", "OnePass", "Pass", "fixed_columns_of"]
+__all__ = ["NotInOnePass", "NotWritten", "OnePass", "Pass", "fixed_columns_of"]
 
 SKIPPED_AT_MOST = 63
 """Batches that go the long way, before one pass is tried again."""
@@ -54,6 +58,14 @@ READER_BYTES = 16 << 20
 
 class NotInOnePass(Exception):
     """Something asks for Spark."""
+
+
+class NotWritten(Exception):
+    """Some tables are not to be written, as the rows show or the lake. Their rows must go to the quarantine."""
+
+    def __init__(self, tables: Mapping[str, KeptOut]) -> None:
+        super().__init__(f"{len(tables)} tables are not written, such as {min(tables)}")
+        self.tables = tables
 
 
 @dataclass(frozen=True)
@@ -89,6 +101,7 @@ class OnePass:
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
         self._given_up = self._to_skip = 0
+        self._asked: tuple[Sequence[Table], Questions] | None = None
 
     def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
         """Whether a batch of these files is tried. Where one batch after the other is given up, fewer and fewer are tried."""
@@ -106,11 +119,34 @@ class OnePass:
         self._given_up += 1
         self._to_skip = min(2**self._given_up - 1, SKIPPED_AT_MOST)
 
-    def of(self, files: Sequence[LandedFile], service: Service, *, batch: int, shared: Mapping[str, Any]) -> Pass:
-        """Of files that it takes. `NotInOnePass` where something in them asks for Spark; then no data file is left."""
+    def of(
+        self,
+        files: Sequence[LandedFile],
+        service: Service,
+        *,
+        batch: int,
+        shared: Mapping[str, Any],
+        unwritten: Mapping[str, KeptOut] | None = None,
+    ) -> Pass:
+        """Of files that it takes. `NotInOnePass` where something in them asks for Spark; then no data file is left. The rows of
+        tables that are `unwritten` go to the quarantine."""
         pieces = cut(files, self.limits)
         known, kept = self._known(service), arrow_schema(HELD_COLUMNS)
-        told = Told(service, self.limits, self.lake, shared, batch, tuple(pieces), known, kept, storage_as(os.environ))
+        questions = self._questions(service)
+        told = Told(
+            service=service,
+            limits=self.limits,
+            lake=self.lake,
+            shared=shared,
+            batch=batch,
+            pieces=tuple(pieces),
+            known=known,
+            kept=kept,
+            storage=storage_as(os.environ),
+            questions=questions,
+            asked=arrow_schema(questions.sent),
+            unwritten=unwritten or {},
+        )
         try:
             answer = together(self._answers(told))
         except Exception as failure:
@@ -129,15 +165,37 @@ class OnePass:
         return made
 
     def _answers(self, told: Told) -> list[Answer]:
-        context, weight = self.spark.sparkContext, sum(piece.weight for piece in told.pieces)
+        weight = sum(piece.weight for piece in told.pieces)
         hands = deal(told.pieces, self._tasks(weight, READER_BYTES))
-        dealt = context.parallelize(hands, len(hands))
-        if len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces):
-            return dealt.mapPartitions(Task(told)).collect()
-        writers = self._tasks(weight, WRITER_BYTES)
-        parcels = dealt.mapPartitionsWithIndex(ReadTask(told, len(hands), writers))
+        alone = len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces)
+        if alone and not told.questions:
+            return self._dealt(hands).mapPartitions(Task(told)).collect()
+        writers = 1 if alone else self._tasks(weight, WRITER_BYTES)
+        parcels = self._parcels(hands, ReadTask(told, len(hands), writers))
+        if alone:
+            return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
         answers = parcels.partitionBy(writers, int).mapPartitions(GatherTask(told)).collect()
         return [answers[0], *(replace(answer, ends=[]) for answer in answers[1:])] if answers else []
+
+    def _parcels(self, hands: list[list[Piece]], read: ReadTask) -> RDD[tuple[int, Parcel]]:
+        if not read.told.questions:
+            return self._dealt(hands).mapPartitionsWithIndex(read)
+        tasks = self._dealt([(number, pickle.dumps(hand)) for number, hand in enumerate(hands)])
+        rows = self.spark.createDataFrame(tasks, "number int, pieces binary")
+        sent = map_in_arrow(rows, QuestionsTask(read), read.told.questions.sent)
+        returned = answered(sent, read.told.service, read.told.questions)
+        back = map_in_arrow(returned, AnswersTask(read.told), "writer int, parcel binary")
+        return back.rdd.map(lambda row: (row["writer"], pickle.loads(row["parcel"])))
+
+    def _dealt(self, hands: list[Any]) -> RDD[Any]:
+        """Each of them to a task."""
+        return self.spark.sparkContext.parallelize(hands, len(hands))
+
+    def _questions(self, service: Service) -> Questions:
+        """Spark's parser finds the names in their SQL, once."""
+        if self._asked is None or self._asked[0] != service.tables:
+            self._asked = service.tables, questions_of(service)
+        return self._asked[1]
 
     def _tasks(self, weight: int, each: int) -> int:
         return max(1, min(self.spark.sparkContext.defaultParallelism, -(-weight // each)))

@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.batch.columns import rules_of
+from forebay.batch.one_pass.questions import Questions
+from forebay.batch.reasons import PAUSED_TABLE
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
 from forebay.declaration.service import Service
@@ -21,7 +23,7 @@ from forebay.table.data_file import TableFolder
 from forebay.table.shaping import Shaping
 from forebay.table.storage import Storage
 
-__all__ = ["PLACE", "TASK_BYTES", "Known", "Told"]
+__all__ = ["PLACE", "TASK_BYTES", "KeptOut", "Known", "Told"]
 
 PLACE = ["piece", "line", "byte_offset", "value"]
 """The columns of a record on its way: where it stands, and its text."""
@@ -38,6 +40,14 @@ class Known:
 
 
 @dataclass(frozen=True)
+class KeptOut:
+    """The reason why rows of a table go to the quarantine instead."""
+
+    reason: str
+    detail: str | None = None
+
+
+@dataclass(frozen=True)
 class Told:
     """`shared` are the fields that all rows of the batch share, and `pieces` are those of all tasks."""
 
@@ -51,6 +61,14 @@ class Told:
     kept: pa.Schema
     """Of the tables beside the tables: a task cannot ask Spark for it."""
     storage: Storage
+    questions: Questions
+    asked: pa.Schema
+    """Of the rows about which Spark is asked."""
+    unwritten: Mapping[str, KeptOut]
+    """Tables that the driver does not write."""
+
+    def kept_out(self, table: str) -> KeptOut | None:
+        return KeptOut(PAUSED_TABLE) if self.service.is_paused(table) else self.unwritten.get(table)
 
     def place(self, name: str, declared: int) -> TableFolder:
         """A table that the driver does not know may be new."""

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.one_pass.answers import Answer, Judged
+from forebay.batch.one_pass.answers import Answer, Judged, names_of
 from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED
-from forebay.batch.one_pass.rows import Block, TableRows
+from forebay.batch.one_pass.rows import VIOLATED, Block, TableRows
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.staged import PARKED, QUARANTINE
 from forebay.content.end import PieceEnd, file_ends
@@ -33,7 +33,9 @@ __all__ = ["Writer"]
 TABLE_BYTES = 64 << 20
 """Of text. Where so much waits for one table, it becomes a data file."""
 FOLDER_TYPES = (pa.string(), pa.date32(), pa.int32(), pa.int64(), pa.bool_())
-FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop"}
+KEPT_OUT = "kept out"
+FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop", KEPT_OUT: "write"}
+"""Of the rows that are in no table. Those that are kept out were meant to be written, and go to the quarantine."""
 
 
 class Writer:
@@ -65,9 +67,10 @@ class Writer:
         self.has_ended = True
 
     def end_all(self, ends: Iterable[PieceEnd]) -> None:
-        """Those of all pieces. A file lands if all of its pieces do."""
+        """Those of all pieces of some files. A file lands if all of its pieces do."""
         ends = list(ends)
-        of_files = file_ends(self.told.pieces, ends)
+        ended = {end.piece for end in ends}
+        of_files = file_ends([piece for piece in self.told.pieces if piece.number in ended], ends)
         self.lines_before = {number: lines for end in of_files for number, lines in end.lines_before.items()}
         lands = {number for end in of_files if end.lands for number in end.lines_before}
         self.ends = {end.piece: end for end in ends if end.piece in lands}
@@ -87,7 +90,7 @@ class Writer:
         self.write_tables(self.tables.values())
         self.write_held()
         self.answer.files += self.uploads.finish()
-        shapes = ((one.name, one.seen.as_json()) for one in self.tables.values())
+        shapes = ((one.name, one.seen.as_json()) for one in self.tables.values() if one.kept_out is None)
         self.answer.files += [{"table": name, "shape": shape} for name, shape in shapes]
         return self.answer
 
@@ -100,33 +103,37 @@ class Writer:
         over, landing = pa.array(list(self.ends), pa.int32()), self.landing
         for table in list(tables):
             if blocks := list(table.take(landing, over)):
-                refused, rows = table.made([self.in_file(block) for block in blocks])
-                for some, reasons in refused:
-                    self.held[QUARANTINE].add(some, table=table.name, declared=table.declared, reason=reasons)
-                if rows is not None:
-                    self.write(table.name, table.place, rows, table.columns)
-                    for one in pc.value_counts(rows["_file_id"]).to_pylist():
-                        self.answer.fates[Judged(one["values"], "write", table.name, table.declared)] += one["counts"]
+                made = table.made(blocks, self.lines)
+                for place, some in ((QUARANTINE, made.refused), (DROPPED, made.dropped), (KEPT_OUT, made.kept_out)):
+                    for kept in some:
+                        self.held[place].add(kept.rows, table=table.name, declared=table.declared, **kept.said)
+                if made.rows is not None:
+                    self.write(table.name, table.place, made.rows.drop_columns([VIOLATED]), table.columns)
+                    self.count(table, made.rows)
 
-    def in_file(self, block: Block) -> Block:
+    def count(self, table: TableRows, written: pa.Table) -> None:
+        rows = pa.table([written["_file_id"], written[VIOLATED]], ["file", "violated"])
+        for one in rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")]).to_pylist():
+            violated = names_of(one["violated"])
+            judged = Judged(one["file"], "write", table.name, table.declared, violated=violated)
+            self.answer.fates[judged] += one["count_all"]
+
+    def lines(self, rows: pa.Table) -> pa.Array:
         """Lines are counted in the piece until all pieces of the file are read."""
-        return Block(self.with_lines(block.rows), block.whole)
-
-    def with_lines(self, rows: pa.Table) -> pa.Table:
         if not any(self.lines_before.values()):
-            return rows
+            return rows["line"]
         before = np.array([self.lines_before.get(piece, 0) for piece in rows["piece"].to_pylist()], np.int64)
-        lines = pc.add(rows["line"], pa.array(before))
-        return rows.set_column(rows.schema.get_field_index("line"), "line", lines)
+        return pc.add(rows["line"], pa.array(before))
 
     def write_held(self) -> None:
         landing = self.landing
         for place, fate in FATES.items():
             self.answer.fates += self.held[place].counted(fate, landing)
-        for place in (QUARANTINE, PARKED):
-            if (rows := self.held[place].kept(landing, self.with_lines)) is not None:
+        for place, held in ((QUARANTINE, (QUARANTINE, KEPT_OUT)), (PARKED, (PARKED,))):
+            kept = [rows for one in held if (rows := self.held[one].kept(landing, self.lines)) is not None]
+            if kept:
                 path = table_path(self.told.lake, own_table(place))
-                self.write(own_table(place), TableFolder(path, ("day",)), rows, None)
+                self.write(own_table(place), TableFolder(path, ("day",)), pa.concat_tables(kept), None)
 
     def write(self, name: str, place: TableFolder, rows: pa.Table, columns: Struct | None) -> None:
         for column in place.partition_columns:

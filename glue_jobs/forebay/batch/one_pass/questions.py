@@ -1,0 +1,187 @@
+"""Declared SQL, asked of Spark in the middle of a pass: columns that are computed from others, and expectations.
+
+In: a service. Out: `Questions`, which tell the tasks what to send for the rows of each declaration and what they get back; and
+the Spark expressions that answer them. Declarations share the columns of what is sent, by type (*slots*), so a row carries the
+values of its own declaration alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from forebay.batch.attempt import attempt
+from forebay.batch.columns import spark_type
+from forebay.batch.declared_sql import columns_in, renamed
+from forebay.batch.one_pass.plain import day_source
+from forebay.declaration.column import Column
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame
+
+__all__ = ["DECLARED", "PARCEL", "Given", "Question", "Questions", "answered", "questions_of"]
+
+PARCEL, DECLARED = "parcel", "declared"
+
+
+@dataclass(frozen=True)
+class Given:
+    """A column whose values are sent. `bucketed`: a time that is outside its bounds is sent as the time of its bucket."""
+
+    column: str
+    bucketed: bool = False
+
+
+@dataclass(frozen=True)
+class Question:
+    """About the rows of one declaration: the slots of what is sent, and the slots of the answers, by column and expectation."""
+
+    given: Mapping[str, Given]
+    derived: Mapping[str, str]
+    checks: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Questions:
+    """Of a service, by the number of the declaration. `given` and `answers` are the types of all slots."""
+
+    of: Mapping[int, Question] = field(default_factory=dict)
+    given: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.of)
+
+    @property
+    def sent(self) -> str:
+        """The columns of the rows that are sent, as DDL."""
+        return _ddl({PARCEL: "binary", DECLARED: "int", **self.given})
+
+    @property
+    def returned(self) -> str:
+        """Those of the rows that come back. An answer that could not be computed is null, and one that is null is not."""
+        return _ddl({PARCEL: "binary", **{slot: f"struct<value: {kind}>" for slot, kind in self.answers.items()}})
+
+
+def _ddl(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns.items())
+
+
+def questions_of(service: Service) -> Questions:
+    given, answers = _Slots("given"), _Slots("answer")
+    of = {
+        number: _question(table, given, answers)
+        for number, table in enumerate(service.tables)
+        if table.expectations or asked_columns(table)
+    }
+    return Questions(of, given.kinds, answers.kinds)
+
+
+def asked_columns(table: Table) -> list[Column]:
+    """Those that Spark computes."""
+    return [c for c in table.columns if c.expression is not None and day_source(c, table) is None]
+
+
+class _Slots:
+    """The columns that declarations share: the second long of each declaration is in the second slot for longs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.kinds: dict[str, str] = {}
+
+    def of_one(self, kinds: Sequence[str]) -> Iterator[str]:
+        """A slot for each of these types, which one declaration needs."""
+        taken: Counter[str] = Counter()
+        for kind in kinds:
+            plain = "".join(letter if letter.isalnum() else "_" for letter in kind.lower())
+            slot = f"{self.name}_{plain}_{taken[kind]}"
+            taken[kind] += 1
+            self.kinds[slot] = kind
+            yield slot
+
+
+def _question(table: Table, given: _Slots, answers: _Slots) -> Question:
+    derived = asked_columns(table)
+    wanted = list(dict.fromkeys(_wanted(table)))
+    kinds = {column.name: spark_type(column) for column in table.columns}
+    slots = given.of_one([kinds[one.column] for one in wanted])
+    names = [*(column.name for column in derived), *table.expectations]
+    filled = dict(
+        zip(names, answers.of_one([*map(spark_type, derived), *("boolean" for _ in table.expectations)]), strict=True)
+    )
+    return Question(
+        dict(zip(slots, wanted, strict=True)),
+        {column.name: filled[column.name] for column in derived},
+        {name: filled[name] for name in table.expectations},
+    )
+
+
+def _wanted(table: Table) -> Iterator[Given]:
+    """The columns that the SQL names, and that Spark does not compute itself."""
+    computed = {column.name.lower() for column in asked_columns(table)}
+    by_name = {column.name.lower(): column.name for column in table.columns}
+    for column in asked_columns(table):
+        for name in sorted(columns_in(column.expression or "") & by_name.keys()):
+            yield Given(by_name[name], _is_bucketed(table, by_name[name]))
+    for expectation in table.expectations.values():
+        for name in sorted((columns_in(expectation.check) & by_name.keys()) - computed):
+            yield Given(by_name[name])
+
+
+def _is_bucketed(table: Table, column: str) -> bool:
+    when = table.event_time
+    return when is not None and when.outside == "bucket" and when.column == column
+
+
+def answered(rows: DataFrame, service: Service, questions: Questions) -> DataFrame:
+    """The rows that were sent, with the answers. Expectations may be about computed columns, so they are the second step."""
+    from pyspark.sql import functions as F
+
+    for step in (_columns, _expectations):
+        asked = step(service, questions)
+        rows = rows.withColumns({slot: _first(some) for slot, some in asked.items()})
+    return rows.select(PARCEL, *(F.col(slot) for slot in questions.answers))
+
+
+Asked = dict[str, list[tuple[int, str, str]]]
+"""By slot: the number of a declaration, its SQL, and the type of the answer."""
+
+
+def _columns(service: Service, questions: Questions) -> Asked:
+    asked: Asked = {}
+    for number, question in questions.of.items():
+        table = service.tables[number]
+        for column in asked_columns(table):
+            names = {
+                one.column.lower(): slot
+                for slot, one in question.given.items()
+                if one.bucketed == _is_bucketed(table, one.column)
+            }
+            sql = renamed(str(column.expression), names)
+            asked.setdefault(question.derived[column.name], []).append((number, sql, spark_type(column)))
+    return asked
+
+
+def _expectations(service: Service, questions: Questions) -> Asked:
+    asked: Asked = {}
+    for number, question in questions.of.items():
+        names = {one.column.lower(): slot for slot, one in question.given.items() if not one.bucketed}
+        names |= {column.lower(): f"{slot}.value" for column, slot in question.derived.items()}
+        for name, expectation in service.tables[number].expectations.items():
+            asked.setdefault(question.checks[name], []).append((number, renamed(expectation.check, names), "boolean"))
+    return asked
+
+
+def _first(asked: Sequence[tuple[int, str, str]]) -> Expression:
+    from pyspark.sql import functions as F
+
+    made = F.when(F.lit(False), F.lit(None))
+    for number, sql, kind in asked:
+        mine = F.col(DECLARED) == number
+        made = made.when(mine, attempt(sql, kind, mine))
+    return made
