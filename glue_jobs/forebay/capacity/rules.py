@@ -48,8 +48,8 @@ class Run:
 
 @dataclass(frozen=True)
 class Seen:
-    """The things that a look finds. `waiting_since`: when a look first saw a file that still waits; None: none waits. `runs`: the newest
-    ones, `RUNS_LISTED` at most. `staying`: a run is at work that stays on."""
+    """The things that a look finds. `waiting_since`: when a look first saw a file that still waits. `runs`: the
+    newest ones, `RUNS_LISTED` at most. `staying`: a run is at work that stays on."""
 
     now: float
     waiting: int
