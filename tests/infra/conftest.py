@@ -47,6 +47,20 @@ BROUGHT = {
     "existing_roles": "studio-forebay-",
 }
 PYTHON = "s3://studio-tools/python.tar.gz"
+SHAPES = ("made", "adopted", "auto", "in_vpc", "brought", "emr")
+"""The fixtures below: what holds of every template is asked of each."""
+WITH_A_VAULT = """
+name = "shop"
+[privacy]
+subject = "user_id"
+secret = "s3://studio-secrets/tokens"
+vault = "s3://studio-vault/shop"
+vault_key = "alias/studio-vault"
+landing = "rewrite"
+personal = [{ path = "email", vault = true }]
+[[tables]]
+name = "orders"
+"""
 
 
 @pytest.fixture(scope="session")
@@ -85,6 +99,24 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         dpu_hour_usd="0.44",
         delete_data="true",
         delete_data_of="forebay-prod",
+    )
+
+
+@pytest.fixture(scope="session")
+def auto(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """It stays on while much comes; personal fields have a vault, and everybody who may be let in is."""
+    service = tmp_path_factory.mktemp("declarations") / "service.toml"
+    service.write_text(WITH_A_VAULT)
+    return synthesized(
+        tmp_path_factory.mktemp("auto"),
+        env="prod",
+        mode="auto",
+        worker_type="G.025X",
+        workers="6",
+        service=str(service),
+        assets_key=REPLICA_KEY,
+        table_metrics="*",
+        **dict.fromkeys(("vault_users", "operators", "analysts"), IN_A_VPC["analysts"]),
     )
 
 

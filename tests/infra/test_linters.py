@@ -17,11 +17,11 @@ import pytest
 from infra.looks import WITHOUT_RESOURCE
 from infra.queries import WITHOUT_RESOURCE as OF_ATHENA
 from infra.regions import SERVICES, regions_of
+from tests.infra.conftest import SHAPES
 from tests.infra.synthesized import Synthesized, listed
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
-SERVICES_OF_TESTS = ["made", "adopted", "in_vpc", "brought", "emr"]
 CFN_EXCEPTIONS = {
     "W3010": "a person names the zone of each subnet, because Glue asks for it and nothing here may look it up",
     "W3005": "the CDK names a role with the policy that a run must find there; the role alone would be enough",
@@ -37,7 +37,7 @@ OF_EMRS_GUIDE = "logs:DescribeLogGroups"
 https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html"""
 
 
-@pytest.mark.parametrize("which", SERVICES_OF_TESTS)
+@pytest.mark.parametrize("which", SHAPES)
 def test_cfn_lint_finds_nothing_in_any_region_where_the_service_is(
     request: pytest.FixtureRequest, which: str, tmp_path: Path
 ) -> None:
@@ -57,7 +57,7 @@ def _of_an_option(rule: str, message: str) -> bool:
     return rule == "E3006" and any(f"'{kind}'" in message for kind in NOT_EVERYWHERE)
 
 
-@pytest.mark.parametrize("which", SERVICES_OF_TESTS)
+@pytest.mark.parametrize("which", SHAPES)
 def test_parliament_finds_nothing_wrong_in_any_role(request: pytest.FixtureRequest, which: str) -> None:
     service = request.getfixturevalue(which)
     found = [
@@ -147,6 +147,8 @@ def arn_of(logical_id: str) -> str:
         "LandingU": f"arn:aws:sqs:{here}:{logical_id}",
         "Untold": f"arn:aws:sqs:{here}:{logical_id}",
         "Lake": f"arn:aws:s3:::{logical_id.lower()}",
+        "VaultKey": f"arn:aws:kms:{here}:key/1234abcd-12ab-34cd-56ef-1234567890ac",
+        "Vault": f"arn:aws:s3:::{logical_id.lower()}",
         "QueriesResults": f"arn:aws:s3:::{logical_id.lower()}",
     }
     if "Role" in logical_id:
@@ -181,7 +183,7 @@ LISTS_ALL = ("ec2:", "cloudwatch:DescribeAlarm")
 """Lambda accepts a role in a VPC with these rights on all interfaces alone; CloudWatch lists all alarms, or none."""
 
 
-@pytest.mark.parametrize("which", SERVICES_OF_TESTS)
+@pytest.mark.parametrize("which", SHAPES)
 def test_a_right_on_everything_is_of_an_action_that_knows_no_resource(
     request: pytest.FixtureRequest, which: str
 ) -> None:

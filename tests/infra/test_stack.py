@@ -24,11 +24,10 @@ from infra.principals import TABLE, markdown
 from infra.runbook import place_in_runbook, runbook_text
 from infra.settings import Settings
 from lambdas import environment
-from tests.infra.conftest import KEY, REPLICA_KEY, TOPIC
+from tests.infra.conftest import KEY, REPLICA_KEY, SHAPES, TOPIC
 from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 ROOT = Path(__file__).resolve().parents[2]
-SHAPES = ("made", "adopted", "in_vpc", "brought", "emr")
 
 
 @pytest.fixture(params=["made", "adopted"])

@@ -9,20 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.infra.conftest import WITH_A_VAULT
 from tests.infra.synthesized import Synthesized, synthesized
 
-SERVICE = """
-name = "shop"
-[privacy]
-subject = "user_id"
-secret = "s3://studio-secrets/tokens"
-vault = "s3://studio-vault/shop"
-vault_key = "alias/studio-vault"
-landing = "rewrite"
-personal = [{ path = "email", vault = true }]
-[[tables]]
-name = "orders"
-"""
 BUCKET = re.compile("'Vault[0-9A-F]{8}'")
 USERS = "arn:aws:iam::123456789012:role/privacy"
 
@@ -30,7 +19,7 @@ USERS = "arn:aws:iam::123456789012:role/privacy"
 @pytest.fixture(scope="module")
 def kept_apart(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     service = tmp_path_factory.mktemp("declarations") / "service.toml"
-    service.write_text(SERVICE)
+    service.write_text(WITH_A_VAULT)
     made = tmp_path_factory.mktemp("kept_apart")
     return synthesized(made, env="dev", service=str(service), vault_users=USERS, operators=USERS, analysts=USERS)
 
