@@ -19,9 +19,9 @@ from infra import grants
 from infra.forms import listed
 from infra.settings import Settings
 
-__all__ = ["CALLED", "Network", "make_endpoints"]
+__all__ = ["CALLED", "CALLED_WITH_EMR", "Network", "make_endpoints"]
 
-CALLED = ("sqs", "sns", "glue", "logs", "monitoring", "kms")
+CALLED = ("sqs", "sns", "glue", "logs", "monitoring", "kms", "scheduler", "events")
 """The services that jobs and functions call, by the names of their endpoints. S3 has a gateway."""
 CALLED_WITH_EMR = ("emr-serverless", "ssm")
 GLUES_TAG = "aws-glue-service-resource"

@@ -11,10 +11,10 @@ import pytest
 from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings, ReconcileSettings
 from infra.context import settings_in
-from infra.network import CALLED
+from infra.network import CALLED, CALLED_WITH_EMR
 from infra.roles import JOBS, role_names
 from infra.settings import Settings
-from tests.infra.conftest import BROUGHT, IN_A_VPC, PRODUCER
+from tests.infra.conftest import BROUGHT, IN_A_VPC, PRODUCER, PYTHON
 from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 pytestmark = pytest.mark.xdist_group("cdk")
@@ -100,11 +100,25 @@ def test_without_internet_each_service_that_is_called_has_an_endpoint(in_vpc: Sy
     assert set(found) == {"s3", *CALLED}
     assert (found["s3"]["VpcEndpointType"], found["s3"]["RouteTableIds"]) == ("Gateway", ["rtb-0a1b2c3d"])
     assert all(found[name]["PrivateDnsEnabled"] for name in CALLED)
-    called = {action.partition(":")[0] for rights in in_vpc.policies().values() for action in rights}
+    assert called_by_us(in_vpc) <= set(CALLED), "something is called without an endpoint"
+
+
+def test_without_internet_functions_reach_emr_and_the_definitions_of_its_jobs(tmp_path: Path) -> None:
+    service = synthesized(tmp_path, **{**IN_A_VPC, "engine": "emr-serverless", "python_modules": PYTHON})
+    ends = [text(one["Properties"]["ServiceName"]) for one in service.of("EC2::VPCEndpoint").values()]
+    assert {one.rpartition(".")[2] for one in ends} == {"s3", *CALLED, *CALLED_WITH_EMR}
+    assert called_by_us(service) <= {*CALLED, *CALLED_WITH_EMR}
+
+
+def called_by_us(service: Synthesized) -> set[str]:
+    """The services that jobs and functions call, by the names of their endpoints. S3 has a gateway, Lambda itself makes the
+    interfaces of functions, and a role is passed within a call of EMR."""
+    ours = ("Functions", *(job.capitalize() for job in JOBS))
+    rights = [found for role, found in service.policies().items() if role.startswith(ours)]
     named = {"cloudwatch": "monitoring"}
-    outside = {"ec2", "s3", "lambda", "lakeformation", "sts", "cloudformation", "iam", "events", "scheduler"}
-    outside |= {"ssm", "servicequotas", "athena"}  # of people, and of services that act for us
-    assert {named.get(one, one) for one in called - outside} <= set(CALLED), "something is called without an endpoint"
+    called = {action.partition(":")[0] for found in rights for action in found} - {"s3", "ec2", "iam"}
+    assert {"sqs", "glue"} <= called, "the roles have other names"
+    return {named.get(one, one) for one in called}
 
 
 def test_analysts_read_tables_and_nothing_of_forebays_own(in_vpc: Synthesized) -> None:
