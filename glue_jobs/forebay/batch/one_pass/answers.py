@@ -1,13 +1,14 @@
 """The answers of a batch's tasks: the ends of their pieces, the counts of records by fate, and the data files they wrote.
 
-In: an `Answer` for each task. Out: all of them as one. Whatever made a task give up is in `odd`.
+In: an `Answer` for each task. Out: all of them as one. Whatever made a task give up is in `odd`, and so is what keeps the
+answers of several tasks from being those of one reading.
 """
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -41,12 +42,14 @@ def names_of(violated: str | None) -> tuple[str, ...]:
 
 @dataclass
 class Answer:
-    """`files` are answers as `table.data_file` has them."""
+    """`files` are answers as `table.data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
+    run whose records it got."""
 
     ends: list[PieceEnd] = field(default_factory=list)
     fates: Counter[Judged] = field(default_factory=Counter)
     files: list[dict[str, Any]] = field(default_factory=list)
     odd: str | None = None
+    runs: frozenset[tuple[int, str]] = frozenset()
 
     @property
     def counted(self) -> list[Fate]:
@@ -60,11 +63,25 @@ class Answer:
 _NOTHING: dict[str, Any] = dict.fromkeys(ANSWER.names)
 
 
-def together(answers: Iterable[Answer]) -> Answer:
+def together(answers: Sequence[Answer]) -> Answer:
     total = Answer()
     for one in answers:
         total.ends += one.ends
         total.fates += one.fates
         total.files += one.files
         total.odd = total.odd or one.odd
+    total.odd = total.odd or _disagreement(answers)
     return total
+
+
+def _disagreement(answers: Sequence[Answer]) -> str | None:
+    """Spark repeats a task that reads where its records are lost, and not the tasks that wrote some of them: the repeated one
+    may have cut them otherwise."""
+    runs = {run for one in answers for run in one.runs}
+    if len(runs) > len({task for task, _ in runs}):
+        return "a task read its files again when others had written some of its records"
+    declared: dict[str | None, int | None] = {}
+    for judged in (judged for one in answers for judged in one.fates if judged.fate == "write"):
+        if declared.setdefault(judged.table, judged.declared) != judged.declared:
+            return f"two declarations make the name {judged.table}"
+    return None

@@ -6,6 +6,7 @@ travel as Arrow parsed them, a few megabytes at a time. Every writing task gets 
 
 from __future__ import annotations
 
+import uuid
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -55,8 +56,10 @@ class Kept:
 
 @dataclass(frozen=True)
 class Ends:
-    """Of the pieces that one task read."""
+    """Of the pieces that one task read. A task that is repeated has another `run`."""
 
+    task: int
+    run: str
     ends: tuple[PieceEnd, ...]
 
 
@@ -82,6 +85,7 @@ class Parcels:
     _bytes: dict[tuple[str, int], int] = field(default_factory=dict)
     _sent: dict[str, int] = field(default_factory=dict)
     _ends: list[PieceEnd] = field(default_factory=list)
+    _run: str = field(default_factory=lambda: uuid.uuid4().hex)
 
     def take(self, table: str, declared: int, block: Block) -> None:
         key = table, declared
@@ -111,7 +115,7 @@ class Parcels:
         for key in list(self._waiting):
             self._send(key)
         yield from self.ready()
-        yield from ((writer, Ends(tuple(self._ends))) for writer in range(self.writers))
+        yield from ((writer, Ends(self.task, self._run, tuple(self._ends))) for writer in range(self.writers))
 
     def _send(self, key: tuple[str, int]) -> None:
         table, declared = key

@@ -79,10 +79,11 @@ class ReadTask:
         parcels = Parcels(number, self.readers, self.writers)
         try:
             read(self.told, pieces, source(self.told.limits), parcels)
+            sent = list(parcels.finish())
         except ODD as odd:
             yield 0, Refused(f"{type(odd).__name__}: {odd}")
             return
-        yield from parcels.finish()
+        yield from sent
 
 
 @dataclass(frozen=True)
@@ -94,14 +95,14 @@ class GatherTask:
 
     def __call__(self, parcels: Iterable[tuple[int, Parcel]]) -> Iterator[Answer]:
         mine = [parcel for _, parcel in parcels]
-        if not mine:
-            return
         if refused := [parcel.why for parcel in mine if isinstance(parcel, Refused)]:
             yield Answer(odd=refused[0])
             return
-        ends = [end for parcel in mine if isinstance(parcel, Ends) for end in parcel.ends]
+        reads = [parcel for parcel in mine if isinstance(parcel, Ends)]
+        ends, runs = [end for one in reads for end in one.ends], frozenset((one.task, one.run) for one in reads)
         if len(ends) < len(self.told.pieces) and not self.alone:
-            return  # another task says why
+            yield Answer(odd="a task did not read its files to the end")
+            return
         spare_repeats()
         with Uploads(self.told.storage.put) as uploads:
             writer = Writer(self.told, uploads)
@@ -112,7 +113,7 @@ class GatherTask:
                 answer = writer.finish()
             except ODD as odd:
                 answer = _given_up(writer, uploads, odd)
-            answer.ends = ends
+            answer.ends, answer.runs = ends, runs
             yield answer
 
 

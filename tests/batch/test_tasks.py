@@ -1,0 +1,78 @@
+"""Tasks of one pass that are repeated or disagree: together they make one reading, or the pass is given up."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import pytest
+
+import forebay.batch.one_pass.gathering as gathering
+import forebay.content.reading as contents
+import forebay.content.rows as content_rows
+from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
+from forebay.batch.one_pass.told import Told
+from tests.batch.tasks import told
+from tests.batch.world import SERVICE, records
+
+BY_KIND = """
+name = "s"
+[[tables]]
+name = "{game}"
+where = { kind = "typed" }
+columns = [{ name = "x", type = "long" }]
+[[tables]]
+name = "{game}"
+"""
+
+
+def parcels(told: Told, reader: int = 0, *, readers: int = 2, writers: int = 2) -> list[Any]:
+    return list(ReadTask(told, readers, writers)(reader, [list(told.pieces)]))
+
+
+def written(told: Told, sent: list[list[Any]]) -> Answer:
+    """By one writer for each of what was sent at a time, of which it takes its own."""
+    made = [GatherTask(told)([one for one in some if one[0] == writer]) for writer, some in enumerate(sent)]
+    return together([answer for answers in made for answer in answers])
+
+
+def test_a_reader_that_is_repeated_once_others_wrote_its_records_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files arrive in another order, so a writer would get records again that another one has, and as many as before."""
+    monkeypatch.setattr(content_rows, "BATCH_ROWS", 10)
+    monkeypatch.setattr(gathering, "PARCEL_BYTES", 400)
+    monkeypatch.setattr(gathering, "WRITER_BYTES", 1)
+    monkeypatch.setattr(contents, "joined", lambda batches: batches)
+    batch, storage = told(SERVICE, {"a.json": records(alpha=20), "b.json": records(alpha=10)}, monkeypatch)
+
+    def in_order(reverse: bool, pieces: Any, fetch: Any, limits: Any) -> Any:
+        return ((piece, fetch(piece)) for piece in sorted(pieces, key=lambda piece: piece.number, reverse=reverse))
+
+    sent = []
+    for reverse in (False, True):
+        monkeypatch.setattr(contents, "fetch_all", partial(in_order, reverse))
+        sent.append(parcels(batch))
+    once, twice = written(batch, [sent[0], sent[0]]), written(batch, sent)
+    assert once.odd is None
+    assert len({(row["_file_id"], row["_line"]) for row in storage.rows(once, "alpha")}) == 30
+    assert len({(row["_file_id"], row["_line"]) for row in storage.rows(twice, "alpha")}) < 30
+    assert "read its files again" in (twice.odd or "")
+
+
+def test_a_reader_that_failed_in_one_of_its_runs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, _ = told(SERVICE, {"a.json": records(alpha=3)}, monkeypatch)
+    assert "to the end" in (written(batch, [parcels(batch), []]).odd or "")
+
+
+def test_a_record_that_cannot_be_sent_gives_the_pass_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow sends nothing that is nested so deep."""
+    deep = '{"game": "alpha", "deep": ' + "[" * 100 + "]" * 100 + "}"
+    batch, _ = told(SERVICE, {"a.json": deep.encode()}, monkeypatch)
+    assert "recursion depth" in (written(batch, [parcels(batch)] * 2).odd or "")
+
+
+def test_a_name_that_two_declarations_make_in_two_tasks_gives_the_pass_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {"a.json": b'{"game": "g", "kind": "typed", "x": 1}', "b.json": b'{"game": "g", "x": "one"}'}
+    batch, _ = told(BY_KIND, files, monkeypatch)
+    answers = [answer for piece in batch.pieces for answer in Task(batch)([[piece]])]
+    assert together(answers).odd == "two declarations make the name g"
