@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 
 import forebay.batch.one_pass.task as tasks
 from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.questions import Questions
 from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
@@ -70,5 +71,8 @@ def told(
         known={},
         kept=KEPT,
         storage=storage,  # type: ignore[arg-type]
+        questions=Questions(),
+        asked=pa.schema([]),
+        unwritten={},
     )
     return made, storage

@@ -33,7 +33,7 @@ from forebay.table.files import write_files, write_rows
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.partition import quoted
 from forebay.table.ready import Ready, prepare
-from forebay.table.shaping import DOCUMENT, fixed_columns
+from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns
 from forebay.table.staged import StagedTable
 from forebay.table.storage import storage_as
 
@@ -248,6 +248,9 @@ class StagingFromTasks(Staging):
         for name, files in mine.items():
             if not all(tuple(n for n, _ in f.partitions) == tuple(places[name].partition_columns) for f in files):
                 raise FilesDoNotFit(f"{name} has other partition columns")
+            shape = self.written.shapes.get(name, Shape())
+            if _left_out_what_is_known(files, places[name].shaping, shape):
+                raise FilesDoNotFit(f"{name} has columns that its tasks did not know")
         return Written(mine, {}, self.written.shapes)
 
     def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
@@ -271,6 +274,14 @@ class StagingFromTasks(Staging):
             some = StagedTable(name, self.columns.json(), files[0].columns, place.partition_columns, tuple(files))
             rules = None if place.shaping is None else place.shaping.rules
             yield some.records(self.spark, place.path, rules).withColumn("_table", F.lit(name))
+
+
+def _left_out_what_is_known(files: Sequence[DataFile], shaping: Shaping | None, shape: Shape) -> bool:
+    """Whether tasks that did not know all columns of the table may have left out values of these columns. A task that takes
+    every field for a new column leaves out none."""
+    if shaping is None or all(f.columns is None or agrees(shaping.columns, f.columns) for f in files):
+        return False
+    return not shaping.rules.grows or bool(left_out(Struct(), shape, shaping.rules))
 
 
 def _columns_before(rows: StructType) -> StructType:
