@@ -1,6 +1,6 @@
 """Make a fresh machine ready: `make demo`, `make test` and all other targets call this first.
 
-Needs git, make, Python 3.11 to 3.13 (without pip or venv) and a JDK 17; everything else comes from here, pinned and
+Needs git, make, Python 3.11 to 3.13 with pip (or uv on the PATH) and a JDK 17; everything else comes from here, pinned and
 verified by hash:
 
 * `.venv/`           Python packages of `requirements.lock`
@@ -16,6 +16,7 @@ old Python can parse, so that the message about an old Python can be shown by on
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import re
 import shutil
@@ -154,16 +155,22 @@ def leave_out_archived_pyspark() -> None:
 
 
 def pinned_uv() -> str:
-    import uv_wheel
-
-    home = CACHE / "uv" / "bin"
-    if not (home / "uv").exists():
-        with Progress("uv, the package installer"):
-            try:
-                uv_wheel.fetch_uv(ROOT / "dev" / "uv.lock", home)
-            except uv_wheel.NotFetched as why:
-                sys.exit(f"set-up: {why}")
-    return str(home / "uv")
+    """From the index that pip is configured for, and only if the hash is in the lock file."""
+    home = CACHE / "uv"
+    program = home / "bin" / "uv"
+    if not program.exists():
+        if not importlib.util.find_spec("pip"):
+            stop(
+                f"set-up needs uv, or a pip that fetches it; `{sys.executable}` has no pip.",
+                debian="apt-get install python3-pip",
+                macos="brew install uv",
+                amazon="dnf install python3.13-pip",
+            )
+        with Progress("uv, the package installer") as progress:
+            shutil.rmtree(home, ignore_errors=True)
+            command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--only-binary", ":all:"]
+            progress.run([*command, "--require-hashes", "-r", str(ROOT / "dev" / "uv.lock"), "--target", str(home)])
+    return str(program)
 
 
 # --- JVM libraries ---------------------------------------------------------------------------------------------------

@@ -1,14 +1,13 @@
 """How a Lambda function is made: one asset for all of them, a role and a log each.
 
-The asset is put together from this repository and from the installed powertools, so that synth needs no network and the
-function runs what was tested.
+The asset is put together from this repository alone, so that synth needs no network and the function runs what was tested.
+Lambda brings boto3.
 """
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from importlib import metadata
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -61,8 +60,6 @@ OF_THE_PACKAGE = (
     "operate/stack/aws_answers.py",
     "operate/stack/cost.py",
 )
-DISTRIBUTIONS = ("aws-lambda-powertools", "jmespath", "typing-extensions")
-"""boto3 is there already; everything here is pure Python, so it fits any processor."""
 
 
 class Functions(Construct):
@@ -139,7 +136,3 @@ def _sources() -> Iterator[tuple[Path, Path]]:
     package = ROOT / "glue_jobs"
     for name in OF_THE_PACKAGE:
         yield package / "forebay" / name, Path("forebay", name)
-    for distribution in DISTRIBUTIONS:
-        for part in metadata.files(distribution) or ():
-            if part.suffix == ".py" or part.name == "py.typed":
-                yield Path(str(part.locate())), Path(part)

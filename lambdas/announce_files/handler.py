@@ -12,14 +12,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from forebay.aws.announce import announce as send
 from forebay.errors import TryAgain
 from lambdas import environment
 from lambdas.announce_files.listing import asked_for, bucket_of
+from lambdas.log import log
 
-log = Logger(service="announce_files")
 SPARE_MS = 30_000
 
 
@@ -35,7 +34,7 @@ def handle(event: dict[str, Any], context: Any) -> dict[str, Any]:
     left_ms: Callable[[], int] = context.get_remaining_time_in_millis
     clients = {name: boto3.client(name) for name in ("s3", "sqs")}
     done = announce(event, settings, **clients, time_left=lambda: left_ms() > SPARE_MS)
-    log.info("announced", **done)
+    log("announced", **done)
     return done
 
 

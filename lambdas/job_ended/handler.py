@@ -8,16 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
-from aws_lambda_powertools.utilities.data_classes import EventBridgeEvent, event_source
 
 from forebay.aws.cloudwatch import CloudWatch
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
 from lambdas.job_ended.run import ENDED_WELL, console, ended, measured, reason_of, run_of
+from lambdas.log import log
 from lambdas.messages import send_message
-
-log = Logger(service="job_ended")
 
 
 @dataclass(frozen=True)
@@ -29,13 +26,12 @@ class Settings:
     engine: str = "glue"
 
 
-@event_source(data_class=EventBridgeEvent)
-def handle(event: EventBridgeEvent, context: object) -> None:
+def handle(event: dict[str, Any], context: object) -> None:
     settings = environment.read(Settings, os.environ)
     metrics = CloudWatch(boto3.client("cloudwatch"), namespace=settings.namespace)
     jobs = jobs_of(settings.engine)
     try:
-        tell(ended(event.detail, jobs), event.region, settings, sns=boto3.client("sns"), glue=jobs, emit=metrics)
+        tell(ended(event["detail"], jobs), event["region"], settings, sns=boto3.client("sns"), glue=jobs, emit=metrics)
     finally:
         metrics.flush()
 
@@ -45,7 +41,7 @@ def tell(detail: dict[str, Any], region: str, settings: Settings, *, sns: Any, g
     run = run_of(detail, glue)
     end = measured(detail, run, settings.service)
     emit(end)
-    log.info("job ended", run=run_id, **end.as_dict())
+    log("job ended", run=run_id, **end.as_dict())
     if state in ENDED_WELL:
         return
     reason = reason_of(detail, run)

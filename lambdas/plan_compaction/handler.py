@@ -11,14 +11,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
+from lambdas.log import log
 from lambdas.plan_compaction.health_objects import health_objects
 from lambdas.plan_compaction.why import waits, why
 
-log = Logger(service="plan_compaction")
 MOST_NAMES = 500
 """With more tables, the run gets no names: the job plans all tables and finds them."""
 
@@ -34,7 +33,7 @@ class Settings:
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
     done = start(settings, s3=boto3.client("s3"), glue=jobs_of(settings.engine), now=datetime.now(UTC))
-    log.info(done, job=settings.job)
+    log(done, job=settings.job)
     return done
 
 
@@ -44,7 +43,7 @@ def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
     if not reasons:
         return "no table needs it"
     names = sorted(reasons) if len(reasons) <= MOST_NAMES else []
-    log.info("in need", tables=dict(sorted(reasons.items())[:MOST_NAMES]))
+    log("in need", tables=dict(sorted(reasons.items())[:MOST_NAMES]))
     try:
         glue.start_job_run(JobName=settings.job, Arguments={"--tables": ",".join(names)} if names else {})
     except glue.exceptions.ConcurrentRunsExceededException:

@@ -8,20 +8,18 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
+from lambdas.log import log
 from lambdas.start_ingest.starting import Settings, start
 
 __all__ = ["Settings", "handle"]
-
-log = Logger(service="start_ingest")
 
 
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
     clients = {name: boto3.client(name) for name in ("sqs", "s3", "sns")}
     done = start(settings, glue=jobs_of(settings.engine), **clients, now=datetime.now(UTC))
-    log.info(done, job=settings.job)
+    log(done, job=settings.job)
     return done

@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
+from lambdas.log import log
 from lambdas.start_job.waiting import keep, start_waiting
-
-log = Logger(service="start_job")
 
 
 @dataclass(frozen=True)
@@ -27,7 +25,7 @@ class Settings:
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
     done = start(event, jobs_of(settings.engine), s3=boto3.client("s3"), artefacts=settings.artefacts)
-    log.info(done, job=event.get("JobName"))
+    log(done, job=event.get("JobName"))
     return done
 
 

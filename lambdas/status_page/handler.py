@@ -9,16 +9,15 @@ from datetime import UTC, datetime
 from typing import Any
 
 import boto3
-from aws_lambda_powertools import Logger
 
 from forebay.operate.page.rendering import render
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
+from lambdas.log import log
 from lambdas.status_page.looking import Settings, page_of
 
 __all__ = ["Settings", "handle"]
 
-log = Logger(service="status_page")
 KEY = "status/index.html"
 
 
@@ -28,5 +27,5 @@ def handle(event: dict[str, Any], context: object) -> str:
     text = render(page_of(settings, glue=jobs_of(settings.engine), **clients, now=datetime.now(UTC)))
     about = {"ContentType": "text/html; charset=utf-8", "CacheControl": "no-store"}
     clients["s3"].put_object(Bucket=settings.page_bucket, Key=KEY, Body=text.encode(), **about)
-    log.info("written", bytes=len(text))
+    log("written", bytes=len(text))
     return f"s3://{settings.page_bucket}/{KEY}"
