@@ -244,14 +244,14 @@ def _all_events() -> set[Any]:
 
     root = Path(forebay.__path__[0])
     for file in sorted(root.rglob("*.py")):
-        if re.search(r"^class \w+\(Event\)", file.read_text(), re.M):
+        if re.search(r"^class \w+\(\w*Event\b", file.read_text(), re.M):
             importlib.import_module(".".join(("forebay", *file.relative_to(root).with_suffix("").parts)))
     return set(_below(Event))
 
 
 def _below(of: Any) -> Iterator[Any]:
     for one in of.__subclasses__():
-        if one.__module__.startswith("forebay."):
+        if one.__module__.startswith("forebay.") and one.__module__ != "forebay.events":
             yield one
         yield from _below(one)
 

@@ -22,10 +22,15 @@ from typing import Any, ClassVar, TextIO
 
 __all__ = [
     "NAMESPACE",
+    "BatchEvent",
     "Emit",
+    "ErrorEvent",
     "Event",
     "Journal",
     "Metric",
+    "ServiceEvent",
+    "TableBatchEvent",
+    "TableEvent",
     "dimension_fields",
     "metric",
     "metric_name",
@@ -54,6 +59,33 @@ class Event:
         """The log line: the event's name first, then its fields in the order of declaration, without those that are None."""
         facts = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         return {"event": type(self).__name__, **{k: v for k, v in facts.items() if v is not None}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ErrorEvent(Event):
+    """The base of events that a person must act on."""
+
+    level: ClassVar[str] = "error"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceEvent(Event):
+    service: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class BatchEvent(ServiceEvent):
+    batch: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableEvent(ServiceEvent):
+    table: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class TableBatchEvent(TableEvent):
+    batch: int
 
 
 @dataclass(frozen=True)

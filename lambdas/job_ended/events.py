@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forebay.events import Event, metric
+from forebay.events import ServiceEvent, metric
 
 __all__ = ["JobEnded"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class JobEnded(Event):
+class JobEnded(ServiceEvent):
     """A run of a job is over. `dpu_seconds` is what is billed for, save for a minimum that a run may have; None where Glue does
     not say. `failed` is 1 for a run that a person must look at."""
 
-    service: str
     job: str
     state: str
     seconds: float = metric("Seconds")

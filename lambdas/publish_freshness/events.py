@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forebay.events import Event, metric
+from forebay.events import ServiceEvent, TableEvent, metric
 
 __all__ = ["FreshnessMeasured", "KeysChecked", "SchedulesChecked", "TableFreshnessMeasured", "TrendMeasured"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FreshnessMeasured(Event):
+class FreshnessMeasured(ServiceEvent):
     """How far the lake is behind. `waiting` nobody took yet, `held` a job has in hand, `dead` needs a person.
     `since_batch_seconds` is the age of the ledger's newest commit; None before the first."""
 
-    service: str
     waiting: int = metric()
     held: int = metric()
     dead: int = metric()
@@ -22,21 +21,18 @@ class FreshnessMeasured(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableFreshnessMeasured(Event):
+class TableFreshnessMeasured(TableEvent):
     """How long ago a watched table got its last rows."""
 
-    service: str
-    table: str
     since_rows_seconds: float = metric("Seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrendMeasured(Event):
+class TrendMeasured(ServiceEvent):
     """Averages over the last day and over the last week; None where nothing was measured. Latency is that of the file in the
     middle of a batch, from landing to rows; `run_dpu` is what one run of the ingest job takes; `file_bytes` is the size of a
     file, to convert waiting files to bytes."""
 
-    service: str
     latency_day_seconds: float | None = metric("Seconds", default=None)
     latency_week_seconds: float | None = metric("Seconds", default=None)
     run_dpu_day_seconds: float | None = metric("Seconds", default=None)
@@ -45,18 +41,16 @@ class TrendMeasured(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class KeysChecked(Event):
+class KeysChecked(ServiceEvent):
     """How many KMS keys are disabled, or about to be deleted."""
 
-    service: str
     unusable: int = metric()
     which: str | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
-class SchedulesChecked(Event):
+class SchedulesChecked(ServiceEvent):
     """How many schedules have brought no run that succeeded, for longer than the time between two of them."""
 
-    service: str
     overdue: int = metric()
     which: str | None = None

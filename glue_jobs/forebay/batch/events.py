@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, make_dataclass
-from typing import ClassVar
 
 from forebay.batch.reasons import REASONS
-from forebay.events import Event, metric
+from forebay.events import BatchEvent, ErrorEvent, ServiceEvent, TableBatchEvent, TableEvent, metric
 
 __all__ = [
     "BatchCommitted",
@@ -34,12 +33,10 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchCommitted(Event):
+class BatchCommitted(BatchEvent):
     """The ledger has the batch: it is done. Files are read, parsed and routed in one pass, so one figure says how long that
     took. To parse what became columns of its own accord is a part of writing."""
 
-    service: str
-    batch: int
     files: int = metric()
     known_files: int = metric(default=0)
     duplicate_files: int = metric(default=0)
@@ -67,29 +64,21 @@ class BatchCommitted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchRepeated(Event):
+class BatchRepeated(BatchEvent):
     """Spark replayed a batch that was done already; nothing was written."""
-
-    service: str
-    batch: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class BatchReadTwice(Event):
+class BatchReadTwice(BatchEvent):
     """Something in the files asks for Spark, so the batch is read once more. Nothing of the first pass was committed."""
 
-    service: str
-    batch: int
     why: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsAppended(Event):
+class RowsAppended(TableBatchEvent):
     """A table got rows. Of `rescued` of them a part did not fit the table's columns and is in `_rescued`."""
 
-    service: str
-    table: str
-    batch: int
     rows: int = metric()
     rescued: int = metric(default=0)
     files: int
@@ -98,79 +87,60 @@ class RowsAppended(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OwnRowsAppended(Event):
+class OwnRowsAppended(TableBatchEvent):
     """One of forebay's own tables got rows, by its place in the lake: the cost of its files is known by it."""
 
-    service: str
-    table: str
-    batch: int
     rows: int
     files: int
     bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectationViolated(Event):
+class ExpectationViolated(TableBatchEvent):
     """Rows of a table do not fulfil an expectation; they became what its declaration says."""
 
-    service: str
-    table: str
-    batch: int
     expectation: str
     rows: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExpectationFailed(Event):
+class ExpectationFailed(ErrorEvent, TableBatchEvent):
     """Too many rows violate an expectation, so none of the table's rows of this batch was written: a person must look. They
     are in the quarantine."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
-    table: str
-    batch: int
     expectation: str
     rows: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)
-class ErasedRecordsDropped(Event):
+class ErasedRecordsDropped(BatchEvent):
     """Records of erased people came again. The ledger counts them as dropped."""
 
-    service: str
-    batch: int
     records: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeclarationsChanged(Event):
+class DeclarationsChanged(ServiceEvent):
     """From this batch on, other declarations are in force."""
 
-    service: str
     version: str
     before: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeclarationsRefused(Event):
+class DeclarationsRefused(ErrorEvent, ServiceEvent):
     """The declarations were changed into something that makes no sense: a person must fix them. The old ones are in force."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
     in_force: str
     problems: str
     refused: int = metric(default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByReason(Event):
+class ByReason(BatchEvent):
     """How many records of a batch went to the quarantine, by reason; a reason that none had is left out. The reasons are few
     and fixed, so each is a metric of its own: a dimension more would cost one for each reason and table."""
 
-    service: str
-    batch: int
     other: int | None = metric(default=None)
 
     @classmethod
@@ -196,40 +166,31 @@ RecordsQuarantined: type[ByReason] = make_dataclass(
 
 
 @dataclass(frozen=True, kw_only=True)
-class LeftoversRemoved(Event):
+class LeftoversRemoved(TableEvent):
     """Rows of superseded files left a table that could not be written when the newer versions came."""
 
-    service: str
-    table: str
     files: int
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsNotRetried(Event):
+class RecordsNotRetried(ErrorEvent, ServiceEvent):
     """The retry at the job's start failed: records of tables that had failed earlier. They stay in the quarantine, for
     `forebay quarantine retry`."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
     error: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class DuplicatesDropped(Event):
+class DuplicatesDropped(TableBatchEvent):
     """Records came that had come before; they were left out."""
 
-    service: str
-    table: str
-    batch: int
     rows: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)
-class RecordsRetried(Event):
+class RecordsRetried(ServiceEvent):
     """Quarantined or parked records were retried. Those neither written nor dropped are still there."""
 
-    service: str
     held: str
     records: int = metric()
     written: int = metric()
@@ -237,11 +198,9 @@ class RecordsRetried(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FileHeld(Event):
+class FileHeld(BatchEvent):
     """A whole file could not be taken; it is in the quarantine, and the ledger says why."""
 
-    service: str
-    batch: int
     uri: str
     outcome: str
     reason: str | None
@@ -249,36 +208,25 @@ class FileHeld(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LateCommitsAwaited(Event):
+class LateCommitsAwaited(BatchEvent):
     """A driver died in this batch, and a commit of his could still arrive. The next driver waits so long before it
     continues."""
 
-    service: str
-    batch: int
     seconds: int = metric("Seconds")
     why: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class NewTablesRefused(Event):
+class NewTablesRefused(ErrorEvent, BatchEvent):
     """More new tables than a day may bring: are the names real? Their rows are in the quarantine."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
-    batch: int
     tables: int = metric()
     such_as: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableFailed(Event):
+class TableFailed(ErrorEvent, TableBatchEvent):
     """A table could not be written: a person must look. Its rows are kept and the other tables are done."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
-    table: str
-    batch: int
     rows: int = metric()
     error: str

@@ -11,11 +11,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import ClassVar
 
 from forebay.declaration.files import is_declaration, texts_at, written_at
 from forebay.declaration.loading import load_service, version_of
-from forebay.events import Emit, Event
+from forebay.events import Emit, ErrorEvent
 from forebay.lake.layout import DEPLOYED, REPLACED
 from forebay.lake.objects import Objects, open_objects
 
@@ -23,11 +22,9 @@ __all__ = ["DeploymentGaveWay", "PushReplaced", "take_up_deployed"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PushReplaced(Event):
+class PushReplaced(ErrorEvent):
     """A deployment brought declarations that are newer than what was pushed. A person should know: push them again if they were
     meant to stay."""
-
-    level: ClassVar[str] = "error"
 
     pushed: str
     deployed: str
@@ -35,10 +32,8 @@ class PushReplaced(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeploymentGaveWay(Event):
+class DeploymentGaveWay(ErrorEvent):
     """The pushed declarations are newer than the deployed ones, and stay in force. A person should combine them."""
-
-    level: ClassVar[str] = "error"
 
     pushed: str
     deployed: str

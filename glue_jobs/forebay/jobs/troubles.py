@@ -10,18 +10,17 @@ from collections import Counter
 from dataclasses import dataclass
 
 from forebay.batch.events import BatchCommitted, TableFailed
-from forebay.events import Emit, Event, metric
+from forebay.events import Emit, Event, ServiceEvent, metric
 from forebay.table.events import CatalogEntryForeign, ColumnsLeftOut
 
 __all__ = ["Troubles", "TroublesCounted"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TroublesCounted(Event):
+class TroublesCounted(ServiceEvent):
     """Since the last batch: tables that could not be written, that are at their limit of columns, and whose name in the catalog
     is another's. Mostly none."""
 
-    service: str
     failed: int = metric()
     full: int = metric()
     unlisted: int = metric()

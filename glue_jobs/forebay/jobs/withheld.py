@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
 
-from forebay.events import Emit, Event
+from forebay.events import Emit, Event, ServiceEvent
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.withheld import Withheld, withheld_in
@@ -24,10 +24,9 @@ MOST_AT_ONCE = 2_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilesRetried(Event):
+class FilesRetried(ServiceEvent):
     """Files that S3 withheld were announced again. The queue `refused` some, which are announced with a later look."""
 
-    service: str
     files: int
     refused: int = 0
     such_as: str

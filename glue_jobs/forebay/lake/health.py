@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from forebay.events import Event, metric
+from forebay.events import TableEvent, metric
 from forebay.lake.layout import HEALTH
 from forebay.lake.log.live_file import Partition
 from forebay.lake.log.snapshot import Snapshot
@@ -105,11 +105,9 @@ class Health:
 
 
 @dataclass(frozen=True, kw_only=True)
-class HealthMeasured(Event):
+class HealthMeasured(TableEvent):
     """A table was looked at."""
 
-    service: str
-    table: str
     files: int = metric()
     small_share_percent: float = metric("Percent")
     since_checkpoint: int = metric()

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from forebay.events import Event, metric
+from forebay.events import ErrorEvent, ServiceEvent, TableEvent, metric
 
 __all__ = ["MergeEnded", "TableMerged", "TableNotMerged", "TableRolledUp"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableMerged(Event):
+class TableMerged(TableEvent):
     """A state was brought to a version of its log. `keys` are those with a change that did not come too late. `computed_anew`
     says why, where the whole log was read. `lag_s` is how long the oldest change had waited."""
 
-    service: str
-    table: str
     log: str
     version: int
     keys: int = metric()
@@ -29,24 +26,18 @@ class TableMerged(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableNotMerged(Event):
+class TableNotMerged(ErrorEvent, TableEvent):
     """A state stays behind its log, and the others continued. A person must look."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
-    table: str
     reason: str
     detail: str
     tables: int = metric(default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableRolledUp(Event):
+class TableRolledUp(TableEvent):
     """A rollup was brought up to date. `groups` were computed again, and `lag_s` is how long the oldest change had waited."""
 
-    service: str
-    table: str
     version: int
     groups: int = metric()
     lag_s: float = metric("Seconds")
@@ -55,10 +46,9 @@ class TableRolledUp(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MergeEnded(Event):
+class MergeEnded(ServiceEvent):
     """A run is over."""
 
-    service: str
     tables: int = metric()
     tables_left: int = metric()
     seconds: float = metric("Seconds")

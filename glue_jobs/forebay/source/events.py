@@ -6,16 +6,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forebay.events import Event, metric
+from forebay.events import ErrorEvent, Event, ServiceEvent, metric
 
 __all__ = ["ContentsRead", "FilePassedOver", "ManifestsNotCleaned", "QueuePolled"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class QueuePolled(Event):
+class QueuePolled(ServiceEvent):
     """One look at the queue. Empty looks are reported once a minute."""
 
-    service: str
     queue: str
     batch: int
     received: int = metric()
@@ -32,10 +31,8 @@ class QueuePolled(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ManifestsNotCleaned(Event):
+class ManifestsNotCleaned(ErrorEvent):
     """Old manifests stay where they are; the data is not in danger, but their number grows."""
-
-    level = "error"
 
     path: str
     problem: str

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from forebay.events import Event, metric
+from forebay.events import ErrorEvent, Event, metric
 
 __all__ = [
     "CatalogEntryForeign",
@@ -35,11 +34,9 @@ class ColumnsAdded(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ColumnsLeftOut(Event):
+class ColumnsLeftOut(ErrorEvent):
     """Fields got no column, because `new_columns` or `max_columns` was reached: their values are in `_rescued`. Raise the limit
     and run `forebay schema settle`; or declare the field, or a smaller `keys`. `forebay tables health` shows it until then."""
-
-    level: ClassVar[str] = "error"
 
     table: str
     such_as: str
@@ -67,11 +64,9 @@ class LogNotTidied(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CatalogEntryForeign(Event):
+class CatalogEntryForeign(ErrorEvent):
     """The database has an entry of this name that is not ours: it is not changed. The table is written all the same, and
     readers do not find it by its name: rename one of the two, or give the service a database of its own."""
-
-    level: ClassVar[str] = "error"
 
     table: str
     database: str
@@ -79,11 +74,9 @@ class CatalogEntryForeign(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CatalogNotUpdated(Event):
+class CatalogNotUpdated(ErrorEvent):
     """The Glue Data Catalog did not take a table: a person must look at the database and the job's permissions. The table is
     written all the same."""
-
-    level: ClassVar[str] = "error"
 
     table: str
     database: str

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from forebay.events import Event, metric
+from forebay.events import ErrorEvent, ServiceEvent, metric
 
 __all__ = ["AccountDiffers", "AccountsChecked"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccountsChecked(Event):
+class AccountsChecked(ServiceEvent):
     """The ledger was compared with the tables, file by file."""
 
-    service: str
     files: int
     rows: int
     differences: int = metric()
@@ -22,10 +20,7 @@ class AccountsChecked(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class AccountDiffers(Event):
+class AccountDiffers(ErrorEvent, ServiceEvent):
     """A sum does not hold, and did not hold some minutes earlier either: `difference` says which."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
     difference: str

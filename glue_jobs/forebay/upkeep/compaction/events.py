@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from forebay.events import Event, metric
+from forebay.events import ErrorEvent, ServiceEvent, TableEvent, metric
 
 __all__ = ["CompactionEnded", "TableCompacted", "TableNotCompacted"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableCompacted(Event):
+class TableCompacted(TableEvent):
     """Small files of a table became large ones. `foretold_files` is how many the plan said there would be."""
 
-    service: str
-    table: str
     partitions: int
     commits: int
     version: int
@@ -29,24 +26,19 @@ class TableCompacted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableNotCompacted(Event):
+class TableNotCompacted(ErrorEvent, TableEvent):
     """A table was left unchanged, or in part, and the others continued. A person must look: `reason` is not-found, unsupported,
     unreadable-log, invalid-configuration or failed."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
-    table: str
     reason: str
     detail: str
     tables: int = metric(default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompactionEnded(Event):
+class CompactionEnded(ServiceEvent):
     """A run is over. `planned_dpu_seconds` is what it was foretold to cost."""
 
-    service: str
     round: str
     tables: int = metric()
     tables_left: int = metric()

@@ -5,16 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from forebay.events import Event
+from forebay.events import Event, ServiceEvent
 
 __all__ = ["PeriodCompleted", "PeriodReopened", "PeriodsNotJudged", "PeriodsNotTold"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeriodCompleted(Event):
+class PeriodCompleted(ServiceEvent):
     """All files of an hour or a day of a feed are in, for the `revision`th time."""
 
-    service: str
     feed: str
     period: str
     revision: int
@@ -24,10 +23,9 @@ class PeriodCompleted(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PeriodReopened(Event):
+class PeriodReopened(ServiceEvent):
     """A file came for a period that was complete. The period is complete again once the file is in."""
 
-    service: str
     feed: str
     period: str
     revision: int

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
-from forebay.events import Event, metric
+from forebay.events import ErrorEvent, ServiceEvent, TableEvent, metric
 
 __all__ = ["MaintenanceEnded", "OrphansFound", "StrangersFound", "TableMaintained", "TableNotMaintained"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableMaintained(Event):
+class TableMaintained(TableEvent):
     """Files that no version within the retention needs were deleted; the log got a checkpoint if one was due."""
 
-    service: str
-    table: str
     vacuum: str
     kept_hours: int | None
     files_deleted: int = metric()
@@ -25,23 +22,18 @@ class TableMaintained(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TableNotMaintained(Event):
+class TableNotMaintained(ErrorEvent, TableEvent):
     """A table was left unchanged, and the others continued."""
 
-    level: ClassVar[str] = "error"
-
-    service: str
-    table: str
     reason: str
     detail: str
     tables: int = metric(default=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class OrphansFound(Event):
+class OrphansFound(ServiceEvent):
     """Data files that no log knows of; `deleted` only if a person said so."""
 
-    service: str
     place: str
     files: int
     bytes: int
@@ -50,20 +42,17 @@ class OrphansFound(Event):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrangersFound(Event):
+class StrangersFound(TableEvent):
     """A table's folder has files that are not Delta's. A full VACUUM would delete them, so it was LITE: move them away."""
 
-    service: str
-    table: str
     files: int
     such_as: str
 
 
 @dataclass(frozen=True, kw_only=True)
-class MaintenanceEnded(Event):
+class MaintenanceEnded(ServiceEvent):
     """A run is over."""
 
-    service: str
     tables: int = metric()
     tables_left: int = metric()
     files_deleted: int = metric()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from forebay.events import Event, metric
+from forebay.events import ServiceEvent, metric
 
 __all__ = ["FilesReconciled"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class FilesReconciled(Event):
+class FilesReconciled(ServiceEvent):
     """The files of the last days were held against the ledger. Of `missed` ones it knew nothing, hours after they were written;
     they are announced now, save those that the queue `refused`. So are those that S3 had `withheld`, and those that `may_wait`
     in the queue."""
 
-    service: str
     files: int = metric()
     missed: int = metric()
     may_wait: int = 0
