@@ -7,6 +7,7 @@ missing point means decide whether an alarm rings at all; `tests/infra/test_alar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
@@ -31,6 +32,25 @@ __all__ = ["Alarms"]
 MINUTE = Duration.minutes(1)
 
 
+@dataclass(frozen=True)
+class Bar:
+    """The alarm rings where `points` of the last `periods` (all of them, unless named) compare so with the threshold."""
+
+    threshold: float
+    comparison: cw.ComparisonOperator = cw.ComparisonOperator.GREATER_THAN_THRESHOLD
+    periods: int = 1
+    points: int | None = None
+    missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING
+
+
+ANY = Bar(0)
+
+
+def silence(periods: int = 1) -> Bar:
+    """Less than one, or no point at all."""
+    return Bar(1, cw.ComparisonOperator.LESS_THAN_THRESHOLD, periods, missing=cw.TreatMissingData.BREACHING)
+
+
 class Alarms(Construct):
     def __init__(
         self, scope: Construct, construct_id: str, *, settings: Settings, topic: sns.ITopic, service: str
@@ -45,22 +65,19 @@ class Alarms(Construct):
             "files-wait",
             landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE),
             f"A file has waited in the queue for more than {minutes} minutes.",
-            above=minutes * 60,
-            for_periods=3,
+            Bar(minutes * 60, periods=3),
         )
         dead = "ApproximateNumberOfMessagesVisible"
         self._add(
             "dead-letters",
             landing.dead.metric(dead, statistic="Maximum", period=MINUTE),
             "A message was not understood, or its batch never finished. The dead-letter queue keeps it for 14 days.",
-            above=0,
         )
         if landing.undelivered:
             self._add(
                 "undelivered",
                 landing.undelivered.metric(dead, statistic="Maximum", period=MINUTE),
                 "A notification could not be delivered to the queue. It is kept for 14 days.",
-                above=0,
             )
 
     def watch_deliveries(self, topics: Sequence[str], rules: Sequence[str], untold: sqs.IQueue) -> None:
@@ -68,69 +85,61 @@ class Alarms(Construct):
         lost = "S3's announcements could not be delivered, nor kept in the dead-letter queue: files may have no row."
         for number, arn in enumerate(topics):
             metric = _delivery("AWS/SNS", "NumberOfNotificationsFailedToRedriveToDlq", "TopicName", _last(arn, ":"))
-            self._add("announcements-lost", metric, lost, above=0, of=str(number or ""))
+            self._add("announcements-lost", metric, lost, of=str(number or ""))
         for number, arn in enumerate(rules):
             metric = _delivery("AWS/Events", "InvocationsFailedToBeSentToDlq", "RuleName", _last(arn, "/"))
-            self._add("announcements-lost", metric, lost, above=0, of=str(number or ""))
+            self._add("announcements-lost", metric, lost, of=str(number or ""))
         self._add(
             "alarms-unheard",
             _delivery("AWS/SNS", "NumberOfNotificationsFailed", "TopicName", f"{self._settings.name}-alarms"),
             "A message of the alarm topic did not reach somebody who subscribed to it.",
-            above=0,
         )
         self._add(
             "job-untold",
             untold.metric("ApproximateNumberOfMessagesVisible", statistic="Maximum", period=MINUTE),
             "A job ended, and its result could not be reported. The queue keeps the event for 14 days.",
-            above=0,
         )
 
     def watch_batches(self, queue: sqs.IQueue) -> None:
-        freshness, silence = self._settings.freshness_minutes, self._settings.silence_minutes
+        freshness, silent = self._settings.freshness_minutes, self._settings.silence_minutes
         self._add(
             "late-rows",
             self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum", minutes=5),
             f"One file in a hundred took more than {freshness} minutes to become rows.",
-            above=freshness * 60,
             # A batch leaves one point. In a continuous job one slow batch is harmless; drains are far apart.
-            for_periods=6,
-            points=2 if self._settings.mode == "continuous" else 1,
+            Bar(freshness * 60, periods=6, points=2 if self._settings.mode == "continuous" else 1),
         )
         self._add(
             "no-batch",
             self._silence(queue),
-            f"Files are waiting, and no batch has finished for {silence} minutes.",
-            silence * 60,
+            f"Files are waiting, and no batch has finished for {silent} minutes.",
+            Bar(silent * 60),
         )
         self._add(
             "quarantine-share",
             self._quarantine_share(),
             f"More than {self._settings.quarantine_percent:g} % of an hour's records went to the quarantine.",
-            above=self._settings.quarantine_percent,
+            Bar(self._settings.quarantine_percent),
         )
         self._add(
             "files-refused",
             self._metrics.of(BatchCommitted, "refused_files", minutes=5),
             "A whole file could not be read. The quarantine has it, with the reason.",
-            above=0,
         )
         self._add(
             "files-withheld",
             self._metrics.of(BatchCommitted, "withheld_files", minutes=5),
             "S3 did not give a file: access denied, archived, or its errors lasted. Its records are not in the tables yet.",
-            above=0,
         )
         self._add(
             "table-failed",
             self._metrics.of(TroublesCounted, "failed", minutes=5),
             "A table could not be written. Its rows are in the quarantine; the other tables were written.",
-            above=0,
         )
         self._add(
             "columns-left-out",
             self._metrics.of(TroublesCounted, "full", minutes=5),
             "A table is at its limit of columns. New fields get none; their values are in _rescued.",
-            above=0,
         )
 
     def watch_catalog(self) -> None:
@@ -138,7 +147,6 @@ class Alarms(Construct):
             "name-taken",
             self._metrics.of(TroublesCounted, "unlisted", minutes=5),
             "The Glue database has an entry of a table's name that is not ours. Readers do not find the table by its name.",
-            above=0,
         )
 
     def watch_notifications(self) -> None:
@@ -146,13 +154,11 @@ class Alarms(Construct):
             "missed-files",
             self._metrics.of(FilesReconciled, "missed", minutes=60),
             "Files landed that S3 never announced. They are announced now.",
-            above=0,
         )
         self._add(
             "accounts-differ",
             self._metrics.of(AccountsChecked, "differences", minutes=60),
             "The ledger and the tables do not agree, file by file: rows are missing, doubled or left over.",
-            above=0,
         )
 
     def watch_table(self, table: str) -> None:
@@ -162,9 +168,7 @@ class Alarms(Construct):
             "stale-table",
             _or_zero(self._metrics.of_table(RowsAppended, "rows", table, minutes=5), minutes=5, label="rows"),
             f"The table {table} has had no new rows for {minutes} minutes.",
-            below=1,
-            for_periods=minutes // 5,
-            missing=cw.TreatMissingData.BREACHING,
+            silence(minutes // 5),
             of=table,
         )
         name = f"unusual-rows-{table}"
@@ -201,10 +205,8 @@ class Alarms(Construct):
                     label="more than in a week, %",
                 ),
                 f"{what} {percent} % more {than} than the average of the last week.",
-                above=percent,
                 # Measured once an hour, give or take: an hour may have no point.
-                for_periods=3,
-                points=2,
+                Bar(percent, periods=3, points=2),
             )
 
     def watch_the_watchers(self, functions: Sequence[lam.IFunction], schedule_group: str) -> None:
@@ -218,10 +220,8 @@ class Alarms(Construct):
                 label="errors of functions",
             ),
             "A Lambda failed: the job may not have started, or its result not been reported.",
-            above=0,
             # Errors are reported late, and FILL says 0 of a period until they are.
-            for_periods=3,
-            points=1,
+            Bar(0, periods=3, points=1),
         )
         self._add(
             "schedule-failed",
@@ -233,20 +233,17 @@ class Alarms(Construct):
                 period=Duration.minutes(5),
             ),
             "A schedule could not invoke its target.",
-            above=0,
         )
         self._add(
             "schedule-overdue",
             self._metrics.of(SchedulesChecked, "overdue", statistic="Maximum", minutes=15),
             "A schedule has brought no run that succeeded, for longer than the time between two: retention, erasure, "
             "compaction or the search for missed files does not happen.",
-            above=0,
         )
         self._add(
             "key-unusable",
             self._metrics.of(KeysChecked, "unusable", statistic="Maximum", minutes=5),
             "A KMS key is disabled or about to be deleted: nothing can be read or written with it.",
-            above=0,
         )
         self._add(
             "nobody-measures",
@@ -256,8 +253,7 @@ class Alarms(Construct):
                 label="measured",
             ),
             "Freshness was not measured for 15 minutes. Other alarms depend on it and may stay silent.",
-            below=1,
-            missing=cw.TreatMissingData.BREACHING,
+            silence(),
         )
 
     def wake(self, function: lam.IFunction, queue: sqs.IQueue) -> None:
@@ -266,8 +262,7 @@ class Alarms(Construct):
             "many-wait",
             queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
             f"{self._settings.drain_at_messages} messages are waiting, so the job is started. Nobody needs to act.",
-            threshold=self._settings.drain_at_messages,
-            comparison=cw.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
+            Bar(self._settings.drain_at_messages, cw.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD),
         )
         alarm.add_alarm_action(actions.LambdaAction(function))
 
@@ -293,34 +288,8 @@ class Alarms(Construct):
             label="quarantined, %",
         )
 
-    def _add(
-        self,
-        name: str,
-        metric: cw.IMetric,
-        says: str,
-        above: float | None = None,
-        *,
-        below: float | None = None,
-        for_periods: int = 1,
-        points: int | None = None,
-        missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
-        of: str = "",
-    ) -> None:
-        over, under = cw.ComparisonOperator.GREATER_THAN_THRESHOLD, cw.ComparisonOperator.LESS_THAN_THRESHOLD
-        threshold = above if above is not None else below
-        assert threshold is not None, f"alarm {name} needs a threshold"
-        alarm = self._alarm(
-            name,
-            metric,
-            says,
-            threshold=threshold,
-            comparison=over if above is not None else under,
-            periods=for_periods,
-            points=points,
-            missing=missing,
-            of=of,
-        )
-        self._tell(alarm)
+    def _add(self, name: str, metric: cw.IMetric, says: str, bar: Bar = ANY, *, of: str = "") -> None:
+        self._tell(self._alarm(name, metric, says, bar, of=of))
 
     def _tell(self, alarm: cw.Alarm) -> None:
         alarm.add_alarm_action(actions.SnsAction(self._topic))
@@ -328,19 +297,7 @@ class Alarms(Construct):
         if alarm not in self.all:
             self.all.append(alarm)
 
-    def _alarm(
-        self,
-        name: str,
-        metric: cw.IMetric,
-        says: str,
-        *,
-        threshold: float,
-        comparison: cw.ComparisonOperator,
-        periods: int = 1,
-        points: int | None = None,
-        missing: cw.TreatMissingData = cw.TreatMissingData.NOT_BREACHING,
-        of: str = "",
-    ) -> cw.Alarm:
+    def _alarm(self, name: str, metric: cw.IMetric, says: str, bar: Bar, *, of: str = "") -> cw.Alarm:
         full = f"{name}-{of}" if of else name
         alarm = cw.Alarm(
             self,
@@ -348,11 +305,11 @@ class Alarms(Construct):
             alarm_name=f"{self._settings.name}-{full}",
             alarm_description=f"{says} Runbook: {place_in_runbook(self._settings, name)}",
             metric=metric,
-            threshold=threshold,
-            comparison_operator=comparison,
-            evaluation_periods=periods,
-            datapoints_to_alarm=points,
-            treat_missing_data=missing,
+            threshold=bar.threshold,
+            comparison_operator=bar.comparison,
+            evaluation_periods=bar.periods,
+            datapoints_to_alarm=bar.points,
+            treat_missing_data=bar.missing,
         )
         self.all.append(alarm)
         return alarm
