@@ -7,9 +7,8 @@ WORKERS ?= 2
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 --ignore=tests/cluster
 ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
 
-# AWS's linters over the service as it is by default; the suite has them over every kind of it.
-LINTERS := tests/infra/test_linters.py::test_
-LINTED := "$(LINTERS)cfn_lint_finds_nothing_in_any_region_where_the_service_is[made]" "$(LINTERS)parliament_finds_nothing_wrong_in_any_role[made]"
+# AWS's linter over the service as it is by default; the suite has it over every kind of it.
+LINTED := "tests/infra/test_linters.py::test_cfn_lint_finds_nothing_in_any_region_where_the_service_is[made]"
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all test-cluster quick check mutate docs reference format bench soak synth bundle lock clean
@@ -36,7 +35,7 @@ test-cluster: setup ## the jobs in the environments of Glue and EMR, on a master
 quick: setup ## all tests that need no JVM, and one journey: two minutes
 	@$(PYTEST) -m "not jvm" & tests=$$!; $(BIN)/python -m pytest -q $(ONE_JOURNEY); journey=$$?; wait $$tests && exit $$journey
 
-check: setup ## style, types, which room may import which, what the documents say, and what cfn-lint and parliament find
+check: setup ## style, types, which room may import which, what the documents say, and what cfn-lint finds
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
