@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from forebay.record.number import BLANK, MOST_DIGITS, Written, decimal_of, is_exact, read_json, write_json
+from forebay.record.number import BLANK, MOST_DIGITS, Written, decimal_of, is_exact, problem_of, read_json, write_json
 
 EXACT = {
     "as many digits as any double holds": ("123456789012345", True, False),
@@ -37,6 +37,7 @@ def test_a_number_is_exact_if_the_column_gives_it_back(text: str, as_double: boo
 DECIMALS: dict[str, tuple[str, str | None]] = {
     "blanks around": (f"{BLANK}+1.50{BLANK}", "1.50"),
     "another kind of blank": ("\xa01", None),
+    "a mark that is no blank": ("!1", None),
     "a dot at the beginning": ("-.5", "-0.5"),
     "a dot at the end": ("5.", "5"),
     "a dot alone": (".", None),
@@ -55,6 +56,22 @@ DECIMALS: dict[str, tuple[str, str | None]] = {
 @pytest.mark.parametrize(("text", "number"), DECIMALS.values(), ids=DECIMALS.keys())
 def test_a_decimal_has_all_digits_or_is_none(text: str, number: str | None) -> None:
     assert decimal_of(text) == (None if number is None else Decimal(number))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ('{"a": 1}', None),
+        ('{"a": 1}\n{"a": 2}', "several-documents"),
+        ("1,2", "several-documents"),
+        ("1 2 x", "not-json"),
+        ("1,,2", "not-json"),
+        ("x", "not-json"),
+        ("[" * 100_000, "not-json"),
+    ],
+)
+def test_several_documents_are_told_from_none(text: str, problem: str | None) -> None:
+    assert problem_of(text) == problem
 
 
 def test_whole_numbers_of_any_length_are_read_and_written_again() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -953,6 +954,32 @@ def test_a_held_message_whose_file_came_with_another_one_meanwhile_goes(make: Ma
     stream.ask()
     stream.flush()
     assert sqs.messages == {}
+
+
+def test_a_query_stops_in_order_although_what_was_made_ready_ahead_failed(make: MakeStream, sqs: FakeSqs) -> None:
+    stream = make(maxFilesPerBatch="10")
+    stream.ask()
+    for i in range(20):
+        sqs.send(body(f"in/{i:02d}.json"))
+    assert len(stream.ask()) == 10
+    stream.until_ahead()
+    ahead = stream.intake._gatherer._ahead = Future()
+    ahead.set_exception(OSError("the disk is full"))
+    stream.close()
+
+
+def test_a_queue_that_answers_after_a_failure_gives_its_files_after_one_pause(make: MakeStream, sqs: FakeSqs) -> None:
+    """What the first attempt received goes into the batch: asking again would only delay it."""
+    stream = make()
+    sqs.send("{not json", message_id="odd")
+    sqs.fail = lambda action: refusal("InternalError", 500) if sqs.count("receive") == 2 else None
+    assert stream.ask() == []
+    assert (stream.slept, len(stream.kept)) == ([], 1)
+    sqs.send(body("in/a.json"))
+    failing = iter([refusal("InternalError", 500)])
+    sqs.fail = lambda action: next(failing, None) if action == "receive" else None
+    assert stream.ask() == ["in/a.json"]
+    assert stream.slept == [1.0]
 
 
 @pytest.mark.parametrize(("first", "messages", "blocks_at"), [(10, 15, 15), (40, 80, 50)], ids=["last", "more"])

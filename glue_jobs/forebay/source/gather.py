@@ -72,7 +72,7 @@ class Gatherer:
         """How many messages wait for the batch after the one gathered last."""
         return len(self._held)
 
-    def gather(self, position: Position, *, wait_s: int, ask: bool = True) -> Gathered:
+    def gather(self, position: Position, *, wait_s: int, ask: bool) -> Gathered:
         """The batch at `position`; its manifest is durable if there are files. Without `ask` the batch has only messages that
         were received before. Raises errors that a person must fix, and `Halt` if the queue stays unreachable."""
         gathered = self._so_far()
