@@ -176,8 +176,11 @@ def test_a_derived_column_that_makes_no_sense_is_named(spark: SparkSession, expr
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ('values = "(?P<x>[a-z]+)"', "values: is no pattern that Spark takes"),
-        ('columns = [{ name = "at", type = "date", formats = ["YYYY-MM-dd"] }]', "columns.at.formats: is no pattern"),
+        ('values = "(?P<x>[a-z]+)"', "values: is not a pattern that Spark takes"),
+        (
+            'columns = [{ name = "at", type = "date", formats = ["YYYY-MM-dd"] }]',
+            "columns.at.formats: is not a pattern",
+        ),
     ],
 )
 def test_a_pattern_that_only_python_takes_is_named_before_anything_runs(

@@ -137,7 +137,7 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
     "a wrong mark": (WHOLE[:-1] + b"x", "corrupt-file", "does not end where it says"),
     "no schema": (b"Obj\x01" + number(0) + SYNC, "corrupt-file", "it has no schema"),
     "an unknown codec": (avro_file(SCHEMA, [], codec="lzo"), "corrupt-file", "no codec is called 'lzo'"),
-    "rows that are no records": (avro_file("long", [1]), "corrupt-file", "its rows are no records"),
+    "rows that are no records": (avro_file("long", [1]), "corrupt-file", "its rows are not records"),
     "a type of nowhere": (avro_file(record_of(a="Gone"), []), "corrupt-file", "no type is 'Gone'"),
     "a snappy block with a wrong checksum": (
         packed("snappy", b"", 0)[:-17] + b"x" + SYNC,

@@ -96,7 +96,7 @@ def test_a_file_without_rows_is_empty(content: str) -> None:
         ("a," + "b" * 2000 + "\n", "the name of column 2 has 2000 bytes"),
         ("a" + "," * 10_000 + "\n", "it has 10001 columns, and 10000 is the limit"),
         ("a,b\r1,2\r3,4\n", "the name of column 2 holds a return, as if lines ended with returns alone"),
-        ('"a" b,c\n1,2\n', "the header is no row: something follows the quote that closes a field"),
+        ('"a" b,c\n1,2\n', "the header is not a row: something follows the quote that closes a field"),
     ],
 )
 def test_a_header_that_says_nothing_clear_refuses_the_file(content: str | bytes, said: str) -> None:

@@ -114,7 +114,7 @@ def test_a_lost_notification_a_poisoned_file_and_a_dead_letter_are_put_right(tol
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
     sqs.set_queue_attributes(QueueUrl=told.queue_url, Attributes={"RedrivePolicy": policy})
     sqs.send_message(QueueUrl=dead, MessageBody=body([land("dead.json", 5)]))
-    assert "redrive it once the cause is mended" in failed(1, "queue", "dlq", "--json", *at)
+    assert "redrive it once the cause is fixed" in failed(1, "queue", "dlq", "--json", *at)
     assert "1 of 1 dead letters were sent back" in ran("queue", "redrive", "--all", "--yes", *at)
     sums = told.run()
     assert (sums.files["loaded"], sums.rows["alpha"], sums.differences()) == (4, 1 + 2 + 4 + 5, [])

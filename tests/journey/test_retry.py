@@ -78,7 +78,7 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
         ["4 records: 0 written, 0 dropped, 4 left"],
     ):
         what, *became = ran("quarantine", "retry", "--lake", told.lake, "--service", told.service).splitlines()
-        assert what.startswith(f"{wanted[-1].split()[0]} records of service studio are to be retried")
+        assert what.startswith(f"{wanted[-1].split()[0]} records of service studio will be retried")
         assert became == wanted
         sums = told.accounts()
         assert sums.differences() == []
@@ -92,7 +92,7 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
 
 def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: SparkSession) -> None:
     what, *became = ran("parked", "adopt", "purchases", "--lake", told.lake, "--service", told.service).splitlines()
-    assert what.startswith("4 records of service studio are to be tried for table purchases")
+    assert what.startswith("4 records of service studio will be tried for table purchases")
     assert became == ["purchases: 4 rows", "4 records: 4 written, 0 dropped, 0 left"]
     sums = told.accounts()
     assert sums.differences() == []
@@ -103,7 +103,7 @@ def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: 
 def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: SparkSession) -> None:
     which = ("--reason", "not-json", "--lake", told.lake, "--service", told.service)
     what, *became = ran("quarantine", "drop", "--yes", *which).splitlines()
-    assert what.startswith("2 records of service studio are to be dropped")
+    assert what.startswith("2 records of service studio will be dropped")
     assert became == ["2 records: 0 written, 2 dropped, 0 left"]
     sums = told.accounts()
     assert sums.differences() == []
@@ -112,7 +112,7 @@ def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: Spar
 
 def test_parked_records_can_be_given_up_too(told: Story, spark: SparkSession) -> None:
     what, *became = ran("parked", "drop", "--yes", "--lake", told.lake, "--service", told.service).splitlines()
-    assert what.startswith("4 records of service studio are to be dropped")
+    assert what.startswith("4 records of service studio will be dropped")
     assert became == ["4 records: 0 written, 4 dropped, 0 left"]
     sums = told.accounts()
     assert (sums.differences(), sums.dropped, sums.parked, sums.quarantined) == ([], 4, 0, 6)

@@ -17,7 +17,7 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
 
 
 @pytest.mark.parametrize(
-    ("by", "mends"),
+    ("by", "fixes"),
     [
         (None, []),
         ({"SSEAlgorithm": "AES256"}, []),
@@ -26,7 +26,7 @@ KEY = f"arn:aws:kms:{REGION}:{ACCOUNT}:key/1234abcd-12ab-34cd-56ef-1234567890ab"
     ],
 )
 def test_a_key_of_the_cdks_bucket_is_named_with_the_setting_that_it_needs(
-    monkeypatch: pytest.MonkeyPatch, by: Any, mends: list[str]
+    monkeypatch: pytest.MonkeyPatch, by: Any, fixes: list[str]
 ) -> None:
     for name in ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"):
         monkeypatch.delenv(name, raising=False)
@@ -37,4 +37,4 @@ def test_a_key_of_the_cdks_bucket_is_named_with_the_setting_that_it_needs(
             rules = {"Rules": [{"ApplyServerSideEncryptionByDefault": by}]}
             s3.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=rules)
         on = Deployment(client=lambda _: s3, stack="forebay-dev", account=ACCOUNT, region=REGION)
-        assert [found.mend for found in bootstrap_key(on)] == mends
+        assert [found.fix for found in bootstrap_key(on)] == fixes

@@ -66,7 +66,7 @@ def test_of_a_changed_layout_it_is_said_what_brings_existing_tables_there() -> N
     ]
     clustered = BEFORE.replace(columns, f'{columns}\ncluster_by = ["price"]')
     assert changes(BEFORE, clustered)[1:] == [
-        "table purchases: tables that exist stay as they are until ALTER TABLE ... CLUSTER BY (price)"
+        "table purchases: existing tables stay unchanged until ALTER TABLE ... CLUSTER BY (price)"
     ]
 
 

@@ -64,7 +64,7 @@ def test_why_a_letter_died_is_not_asserted_for_nobody_has_read_it() -> None:
     )
     (finding,) = dead_letters(on)
     assert finding.why.startswith("Each was not understood, or was received too often")
-    assert finding.mend == "forebay queue dlq --queue-url http://q/q"
+    assert finding.fix == "forebay queue dlq --queue-url http://q/q"
 
 
 OLD_GO = {"ID": "old", "Status": "Enabled", "Filter": {}, "NoncurrentVersionExpiration": {"NoncurrentDays": 1}}

@@ -403,7 +403,7 @@ def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[
     plans.forget("g", 9)
     plans.pin(replace(plan, service={"erased": newest_list(str(lake), "games")}))
     status, _, said = given(command(lake, service, "--now"), "")
-    assert (status, "goes on with erasure 1" in said, told(lake, ANNA)) == (0, True, [])
+    assert (status, "continues erasure 1" in said, told(lake, ANNA)) == (0, True, [])
 
 
 def test_a_commit_of_somebody_else_in_between_changes_nothing(
@@ -473,7 +473,7 @@ def test_a_line_of_a_list_is_a_subject_as_it_stands(
     (tmp_path / "list").write_bytes(content)
     found = command(lake, declared(), "--from", f"{tmp_path}/list", "--dry-run", "--json")
     status, said, warned = given(found, "")
-    assert (status, json.loads(said)["persons"]) == (0, len(odd))
+    assert (status, json.loads(said)["people"]) == (0, len(odd))
     assert "\nanna: no row" in warned
     assert "'anna ': no row" in warned
     status, _, _ = given(command(lake, declared(), "--from", "-", "--yes"), content.decode())
@@ -490,7 +490,7 @@ def test_a_subject_may_be_erased_by_its_token(lake: Path, declared: Callable[...
 def test_a_table_that_cannot_be_rewritten_is_told_and_others_go_on(lake: Path, declared: Callable[..., str]) -> None:
     DeltaTable(lake / "alpha").alter.set_table_properties({"delta.appendOnly": "true"})
     said = failed(1, *command(lake, declared(), ANNA, "--yes"))
-    assert "alpha: is left as it is: it lets nobody delete rows" in said
+    assert "alpha: stays unchanged: it lets nobody delete rows" in said
     assert len(rows(lake, "beta")) == 1
 
 
@@ -498,7 +498,7 @@ def test_a_table_that_is_partitioned_by_the_subject_is_told(lake: Path, declared
     found = pa.table({"who": [ANNA, BEN], "_file_id": [file_id("a.json")] * 2})
     write_deltalake(lake / "alpha", found, mode="overwrite", schema_mode="overwrite", partition_by=["who"])
     said = failed(1, *command(lake, declared(), ANNA, "--yes"))
-    assert "alpha: is left as it is: it is partitioned by whose its rows are" in said
+    assert "alpha: stays unchanged: it is partitioned by whose its rows are" in said
 
 
 def test_a_table_that_does_not_say_whose_its_rows_are_is_told(lake: Path, declared: Callable[..., str]) -> None:
@@ -518,7 +518,7 @@ def test_what_surrounds_a_record_may_say_whose_it_is(lake: Path, declared: Calla
 def test_a_rollback_brings_no_erased_person_back(lake: Path, declared: Callable[..., str]) -> None:
     given(command(lake, declared(), ANNA, "--yes"), "")
     said = failed(2, "rollback", "alpha", "--to", "0", "--lake", str(lake), "--dry-run")
-    assert "has rows in version 0 of persons who were erased since" in said
+    assert "has rows in version 0 of people who were erased since" in said
 
 
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:

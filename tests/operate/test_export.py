@@ -384,4 +384,4 @@ def test_the_command_says_what_it_wrote(tmp_path: Path, state: str) -> None:
     upsert(state, ("a", 5))
     assert json.loads(ran(*told, "--json"))["version"] == 1
     assert ran(*told) == "players: nothing new since the last export\n"
-    assert "no version and no moment" in failed(2, *told, "--since", "soon")
+    assert "is neither a version nor a time" in failed(2, *told, "--since", "soon")

@@ -116,7 +116,7 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
 
 def test_a_mistyped_skip_is_refused(tmp_path: Path) -> None:
     assert "is it spelled right?" in failed(2, "files", "skip", "s3://landing/in/a.json", "--lake", str(tmp_path))
-    assert "is no address of an object" in failed(2, "files", "skip", "in/a.json", "--lake", str(tmp_path))
+    assert "is not the address of an object" in failed(2, "files", "skip", "in/a.json", "--lake", str(tmp_path))
     for arguments in ((), ("s3://landing/in/a.json", "--file-id", "x")):
         assert "and not both" in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))
     write_ledger(tmp_path)
@@ -162,7 +162,7 @@ def test_of_a_file_that_the_ledger_does_not_know_the_ways_to_look_on_are_told(la
     for command in ("where", "files show"):
         said = failed(1, *command.split(), "s3://landing/in/other.json", "--lake", lake)
         assert "forebay queue peek" in said
-    assert "is no address of an object" in failed(2, "where", "in/other.json", "--lake", lake)
+    assert "is not the address of an object" in failed(2, "where", "in/other.json", "--lake", lake)
 
 
 def test_everything_that_the_ledger_says_is_shown(lake: str) -> None:
@@ -199,4 +199,4 @@ def test_a_mistyped_outcome_gets_a_suggestion(tmp_path: Path) -> None:
     write_ledger(tmp_path)
     for command in (("files", "list"), ("tail",)):
         said = failed(2, *command, "--lake", str(tmp_path), "--outcome", "unredable")
-        assert "--outcome unredable: is no outcome of a file (did you mean unreadable?)" in said
+        assert "--outcome unredable: is not an outcome of a file (did you mean unreadable?)" in said

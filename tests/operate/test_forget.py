@@ -152,7 +152,7 @@ def test_a_replay_brings_back_only_what_is_named(lake: str) -> None:
 def test_wrong_use_is_told_before_anything_is_marked(lake: str, queue: str) -> None:
     to = ("--lake", lake, "--queue-url", queue, "--yes")
     assert "names no file" in failed(2, "files", "forget", *to)
-    assert "is no address of an object" in failed(2, "files", "forget", "in/a.json", *to)
+    assert "is not the address of an object" in failed(2, "files", "forget", "in/a.json", *to)
     assert "is no id of a file" in failed(2, "files", "forget", "--file-id", "abc", *to)
     said = failed(2, "files", "forget", A, "s3://landing/in/b.json", "s3://landing/tset-*", *to)
     assert said.count("the ledger does not know it") == 2

@@ -150,9 +150,9 @@ def test_what_would_be_tried_is_said_and_nothing_starts(lake: str, tmp_path: Pat
     (tmp_path / "service.toml").write_text('name = "games"\n[[tables]]\nname = "a"\n')
     asked = ("--lake", lake, "--service", str(tmp_path), "--dry-run")
     said = ran("quarantine", "retry", "--table", "alpha", *asked)
-    assert said.startswith("2 records of service games are to be retried, by its declarations ")
-    assert ran("quarantine", "drop", *asked).startswith("4 records of service games are to be dropped")
-    assert ran("parked", "adopt", "a", *asked).startswith("2 records of service games are to be tried for table a")
+    assert said.startswith("2 records of service games will be retried, by its declarations ")
+    assert ran("quarantine", "drop", *asked).startswith("4 records of service games will be dropped")
+    assert ran("parked", "adopt", "a", *asked).startswith("2 records of service games will be tried for table a")
 
 
 def test_a_mistake_in_the_declarations_is_told_before_anything_is_tried(lake: str, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def test_a_backfill_says_that_it_continues(lake: str, s3: str, monkeypatch: pyte
     url = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="b")["QueueUrl"]
     monkeypatch.setattr(backfilling, "backfill", interrupts(backfilling.backfill))
     said = failed(INTERRUPTED, "backfill", "s3://studio-lake/in/", "--lake", lake, "--queue-url", url)
-    assert said.splitlines()[-1] == "forebay: stopped: repeat the command, and it continues"
+    assert said.splitlines()[-1] == "forebay: stopped: repeat the command to continue"
 
 
 def test_a_redrive_says_where_the_other_letters_are(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -58,7 +58,8 @@ def test_until_the_first_batch_has_ended_there_are_answers_all_the_same(tmp_path
 def test_an_address_that_is_no_place_of_a_lake_is_refused(command: tuple[str, ...]) -> None:
     said = failed(2, *command, "--lake", "https://studio-lake.s3.amazonaws.com/")
     assert said == (
-        "forebay: lake https://studio-lake.s3.amazonaws.com/: is no place of a lake (write s3://bucket/prefix, or a folder)\n"
+        "forebay: lake https://studio-lake.s3.amazonaws.com/: is not the address of a lake "
+        "(write s3://bucket/prefix, or a folder)\n"
     )
 
 

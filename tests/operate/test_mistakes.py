@@ -81,7 +81,7 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
         (("quarantine", "show", "--reason", "tabel-failed"), "did you mean table-failed?"),
         (("quarantine", "retry", "--reason", "tabel-failed"), "did you mean table-failed?"),
         (("rollback", "alpha", "--to", "9" * 20), f"has no version of {'9' * 20}"),
-        (("rollback", "alpha", "--to", "2999-01-01"), "is yet to come (moments are in UTC)"),
+        (("rollback", "alpha", "--to", "2999-01-01"), "is in the future (times are in UTC)"),
         (("history", "--days", "1e9"), "must be at most 100000"),
     ],
 )
@@ -150,7 +150,7 @@ def test_where_no_file_lies_and_where_none_was_loaded_is_said(
     way = "--plan" if command[0] == "reconcile" else "--dry-run"
     status, _, said = given((*command, way, "--queue-url", landing, "--lake", str(tmp_path)), "")
     assert status == 0
-    assert f"no file lies in {command[-1]}: is it spelled right?" in said
+    assert f"found no file under {command[-1]}: is it spelled right?" in said
     assert f"{tmp_path} has no ledger yet, so all files count as new" in said
 
 

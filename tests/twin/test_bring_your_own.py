@@ -102,7 +102,7 @@ def test_the_doctor_finds_nothing_wrong_with_what_was_chosen(queue: Deployment, 
     assert [(one.check, one.what) for one in examine(queue)] == []
     declined = {**queue.outputs, "ConditionalCommits": "true"}
     (found,) = [one for one in examine(replace(queue, outputs=declined)) if one.check == "lake.commits"]
-    assert "Bring your own" in found.mend, "the policy of an adopted lake is its owner's"
+    assert "Bring your own" in found.fix, "the policy of an adopted lake is its owner's"
 
 
 def test_the_probe_keeps_to_its_folder_of_the_shared_lake(queue: Deployment, twin: Twin) -> None:

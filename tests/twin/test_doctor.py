@@ -471,7 +471,7 @@ def test_a_planted_fault_is_found_and_gone_when_it_is_mended(
     finally:
         undo()
     assert any(said in one.what for one in found), found
-    assert all(one.why and one.mend and one.check == check for one in found)
+    assert all(one.why and one.fix and one.check == check for one in found)
     assert list(CHECKS[check](on)) == []
 
 
@@ -606,7 +606,7 @@ def test_a_probe_that_waits_for_a_run_of_emr_names_the_application_whose_runs_to
     (found,) = probed(on_emr(on), lambda key: None)
     assert "still in the queue" in found.what
     assert "No run" not in found.why, "nobody looked"
-    assert "list-job-runs --application-id 00fexample" in found.mend
+    assert "list-job-runs --application-id 00fexample" in found.fix
 
 
 def test_quotas_of_glue_are_nothing_to_a_service_on_emr(on: Deployment) -> None:
@@ -687,8 +687,8 @@ def test_the_command_shows_what_is_wrong_why_and_what_mends_it(on: Deployment, e
     finally:
         undo()
     assert "error  the actions of the alarm forebay-local-files-wait are off" in said
-    assert "  why   It rings, and nobody hears.\n  mend  aws cloudwatch enable-alarm-actions" in said
-    assert told.keys() == {"severity", "check", "what", "why", "mend"}
+    assert "  why   It rings, and nobody hears.\n  fix   aws cloudwatch enable-alarm-actions" in said
+    assert told.keys() == {"severity", "check", "what", "why", "fix"}
 
 
 def test_a_stack_that_is_not_there_is_no_healthy_one(environment: None) -> None:

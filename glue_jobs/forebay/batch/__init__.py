@@ -1,4 +1,4 @@
-"""The batch: names of files go in, rows stand in every table they belong to, and the ledger says so last.
+"""The batch: names of files go in, rows come out in every table they belong to, and the ledger has them last.
 
 * `batch` the steps, in order      * `names` of its files, as rows
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
@@ -7,8 +7,8 @@
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression
 * `columns` how a text becomes a column's value      * `declared_columns` the columns that rows get
 * `reasons` why a record is in the quarantine: every reason, once
-* `record_fields` the fields of a record, as they were written      * `attempt` declared SQL that may fail on a row
-* `declared_sql` its names, where columns of many declarations stand side by side
+* `record_fields` the fields of a record, with their original text      * `attempt` declared SQL that may fail on a row
+* `declared_sql` its names, where columns of many declarations are side by side
 * `check_sql` what is wrong with declared SQL, before the first record      * `check_rollups` the same of rollups
 * `analysis` how Spark refuses SQL      * `bound` how large it may make a value
 * `expectations` what must hold of a row      * `dedupe` records that came before
@@ -22,7 +22,7 @@
 * `one_pass` reads plain files and writes their data files in one Spark job
 * `staging` its data files are written      * `writing` they become rows of tables
 * `commits` what all of a batch's commits share, and those to our own tables
-* `new_tables` how many may come into being      * `held` what is kept beside them
+* `new_tables` the limit on new tables a day      * `held` the quarantine and the parked records
 * `accounting` the counts of a batch, made to add up      * `ending` the ledger's rows of it
 * `reporting` what is said about it, in the words of `events`
 """

@@ -2,7 +2,7 @@
 entries.
 
 Pure. In: the ends of the files, and how many rows of each file have which fate. Out: one entry per file; an entry
-whose sum does not hold halts (`forebay.ledger.entry`).
+with a sum that does not hold halts (`forebay.ledger.entry`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OUTCOMES: dict[str, Outcome] = {
 
 @dataclass(frozen=True)
 class Fate:
-    """So many rows of one file have one fate; `table`, and the declaration that made it, where they were meant for one;
+    """The rows of one file with one fate; `table`, and the declaration that made it, where they were meant for one;
     `violated` names the expectations that they did not fulfil, `reason` says why they are quarantined."""
 
     file_id: str
@@ -40,7 +40,7 @@ class Fate:
     violated: tuple[str, ...] = ()
     reason: str | None = None
     vaulted: int = field(default=0, compare=False)
-    """So many of them have values for the vault."""
+    """The number of them with values for the vault."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ def entries_of(
     tries: Mapping[str, int] | None = None,
 ) -> list[Entry]:
     """One entry per file. Rows of a table that was not written are in the quarantine, and counted there; `unwritten`
-    says why, by table. Where earlier rows of a replayed file stand in such a table, they are counted instead. `tries` says how
+    says why, by table. Earlier rows of a replayed file in such a table are counted instead. `tries` says how
     often a file was tried before, by its id."""
     of_file: dict[str, list[Fate]] = defaultdict(list)
     for fate in fates:

@@ -4,7 +4,7 @@ Enters: an expression that somebody declared, its type, and the rows that it is 
 `value`. It is null where Spark raised an error: a division by zero, an overflow, a bad cast, `raise_error`. It is null, too,
 for dates and times that readers do not take, and on all other rows. Nothing that a record holds can make a batch fail here.
 
-Spark runs in ANSI mode, where such an error ends the query. Turning ANSI mode off is no answer: integers would wrap around.
+Spark runs in ANSI mode, where such an error ends the query. Without ANSI mode, integers would wrap around.
 So Spark's own `TryEval` catches the error. It stands inside a CASE WHEN, because Spark moves a common subexpression out of
 anything else, and would then evaluate it outside of the `TryEval`.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["attempt", "within_years"]
 
 FIRST, LAST = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
-"""What Python, Arrow and most readers of Delta take for a time."""
+"""The range of times that Python, Arrow and most readers of Delta share."""
 
 
 def attempt(sql: str, kind: str, meant: Expression) -> Expression:

@@ -4,9 +4,9 @@ Pure, but for `node_of`. In: an expression as Spark analysed it. Out: what is wr
 a worker's memory: `repeat(name, level)`, or `aggregate` that doubles its text with each element. `TryEval` catches no
 OutOfMemoryError. Nor does it catch a segmentation fault: `element_at` reads outside of the array at -2147483648 (Spark 4.1).
 
-A value has at most `fixed + times * R` characters, where `R` is the size of the record's columns. Both are computed from the
-leaves up. What has no such bound is refused, and so is a bound that is too large. Numbers, dates and the like have a size of
-their own. A function that is not named here gives no more than its arguments hold together.
+A value has at most `fixed + times * R` characters, where `R` is the size of the record's columns. Both are computed from
+the leaves up. A value without such a bound is refused, and so is a bound that is too large. Numbers, dates and the like
+have a size of their own. A function that is not named here gives no more than its arguments hold together.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Size:
-    """`of` says how often each column is in it. The columns together are no larger than the record."""
+    """`of` says how often a value contains each column. The columns together are no larger than the record."""
 
     fixed: int = 0
     of: Mapping[str, int] = field(default_factory=dict)
@@ -155,7 +155,7 @@ def _sequence(node: Node) -> Size:
 
 
 def _replaced(node: Node) -> Size:
-    """In the worst case something stands in the place of each character."""
+    """In the worst case each character is replaced by the replacement."""
     text, pattern, by, *_ = node.parts
     if node.kind == "RegExpReplace" and "$" in str(by.value):
         _matches_apart(pattern)
@@ -199,7 +199,7 @@ def _number_format(node: Node) -> Size:
 
 
 def _of_each(node: Node) -> Size:
-    """A value made for each element. What comes from outside of the lambda would be there once for each."""
+    """A value made for each element. Values from outside of the lambda are in it once for each."""
     *arguments, function = node.parts
     _captures_nothing(function)
     each = _size(function.parts[0])

@@ -76,11 +76,11 @@ def _bad_patterns(spark: SparkSession, table: Table) -> Iterator[Problem]:
         return
     for key, pattern, tried in asked:
         if (why := _refused(spark.range(1), tried)) is not None:
-            yield Problem(f"table {table.name}: {key}", f"is no pattern that Spark takes: {why}", pattern)
+            yield Problem(f"table {table.name}: {key}", f"is not a pattern that Spark takes: {why}", pattern)
 
 
 def _refused(rows: DataFrame, *asked: Expression) -> str | None:
-    """What Spark says when it evaluates these, whatever the rows hold."""
+    """Spark's error when it evaluates these, whatever the rows hold; None where there is none."""
     try:
         rows.select(*asked).collect()
     except refusals() as refused:
@@ -89,7 +89,7 @@ def _refused(rows: DataFrame, *asked: Expression) -> str | None:
 
 
 def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
-    """One row without a value, of which the optimizer does not know that."""
+    """One row of nulls, unknown to the optimizer."""
     from pyspark.sql import functions as F
 
     nothing = F.when(F.col("id") < 0, F.col("id").cast("string"))
@@ -105,7 +105,7 @@ def _typed(nothing: Expression, column: Column) -> Expression:
 
 
 def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
-    """What is wrong with an expression, as Spark's own analysis has it, and a row without values."""
+    """Faults of an expression, by Spark's own analysis, and on a row of nulls."""
     from pyspark.sql import functions as F
 
     try:

@@ -1,4 +1,5 @@
-"""What all commits of a batch have in common, and those to our own tables: the quarantine, parked records, ids, the ledger.
+"""The common part of all commits of a batch, and the commits to our own tables: the quarantine, parked records, ids, the
+ledger.
 
 In: rows, and how many they must be. Out: they are in the table with this batch's transaction, once. Otherwise `Halt` says why,
 and nothing may be marked as done.
@@ -66,7 +67,7 @@ class Commits:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """What all rows of this batch say alike, in the ledger and beside it."""
+        """The values that all rows of this batch share, in the ledger and beside it."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
 
     @property
@@ -146,7 +147,7 @@ class Commits:
         leaving: Sequence[str] = (),
         staying: Staying | None = None,
     ) -> None:
-        """Rows of the files that are `leaving` make room for these in the same commit."""
+        """These rows replace those of the files that are `leaving`, in the same commit."""
         if leaving and self.logs.look(table.path) is not None:
             coming = None if staged is None else lambda seen: staged.read(self.spark, table.path)
             self.must_be_in(table, wanted, self.replaced_beside(table, coming, leaving, staying))
@@ -211,7 +212,7 @@ class Commits:
         return rows < ROWS_A_TASK * self.spark.sparkContext.defaultParallelism
 
     def must_have_come(self, path: str, wanted: int) -> None:
-        """An earlier try wrote this table. What it wrote is in the commit that carries the transaction."""
+        """An earlier try wrote this table. Its rows are in the commit that carries the transaction."""
         rows = rows_of_transaction(open_objects(path), self.txn.app_id, self.txn.version)
         if rows != wanted:
             found = "no commit of it is in the log" if rows is None else f"its commit brought {rows}"

@@ -55,7 +55,7 @@ def _plain(name: str) -> str:
 
 
 def has_star(sql: str) -> bool:
-    """Whether it means all columns that there are, whatever else stands beside the declared ones."""
+    """Whether it means all columns that there are, with those of other declarations."""
     return any(str(node.getClass().getSimpleName()).startswith("UnresolvedStar") for node in nodes_of(_parsed(sql)))
 
 

@@ -54,7 +54,7 @@ class Ending:
 
     @cached_property
     def failed(self) -> list[dict[str, Any]]:
-        """Rows of files that were to be read again, and could not be: what they brought before stands."""
+        """Rows of files that a retry could not read again: their earlier rows stay."""
         replays = self.split.replays
         ends = [end for end in self.plan.ends if not end.lands and end.file.file_id in replays]
         return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in ends]
@@ -81,7 +81,7 @@ class Ending:
 
     @property
     def leaving(self) -> list[str]:
-        """Ids of the files whose rows make room for these."""
+        """Ids of the files whose rows these replace."""
         return [row["file_id"] for row in self.changed] + [file.file_id for file in self.split.retried]
 
     @property

@@ -1,4 +1,4 @@
-"""What a batch says of itself."""
+"""The events of a batch."""
 
 from __future__ import annotations
 

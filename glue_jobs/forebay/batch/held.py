@@ -1,4 +1,4 @@
-"""What is kept beside the tables: the quarantine, and the parked records. Both have the same columns.
+"""The quarantine and the parked records, beside the tables. Both have the same columns.
 
 In: a batch's rows with their fates, the tables that are not written and why, and what all rows of the batch say alike.
 Out: the rows that belong in `<lake>/_forebay/quarantine` and `<lake>/_forebay/parked`. A quarantine row without a line
@@ -89,7 +89,7 @@ class Held:
         return rows.withColumn("_reason", F.coalesce(of_table, F.col("_reason")))
 
     def _stands(self) -> Expression:
-        """Whether earlier rows of the same file stand in the table that was not written (see `accounting.arriving`)."""
+        """Whether the table that was not written has earlier rows of the same file (see `accounting.arriving`)."""
         from pyspark.sql import functions as F
 
         found = F.lit(False)
@@ -123,7 +123,7 @@ class Held:
 
 
 def _by_table(words: Mapping[str, str]) -> Expression:
-    """What is said of a row's table."""
+    """The words for a row's table."""
     from pyspark.sql import functions as F
 
     return F.create_map(*[F.lit(word) for pair in words.items() for word in pair])[F.col("_table")]

@@ -1,8 +1,8 @@
 """Counts of files that are in the ledger already change: held records moved, or rows of a superseded file left a table.
 
-In: rows of the ledger, as they were and as they are from now on. Out: one commit with the given transaction. Only counts are
-written. What else was said of a file meanwhile, such as that it is to be replayed, stays. If one of the counts is another one
-by then, nothing is committed, and the change is made anew. The rows travel as a table, so their number does not matter.
+In: rows of the ledger, before and after. Out: one commit with the given transaction. Only counts are
+written. Other changes of a file meanwhile, such as a mark for a replay, stay. If another writer changed one of the counts,
+nothing is committed, and the change is made again. The rows travel as a table, so their number does not matter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["COUNTS", "Change", "change_counts"]
 
 Change = tuple[Mapping[str, Any], Mapping[str, Any]]
-"""A row as it was read, and as it is from now on."""
+"""A row before and after the change."""
 
 COUNTS = ("written", "quarantined", "parked", "dropped")
 COLUMNS = ", ".join(

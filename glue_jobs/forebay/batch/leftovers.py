@@ -109,7 +109,7 @@ def remove_leftovers(
     emit: Emit,
     now: datetime,
 ) -> None:
-    """What cannot be removed now stays, and the ledger goes on saying so; so does what is in a paused table."""
+    """Rows that cannot be removed now stay, and the ledger still says so; rows in a paused table stay, too."""
     ledger = table_path(lake, LEDGER)
     if not service.replaces or logs.look(ledger, again=True) is None:
         return

@@ -35,12 +35,12 @@ ATTEMPTS = 8
 SUPERSEDED = "superseded"
 """The fate of a record that stays held, because an earlier version of its file is in force again in its table."""
 KEYS = ("file_id", "byte_offset")
-"""What a held record is known by. Never its line: many records may stand on one."""
+"""The identity of a held record. Never its line: many records may be on one."""
 
 
 @dataclass(frozen=True)
 class Retried:
-    """What became of the chosen records; what is in none of these stays where it was."""
+    """The results of the chosen records; a record in none of these stays where it was."""
 
     chosen: int = 0
     tables: dict[str, int] = field(default_factory=dict)
@@ -104,7 +104,7 @@ class Moving:
         return self.logs.has(path, self.txn, again=True)
 
     def _account(self, moved: Sequence[Any]) -> None:
-        """The ledger's rows of these files, as they are from now on."""
+        """The ledger's rows of these files, after the move."""
         if not moved:
             return
         by_file: dict[str, list[Any]] = {}

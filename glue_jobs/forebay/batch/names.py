@@ -1,4 +1,4 @@
-"""The names of a batch's files, as rows: what the source hands over, and what is made of files that are known otherwise.
+"""The names of a batch's files, as rows: from the source, or from files that are known otherwise.
 
 In: files, or rows of the source. Out: the other. Columns that the source has besides are nothing to a batch.
 """

@@ -1,7 +1,7 @@
-"""How many tables may come into being in a day: a flood of dirty names must not become a flood of tables.
+"""The number of new tables in a day: a flood of dirty names must not become a flood of tables.
 
 In: names of tables that do not exist yet, and a day. Out: those that may not be made. The day's names are kept in the
-lake, so a driver that is restarted goes on counting. Without a place to keep them, the count is this object's.
+lake, so a restarted driver continues the count. Without a place to keep them, the count is this object's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ KEPT = "today.json"
 
 
 class NewTables:
-    """Lets so many new names through each day."""
+    """Lets this many new names through each day."""
 
     def __init__(self, store: Objects | None = None) -> None:
         self._store = store

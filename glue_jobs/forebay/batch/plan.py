@@ -1,9 +1,9 @@
 """The plan of a batch: how each file ended, how many of its rows go where, and the data files that have them. It is durable
 before the first commit.
 
-In: what the batch read and wrote. Out: a `Plan` from which all commits of the batch are made, by whoever repeats it, whatever
-became of the landed objects since. Plans lie in the lake, and not in the checkpoint: a new checkpoint finishes what the earlier
-one left. A plan goes once the ledger has its batch.
+In: the files and the rows of the batch. Out: a `Plan` from which any process makes all commits of the batch, even where the
+landed objects changed since. Plans are in the lake, and not in the checkpoint: a new checkpoint finishes those that the
+earlier one left. A plan goes once the ledger has its batch.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Plan:
 
 
 class Plans:
-    """Of one service, below `the PLANS of a lake`."""
+    """The plans of one service, under `the PLANS of a lake`."""
 
     def __init__(self, store: Objects, service: str) -> None:
         self._store, self._service = store, service

@@ -1,11 +1,11 @@
 """Files that end every worker which reads them, found by halving; the others are read.
 
-Pure. In: the files of a batch, and a function that reads some of them or raises. Out: what was read, in parts, and the
+Pure. In: the files of a batch, and a function that reads some of them or raises. Out: the results, in parts, and the
 files that cannot be read, each with its error. A file is blamed only if its reading failed twice, the last time alone.
 
 A sick cluster must not quarantine good files. So the original error is raised if
 
-* it is no failure of a task: missing credentials, a stopped driver, a wrong option, a `Halt`;
+* it is not a failure of a task: missing credentials, a stopped driver, a wrong option, a `Halt`;
 * reading no file at all fails as well;
 * more than `MOST_ALONE` files fail and none of the batch can be read;
 * more than `MOST` files of one batch fail.

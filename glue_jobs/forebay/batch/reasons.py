@@ -1,6 +1,6 @@
 """Why a record is in the quarantine: every reason, once. Metrics, documents and tests derive from this list.
 
-A reason is a constant of the code that a record meets; what it means is here, for people.
+A reason is a constant of the code that refuses the record; its meaning is here, for people.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ REASONS = {
     DERIVED_TABLE: "a merge or a rollup computes the table of this name, so it takes no records; rename one of the two",
     PAUSED_TABLE: "the table is paused; `forebay resume` loads the record",
 }
-"""What each reason means."""
+"""The meaning of each reason."""
 
 OF_WHOLE_TABLES = (TABLE_FAILED, TOO_MANY_NEW_TABLES, EXPECTATION_FAILED, DERIVED_TABLE, PAUSED_TABLE)
 """Reasons for which all records of a table in a batch are in the quarantine; others concern single records."""

@@ -1,6 +1,6 @@
 """Which records came on which of the last days, in the driver's memory, so that a batch without duplicates reads no ids.
 
-In: the data files of `_forebay/ids`, of which each is read once, by Arrow; the ids of a batch. Out: those of them that may have
+In: the data files of `_forebay/ids`, which Arrow reads once each; the ids of a batch. Out: those of them that may have
 been written before, and the days to look at. A hit is only a hint: the table confirms it, and says by whom.
 
 An id takes eight bytes: ten million are 80 MB, a day of a hundred million 800 MB. With more than `MOST` in the window nothing

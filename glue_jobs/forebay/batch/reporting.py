@@ -1,7 +1,7 @@
-"""What is said of a batch once the ledger has it: each file that was set aside, then the batch with its sums and times.
+"""The events of a batch once the ledger has it: each file that was set aside, then the batch with its sums and times.
 
-Pure, but for the clock of `Stages`. In: how the batch ended. Out: events, in the order in which they are
-to be told.
+Pure, but for the clock of `Stages`. In: the end of the batch. Out: events, in the order to
+emit them.
 """
 
 from __future__ import annotations

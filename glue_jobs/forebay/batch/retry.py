@@ -1,7 +1,7 @@
 """Retries held records: quarantined ones after a fix, parked ones once a route exists. Or drops them for good; the ledger
 counts those too.
 
-In: which of them (`Choice`), and the declarations as they are now. Out: `Retried`. Each record lands exactly once, however
+In: the `Choice` of records, and the newest declarations. Out: `Retried`. Each record lands exactly once, however
 often the driver is killed. Before anything happens, a *plan* is durable: the version of the table that holds the records, the
 choice, and the declarations. An unfinished plan is finished first. Every commit carries the plan's number as its transaction,
 under an application id of its own; a record leaves where it was held last of all.
@@ -54,7 +54,7 @@ ANOTHER = "another retry is running; start this one when it has ended"
 
 
 class Retry:
-    """For one service. Safe beside a running ingest job, and beside another one of itself."""
+    """For one service. Safe beside a running ingest job, and beside another retry."""
 
     def __init__(
         self,

@@ -56,7 +56,7 @@ class RetryPlan:
 
 
 def _known(plain: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """Newer code may have written more. What is empty decides nothing."""
+    """Newer code may have written more fields. Empty ones decide nothing."""
     names = {of_kind.name for of_kind in fields(kind)}
     if decide := sorted(name for name, value in plain.items() if name not in names and value not in EMPTY):
         raise other_code_needed(THIS_RETRY, decide[0])

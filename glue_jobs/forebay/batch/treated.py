@@ -24,14 +24,14 @@ __all__ = ["treated_again", "without_erased"]
 
 
 def treated_again(rows: DataFrame, service: Service) -> DataFrame:
-    """Whatever feed a record came with: what is personal is so in all of them."""
+    """A personal field is personal in every feed."""
     if service.privacy is None:
         return rows
     return map_in_arrow(rows, _Treat(service.form_of_all_feeds), rows.schema)
 
 
 def without_erased(service: Service, lake: str) -> Service:
-    """The service with the newest list of erased persons; where a lake has none, with the list that it was given."""
+    """The service with the newest list of erased people; where a lake has none, with the list that it was given."""
     newest = newest_list(lake, service.name) if service.subject else ""
     return service.with_erased(newest) if newest else service
 

@@ -1,6 +1,6 @@
 """Held records of a file that a batch replaces or replays, and that a retry may be moving: never both at once.
 
-In: what a batch read, and the plan of a retry, if there is one. Out: the files that wait. A batch makes its own plan durable
+In: the files of a batch, and the plan of a retry, if there is one. Out: the files that wait. A batch makes its own plan durable
 before its last look, and a retry does the same the other way round, so one of them sees the other. A file that waits counts
 as one that S3 withholds: its earlier rows stay, and it comes again by itself.
 """
@@ -44,7 +44,7 @@ class Turns:
 
     def lost(self, split: Sorted, landed: Collection[str], claim_again: Callable[[], Claim]) -> bool:
         """Once the batch's plan is durable: whether a retry is under way, or moved records since the claim. Or whether an
-        operator changed his mind about a file of the batch, or one that leaves: who marks one looks for plans afterwards."""
+        operator changed a mark of a file in the batch, or of one that leaves: such a command looks for plans afterwards."""
         watched = self.watched(split, landed)
         if _held(split.superseded_by(landed)) and self._tries.read(PLAN) is not None:
             return True

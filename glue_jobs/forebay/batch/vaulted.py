@@ -20,7 +20,7 @@ __all__ = ["KEPT", "SEALED", "sealed", "vault_rows"]
 
 SEALED = "_vault"
 KEPT = ("write", "quarantine", "park")
-"""Fates of records of which anything is kept."""
+"""Fates of records that are kept in any form."""
 
 
 def sealed(content: DataFrame, service: str) -> DataFrame:

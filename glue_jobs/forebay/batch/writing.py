@@ -174,7 +174,7 @@ class Writing(Staging):
         return False
 
     def came_late(self, table: str) -> bool:
-        """Whether a commit arrived that an earlier driver sent before it died. What nobody can read is told as it failed."""
+        """Whether a commit arrived that an earlier driver sent before it died. An unreadable log counts as failed."""
         if self.late is None:
             return False
         self.late.wait_out(self.txn.version, f"table {table} could not be written")
@@ -188,7 +188,7 @@ class Writing(Staging):
             ) from unknown
 
     def register(self, table: str) -> None:
-        """In the catalog, if there is one. What cannot be read now is registered with the next rows."""
+        """In the catalog, if there is one. A table that cannot be read now is registered with the next rows."""
         if self.catalog is None:
             return
         try:

@@ -1,6 +1,6 @@
-"""Fields that a record's text is given: what surrounds it, which element of which array it is, which member of an archive.
+"""Fields that a record's text gets: its surroundings, the array and position of an element, the member of an archive.
 
-In: the record as it was written, and such fields. Out: its text with them. A field of its own that is called like one of them
+In: the original record, and such fields. Out: its text with them. A field of its own with the same name as one of them
 gets a second `@`, so neither is lost and no record can claim to be what it is not. No other byte of it changes.
 """
 

@@ -59,7 +59,7 @@ class Cursor:
         raise ValueError("a number of more than ten bytes")
 
     def items(self) -> Iterator[None]:
-        """Once for each element of an array or a map, of which the bytes follow. An element may have none."""
+        """Once for each element of an array or a map. The cursor is then at its bytes; it may have none."""
         while count := self.number():
             if count < 0:
                 count = -count
@@ -77,13 +77,13 @@ Writer = Callable[[Cursor], str]
 def writer_of(schema: Any) -> Writer:
     """Of the records that a file holds."""
     if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
-        raise ValueError("its rows are no records")
+        raise ValueError("its rows are not records")
     return _Schema().writer(schema, "")
 
 
 @dataclass
 class _Schema:
-    """Types that were named so far. One may name itself within itself."""
+    """The types that were named so far. A type may name itself within itself."""
 
     named: dict[str, Writer] = field(default_factory=dict)
 
@@ -203,7 +203,7 @@ def _map(write: Writer) -> Writer:
 
 
 def _string(cursor: Cursor) -> str:
-    """Bytes that are no UTF-8 stay what they are: the record is refused later, by itself."""
+    """Bytes that are not UTF-8 stay unchanged: the record is refused later, alone."""
     return quoted(cursor.take(cursor.number()).decode("utf-8", "surrogateescape"))
 
 

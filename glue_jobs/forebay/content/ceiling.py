@@ -16,7 +16,7 @@ __all__ = ["ceiling"]
 
 @contextmanager
 def ceiling(more_bytes: int) -> Iterator[None]:
-    """What was set before is set again afterwards; a lower limit that is there already stays."""
+    """Restores the previous limit afterwards. A lower limit that is in force stays."""
     if not sys.platform.startswith("linux"):
         yield
         return

@@ -1,4 +1,4 @@
-"""CSV, TSV and plain lines become records: a JSON object for each row, with the texts that stand in the file.
+"""CSV, TSV and plain lines become records: a JSON object for each row, with the texts of the file.
 
 In: a text, its dialect and, where the file has none, its header. Out: parts. A value is a text, digit for digit: `007` and
 `1e5` are never numbers. CSV has no types, and a column that looks like numbers today may not tomorrow; declared columns have
@@ -53,7 +53,7 @@ class _Made:
 def delimited_parts(
     text: Text, dialect: Dialect, header: Sequence[str], limits: Limits, *, personal: bool = False
 ) -> Iterator[Part]:
-    """A stretch of the text at a time. Where fields are `personal`, a header that names persons is refused: names of columns
+    """A stretch of the text at a time. Where fields are `personal`, a header with people's names is refused: names of columns
     are not treated."""
     utf8 = text.utf8
     if b"\n" not in utf8:
@@ -67,7 +67,7 @@ def delimited_parts(
             if not names:
                 names, rows = _with_header(rows, window.utf8, dialect)
                 if personal and any(map(is_no_name, names)):
-                    raise NotTaken("bad-header", "the first row has values of persons, and no names of columns")
+                    raise NotTaken("bad-header", "the first row holds personal values instead of names of columns")
             refused, made = _taken_apart(rows, window, names, dialect, line, limits)
             yield refused
             for some in made:
@@ -100,7 +100,9 @@ def _with_header(rows: Rows, window: bytes, dialect: Dialect) -> tuple[list[str]
             )
     if rows.broken:
         raise NotTaken(
-            "bad-header", f"the header is no row: {rows.broken[0][2]}", kept_text(window[:LONGEST_NAME], LONGEST_NAME)
+            "bad-header",
+            f"the header is not a row: {rows.broken[0][2]}",
+            kept_text(window[:LONGEST_NAME], LONGEST_NAME),
         )
     return [], Rows(rows.first[-1:], rows.starts, rows.ends, [], rows.stop)
 
@@ -241,7 +243,7 @@ def _are_quoted(window: bytes, starts: Any, dialect: Dialect) -> Any:
 
 
 def _are_plain(rows: Rows, window: bytes, dialect: Dialect) -> bool:
-    """Whether JSON writes all fields as they are: what it escapes stands between them only."""
+    """Whether JSON writes all fields unchanged: characters to escape stand between them only."""
     if b"\\" in window or (dialect.quote != b'"' and b'"' in window):
         return False
     if dialect.quote and dialect.quote in window:

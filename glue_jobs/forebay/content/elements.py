@@ -2,10 +2,10 @@
 
 In: a text, where its documents are, and the paths of arrays, such as `Records` or `detail.items`. Out: where the records are,
 and what surrounds each. Short documents are walked with Python's decoder, long and broken ones by their
-brackets with numpy, so that one document may be as large as a file. A document without such an array, or of which the members
-cannot be told, is one record as before. An element that is no object is left over, and is refused by itself.
+brackets with numpy, so that one document may be as large as a file. A document without such an array, or with members that
+cannot be separated, is one record as before. An element that is not an object is left over, and is refused alone.
 
-What surrounds the elements, the document without its arrays, goes along in each of them as the field `@parent`. Where no
+The surroundings of the elements, the document without its arrays, are in each of them as the field `@parent`. Where no
 object could carry it, the document is one record as well.
 """
 
@@ -59,7 +59,7 @@ Member = tuple[Span, str, int]
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """What is left of an object without the arrays, as text; None where it has none of them. The arrays' places, with an
+    """The text of an object without the arrays, or None where it contains no such array. Also the arrays' places, with an
     outline that they are in."""
 
     text: bytes | None
@@ -68,7 +68,7 @@ class _Object:
 
 @dataclass(frozen=True, slots=True)
 class _Members:
-    """Of an object; none where they cannot be told. A long one also has the outline of what is between its brackets."""
+    """The members of an object; none where they cannot be separated. A long one also has the outline of its inside."""
 
     found: list[Member]
     outline: Skeleton | None = None
@@ -176,12 +176,12 @@ def _without_arrays(
     left: list[bytes] = []
     taken = False
     for (first, last), key, value in members.found if wanted else ():
-        below = [path[1:] for path in wanted if path[0] == key]
+        deeper = [path[1:] for path in wanted if path[0] == key]
         inner = _Object(None, [])
-        if () in below and text[value] == ARRAY:
+        if () in deeper and text[value] == ARRAY:
             inner = _Object(b"", [((value, last), members.outline)])
-        elif any(below) and text[value] == OBJECT:
-            inner = _without_arrays(text, value, last, [path for path in below if path])
+        elif any(deeper) and text[value] == OBJECT:
+            inner = _without_arrays(text, value, last, [path for path in deeper if path])
         arrays += inner.arrays
         taken = taken or inner.text is not None
         if inner.text != b"":
@@ -190,7 +190,7 @@ def _without_arrays(
 
 
 def members_of(text: bytes, start: int, end: int) -> list[Member]:
-    """Of an object; none where they cannot be told."""
+    """The members of an object; none where they cannot be separated."""
     return _members_of(text, start, end).found
 
 

@@ -1,8 +1,8 @@
-"""Whatever encoding the text came in, the splitter sees UTF-8; and byte offsets can be told in the original.
+"""Text of any encoding becomes UTF-8 for the splitter, and byte offsets are those of the original.
 
 In: expanded bytes. Out: a `Text`. A byte order mark decides, or the NUL beside the first bracket. Otherwise the bytes are
 taken as UTF-8. Records that are not UTF-8 are refused later, one by one. Nothing is replaced: a broken UTF-16 unit becomes
-bytes that are no UTF-8.
+bytes that are not UTF-8.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["Located", "Text", "decoded"]
 
 
 class Located(Protocol):
-    """A text of which every record has a place in its file: the number of a byte, or what it `counts` else."""
+    """A text whose records each have a place in their file: the number of a byte, or of what it `counts`."""
 
     @property
     def utf8(self) -> bytes: ...

@@ -25,7 +25,7 @@ _COLUMNS_OF_THEIR_OWN = ("piece", "reason", "detail")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceEnd:
     """The last word on one piece. `head` is how a file begins that was not taken; `requests` counts GETs. `content_hash` is of
-    the bytes that belong to the piece, as they lie in S3."""
+    the bytes that belong to the piece, unchanged."""
 
     piece: int
     outcome: ReadOutcome
@@ -41,7 +41,7 @@ class PieceEnd:
     content_hash: str = ""
 
     def value(self) -> str:
-        """What of it has no column of its own."""
+        """The fields that have no column of their own."""
         return json.dumps({k: v for k, v in asdict(self).items() if k not in _COLUMNS_OF_THEIR_OWN})
 
     @classmethod

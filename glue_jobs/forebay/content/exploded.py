@@ -1,11 +1,11 @@
-"""Nested arrays that a table explodes: their objects become records of their own, beside the record that they lie in.
+"""Nested arrays that a table explodes: their objects become records of their own, beside the record around them.
 
 In: the records of a text, and which arrays of theirs are exploded. Out: the same records, and the elements among them, each
 with its own place. An element carries what its table reads of the record (`@parent`), its position in the array from 0
-(`@ordinal`), and which array it is of (`@exploded`). So one that is kept can be retried by itself. One that is no object is
-refused by itself.
+(`@ordinal`), and its array (`@exploded`). So a kept element can be retried alone. An element that is not an object is
+refused alone.
 
-The record stays as it is, with its array. Raises `TooMany`.
+The record keeps its array. Raises `TooMany`.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ MOST_KEPT = 64 << 10
 
 
 _Why = tuple[RecordReason, str] | None
-"""Why an element is refused; None where it is no object."""
+"""Why an element is refused; None where it is not an object."""
 
 
 @dataclass
 class _Found:
-    """What has been found so far, in lists that belong together."""
+    """The finds so far, in lists that belong together."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -83,7 +83,7 @@ def _arrays_at(text: bytes, members: list[Member], path: Keys) -> Iterator[Span]
 
 
 def _kept(text: bytes, members: list[Member], keys: Sequence[str], around: bytes) -> bytes:
-    """The record's members with these keys, as they are written; with what surrounds the record itself, if that is wanted."""
+    """The record's members with these keys, unchanged; with the surroundings of the record itself, if `around` has them."""
     has_parent = bool(around) and PARENT in keys  # a field of the record's own that is called so is no longer
     kept = [text[first:last] for (first, last), key, _ in members if key in keys and not (has_parent and key == PARENT)]
     if has_parent:
@@ -129,7 +129,7 @@ def _refuse_too_many(count: int, reason: FileReason, most: int) -> None:
 def _together(
     text: bytes, records: Split, parents: Any, found: _Found, explosions: Sequence[Explosion], limits: Limits
 ) -> Split:
-    """In the order of their places. An element begins behind the record that it lies in, and before the next one."""
+    """In the order of their places. An element begins after the record around it, and before the next one."""
     starts = np.concatenate((records.starts, np.array(found.starts, np.int64)))
     order = np.argsort(starts, kind="stable")
     no_element = np.full(len(records.starts), -1, np.int32)

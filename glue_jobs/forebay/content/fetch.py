@@ -2,7 +2,7 @@
 
 In: a file and, for a piece of it, a range of bytes. Out: the bytes, or `Unread` with the outcome that S3's answer
 means. Throttling, S3's own failures, broken connections and bodies that end early are tried again, with growing pauses
-drawn at random. What is wrong with *us* rather than with the file (expired credentials, a wrong signature) is raised:
+drawn at random. A fault of *ours* (expired credentials, a wrong signature) is raised:
 no file may be blamed for it.
 """
 
@@ -60,11 +60,11 @@ class Get(Protocol):
 
 
 Metadata = dict[LandedFile, Mapping[str, str]]
-"""What was put with each object, as its GET tells it."""
+"""The metadata of each object, from the answer to its GET."""
 
 
 class Body(Protocol):
-    """What botocore hands out as the body of an answer."""
+    """The body of an answer of botocore."""
 
     def read(self) -> bytes: ...
     def close(self) -> None: ...
@@ -99,8 +99,8 @@ def s3_of_this_process(connections: int) -> S3:
 
 @dataclass(frozen=True)
 class GetObject:
-    """One GET, tried once. Raises `TryAgain` for what may go better the next time. What its answer says besides the bytes
-    goes into `metadata`, where somebody wants it."""
+    """One GET, tried once. Raises `TryAgain` where a later try may succeed. The rest of the answer
+    goes into `metadata`, if it is given."""
 
     s3: S3
     max_bytes: int

@@ -1,7 +1,7 @@
 """Delimited text becomes rows, each with the places of its fields; quoted fields may hold newlines, and are never torn.
 
 In: UTF-8 bytes, the delimiter, and the quote. Out: `Rows`, a stretch of the text at a time, and rows that are none with the
-reason. numpy finds the borders of fields where every quote stands where one belongs. Elsewhere the fields are read one by one,
+reason. numpy finds the borders of fields where every quote is in its place. Elsewhere the fields are read one by one,
 by the same rules: a quote opens a field only as its first byte, two quotes within one are a quote, and the one that closes it
 stands before a delimiter or the line's end. A quote that never closes is `Torn`: nobody can say which lines behind it are rows.
 """
@@ -64,7 +64,7 @@ def rows_of(text: bytes, dialect: Dialect, at: int = 0) -> Iterator[Rows]:
 
 
 def _whole_rows(buffer: Any, at: int, stop: int, dialect: Dialect) -> Rows | None:
-    """The rows that end in a window; None where none does, or where a quote stands where none belongs."""
+    """The rows that end in a window; None where none does, or where a quote is out of place."""
     window = buffer[at:stop]
     is_border = window == NEWLINE
     if dialect.delimiter:
@@ -111,7 +111,7 @@ def _are_well_placed(window: Any, quotes: Any, dialect: Dialect) -> bool:
 
 @dataclass(slots=True)
 class _Fields:
-    """What the rows so far gave."""
+    """The fields of the rows so far."""
 
     first: list[int]
     starts: list[int]

@@ -56,7 +56,7 @@ def documents(keys: Sequence[bytes], columns: Sequence[Any], rows: int) -> Any:
 
 
 def documents_of_texts(keys: Sequence[bytes], texts: Any, places: Any, is_null: Any) -> Any:
-    """An object for each row of `places`, which say where in `texts` its values are, escaped. What stands between two values
+    """An object for each row of `places`, which say where in `texts` its values are, escaped. The text between two values
     is put behind the texts, once for each case of nulls beside it. Then one `take` writes all documents."""
     rows, count = places.shape
     between = [
@@ -175,7 +175,7 @@ def _objects(maps: Any, inner: Callable[[Any], Any]) -> Any:
 
 
 def _keys(maps: Any) -> Any:
-    """What is no text in JSON, such as a number, becomes one."""
+    """A key that is not text in JSON, such as a number, becomes text."""
     keys = json_of(maps.keys)
     if pc.any(pc.match_substring_regex(keys, r"^[{\[]")).as_py():
         raise Wordless(maps.type)

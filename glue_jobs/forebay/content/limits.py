@@ -17,11 +17,11 @@ __all__ = ["Limits"]
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 ARROW_STRINGS = (1 << 31) - 1
-"""One Arrow string column addresses its bytes with 32 bits, so no text that becomes one may be longer."""
+"""One Arrow string column addresses its bytes with 32 bits, so no text may be longer."""
 
 
 RECORDS_OF_ANY_ARCHIVE = 1_000_000
-"""However small an archive is, this many records in it are no bomb."""
+"""An archive with fewer records than this is never a bomb, however small it is."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +74,7 @@ class Limits:
             raise InvalidConfiguration(wrong)
 
     def of_archive(self, archive_bytes: int) -> Limits:
-        """Those for what is packed in so many bytes."""
+        """The limits for an archive of this size."""
         return replace(self, max_records=min(self.max_records, RECORDS_OF_ANY_ARCHIVE + archive_bytes))
 
     @classmethod

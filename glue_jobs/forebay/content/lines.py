@@ -1,6 +1,6 @@
 """JSON lines become records: a line is looked at by itself, so no line can spoil another.
 
-In: UTF-8 bytes. Out: `Records`. numpy finds the lines and takes those that begin with `{` and end with `}` as they are. It
+In: UTF-8 bytes. Out: `Records`. numpy finds the lines and takes those that begin with `{` and end with `}` unchanged. It
 works a block at a time, so memory does not grow with the number of lines. Only odd lines are read one by one: the others, and
 those with `}{` in them. Spark's parser would take the first document of such a line and drop the rest silently. (It does so,
 too, with `{"a":1},{"b":2}`, which we cannot tell cheaply from an array's inside.)
@@ -26,7 +26,7 @@ NEWLINE, RETURN, OPEN, CLOSE, COMMA = (ord(c) for c in "\n\r{},")
 SHORT_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 20
 TRIMMED_AT_ONCE = 32
-"""White space at a line's borders is taken off all lines at once, up to so many bytes."""
+"""White space at a line's borders is taken off all lines at once, up to this many bytes."""
 
 _SEAM = re.compile(rb"\}[ \t\r]*\{")
 _BLANK = re.compile(r"[ \t\r\n]*")
@@ -69,7 +69,7 @@ def split_lines(text: bytes, limits: Limits, *, most_leftovers: int | None = Non
 
 @dataclass(slots=True)
 class _Found:
-    """What the blocks so far gave."""
+    """The records of the blocks so far."""
 
     limits: Limits
     most_leftovers: int
@@ -92,7 +92,7 @@ class _Found:
     def leave(self, start: int, end: int, line: int) -> None:
         self.leftovers.append((start, end, line))
         if len(self.leftovers) > self.most_leftovers:
-            raise TooMany("too-many-refused", f"more than {self.most_leftovers} pieces of it are no records")
+            raise TooMany("too-many-refused", f"more than {self.most_leftovers} pieces of it are not records")
 
     def records(self) -> Records:
         nothing = np.zeros(0, np.int64)
@@ -152,8 +152,8 @@ def _lines_with_seams(text: bytes, start: int, stop: int, starts: Any) -> list[i
 
 
 def _add_odd(text: bytes, places: tuple[Any, Any, Any], plain: Any, seams: set[int], found: _Found) -> None:
-    """Plain lines are records as they are. Of the others, white space and commas at their borders are none of a record;
-    what is still not plain is looked at, line by line."""
+    """Plain lines are records. Of the others, white space and commas at their borders belong to no record;
+    the lines that are still not plain are examined one by one."""
     starts, ends, lines = places
     odd = np.flatnonzero(~plain)
     first, last, had_comma = _without_borders(text, starts[odd], ends[odd])

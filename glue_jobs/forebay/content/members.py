@@ -1,7 +1,7 @@
-"""What is packed into a file: its content, or that of each member of a zip archive, one at a time.
+"""The content of a file, or of each member of a zip archive, one at a time.
 
-In: what S3 gave. Out: `Content`; or `NotTaken`: corrupt-archive, expansion-bomb, too-many-members, encrypted. A zip archive of
-which one member is broken is refused whole, as any archive is. What macOS adds to archives (`__MACOSX/`, `.DS_Store`) is left
+In: bytes from S3. Out: `Content`; or `NotTaken`: corrupt-archive, expansion-bomb, too-many-members, encrypted. A zip archive
+with one broken member is refused whole, as any archive is. The files that macOS adds (`__MACOSX/`, `.DS_Store`) are left
 out.
 """
 
@@ -67,7 +67,7 @@ def _expanded(data: bytes, limits: Limits) -> bytes:
 
 
 def _members(data: bytes, limits: Limits) -> Iterator[Content]:
-    """What all members expand to is held to the limits, not each of them."""
+    """The limits apply to all members together, not to each of them."""
     most = most_expanded_bytes(len(data), limits)
     _refuse_too_many(data, limits)
     try:

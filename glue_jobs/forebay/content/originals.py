@@ -1,7 +1,7 @@
-"""What personal values were: a column beside the records, on its way into the vault. It is plain, with the key to encrypt it.
+"""The original personal values: a column beside the records, on its way into the vault. It has the key to encrypt it.
 
-In: batches of rows, and what stood in each record before it was treated. Out: the batches with `personal`. Whoever reads them
-encrypts the column before anything keeps a row (`batch.vaulted`). Values that tell nobody's name are not kept: nobody could ask
+In: batches of rows, and the values of each record before it was treated. Out: the batches with `personal`. Their reader
+encrypts the column before anything keeps a row (`batch.vaulted`). Values without a subject are not kept: nobody could ask
 for them, or have them erased.
 """
 

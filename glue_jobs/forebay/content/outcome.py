@@ -1,6 +1,6 @@
-"""What became of a file, and why a record or file was refused: the vocabulary of this room, as values.
+"""The ends of a file, and the reasons to refuse a record or file: the vocabulary of this room, as values.
 
-An `Unread` file gives no record at all: nothing of it lands, so that mending and sending it again doubles nothing.
+An `Unread` file gives no record at all: nothing of it lands, so a fixed copy doubles nothing.
 A `Refused` record is one of a file whose other records land.
 """
 
@@ -77,7 +77,7 @@ RECORD_REASONS: tuple[str, ...] = get_args(RecordReason)
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A file of which no record lands. `head` is how it begins, where that helps a person."""
+    """A file from which no record lands. `head` is its beginning, where that helps a person."""
 
     outcome: ReadOutcome
     reason: FileReason
@@ -113,5 +113,5 @@ class Refused:
 
 
 def kept_text(raw: bytes | memoryview, cap: int) -> str:
-    """The first `cap` bytes as text; what is not UTF-8 is written as \\xNN, so that nothing of it is guessed."""
+    """The first `cap` bytes as text. Bytes that are not UTF-8 are written as \\xNN, so nothing is guessed."""
     return bytes(raw[:cap]).decode("utf-8", "backslashreplace")

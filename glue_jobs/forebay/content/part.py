@@ -1,6 +1,6 @@
-"""A part of a file's content: records with their text, their lines and their places; what all formats come to.
+"""A part of a file's content: records with their text, their lines and their places; all formats end as parts.
 
-In: JSON that was made of rows, with the rows' lines and places. Out: `Part`, of which records that are no good were refused.
+In: JSON that was made of rows, with the rows' lines and places. Out: `Part`, without the records that were refused.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """JSON that was made of rows: what begins at a position of it has a place in the file."""
+    """JSON that was made of rows: each position in it has a place in the file."""
 
     utf8: bytes
     starts: Any

@@ -1,6 +1,6 @@
 """The content of a file becomes parts, whatever its format.
 
-In: a content, its key, and the declared form. Out: parts, of which each has its records; or `NotTaken` for the whole, at any
+In: a content, its key, and the declared form. Out: parts, each with its records; or `NotTaken` for the whole, at any
 time. A part that came before does not count then.
 """
 
@@ -112,7 +112,7 @@ def _json(content: Content, text: Text, form: Form, limits: Limits) -> Part:
 
 
 def _not_json(content: Content) -> NotTaken:
-    """What calls itself an archive and is neither that nor text is taken for a broken one."""
+    """A content with the name of an archive that is neither one nor text is treated as a broken archive."""
     named_falsely = is_named_archive(content.key) and not content.was_packed
     reason: FileReason = "corrupt-archive" if named_falsely else "not-json"
-    return NotTaken(reason, f"it begins as {looks_like(content.data) or 'text that is no JSON'}", content.head)
+    return NotTaken(reason, f"it begins as {looks_like(content.data) or 'text that is not JSON'}", content.head)

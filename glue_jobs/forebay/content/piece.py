@@ -1,7 +1,7 @@
 """A piece is what one task reads of one file: nearly always all of it, or a range of bytes of a large plain one.
 
 In: the files of a batch, with the sizes that their notifications told. Out: pieces, and pieces dealt to tasks so that
-every task has about as many bytes. Pure; the same files give the same pieces, so that whoever asks gets the same
+every task has about equally many bytes. Pure: the same files give the same pieces, and so the same
 numbers.
 """
 
@@ -19,7 +19,7 @@ from forebay.landed_file import LandedFile
 __all__ = ["UNKNOWN_SIZE", "Piece", "cut", "deal"]
 
 UNKNOWN_SIZE = 1 << 20
-"""What a file is taken to weigh when its notification did not say."""
+"""The assumed size of a file whose notification gives none."""
 
 REQUEST_WEIGHT = 256 << 10
 """A request costs about as much as reading this many bytes, so a thousand tiny files are not light."""

@@ -27,7 +27,7 @@ OVERRUN_BYTES = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """What was fetched for a piece. `lines`: the bytes are lines of a larger file, the first at `offset` of it."""
+    """The bytes of a piece. `lines`: they are lines of a larger file, the first at `offset` of it."""
 
     content: bytes | Unread
     offset: int = 0

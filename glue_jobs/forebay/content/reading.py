@@ -1,7 +1,7 @@
 """Pieces of files become rows: fetched many at once, unpacked, split, and handed on as Arrow batches.
 
 In: pieces, and `get`, which knows where bytes come from. Out: batches of documents, refused records and one end for
-each piece, as `rows` describes them. A bad file or record is a row; what is raised is a fault of ours.
+each piece, as `rows` describes them. A bad file or record is a row; an exception is a fault of ours.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_pieces(
     forms: Forms | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. `forms`
-    say how the records lie in the files."""
+    say how records are laid out in the files."""
     forms = forms or Forms()
     rows = _rows(pieces, get, limits, metadata, forms)
     return joined(map(without_originals, rows) if forms.have_a_vault else rows)
@@ -137,7 +137,7 @@ def _rows_of_contents(
 
 @dataclass(slots=True)
 class _Taken:
-    """What the parts so far gave. Places of the next member of an archive are counted from `base` on."""
+    """The records of the parts so far. Places of the next member of an archive are counted from `base` on."""
 
     documents: int = 0
     refused: int = 0

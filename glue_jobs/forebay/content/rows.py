@@ -95,7 +95,7 @@ def document_batches(piece: int, records: Split, text: Located) -> Iterator[pa.R
 
 
 def _with_surroundings(rows: pa.RecordBatch, records: Split, utf8: bytes) -> Iterator[pa.RecordBatch]:
-    """Rows whose values are put together, a batch at a time: what surrounds a record stands in each of them."""
+    """Rows with composed values, a batch at a time: each contains the surroundings of its record."""
     lengths = np.array([*map(len, records.surroundings), 0], np.int64)
     sizes = records.ends - records.starts + lengths[records.parents]
     parents = [_PARENT + one for one in records.surroundings]
@@ -125,7 +125,7 @@ def _marked(values: list[bytes], elements: Elements, first: int) -> list[bytes]:
 
 
 def refused_batches(piece: int, refused: list[Refused], text: Located, raw_bytes: int) -> Iterator[pa.RecordBatch]:
-    """A row for each refused record, few enough at a time that their kept texts are no burden."""
+    """A row for each refused record, in batches that keep their texts small."""
     view = memoryview(text.utf8)
     offsets = text.offsets(np.array([r.start for r in refused], np.int64)).tolist()
     step = max(1, BATCH_BYTES // raw_bytes)
@@ -171,7 +171,7 @@ def of_members(rows: Iterator[tuple[pa.RecordBatch, Member]]) -> Iterator[pa.Rec
 
 
 def _named(batch: pa.RecordBatch, members: Sequence[tuple[Member, int]]) -> pa.RecordBatch:
-    """So many rows of each member. Documents get the field `@member`; refused records have the name in their detail."""
+    """This many rows of each member. Documents get the field `@member`; refused records have the name in their detail."""
     which = pa.array(np.repeat(np.arange(len(members)), [rows for _, rows in members]))
     bases = pa.array([member.base for member, _ in members], pa.int64()).take(which)
     names = pa.array([spelt(member.name) for member, _ in members], pa.binary()).take(which)
@@ -236,7 +236,7 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 def _values(utf8: bytes, starts: Any, ends: Any, *, tight: bool) -> Any:
     """Where only white space lies between records, each value runs on to the next record, and the text is used as it
-    lies in memory. Otherwise records and what is between them alternate, and every second one is copied out."""
+    is in memory. Otherwise records and the texts between them alternate, and every second one is copied out."""
     if tight:
         borders = np.concatenate((starts, ends[-1:])).astype(np.int32)
         return _strings(utf8, borders)

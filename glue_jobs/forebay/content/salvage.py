@@ -1,9 +1,9 @@
 """Where lines are broken, what is whole around them is found all the same: other lines, and documents over many lines.
 
-In: a text, and its records as JSON lines, of which some places are left over. Out: `Records`. Each leftover that begins
+In: a text, and its records as JSON lines, with some places left over. Out: `Records`. Each leftover that begins
 with `{` may be the first line of a document over many lines; Python's decoder says whether it is, and stops where it is
-not. If it is none, reading goes on with the next line, or behind the next `}{`. The lines of a broken document that was
-printed with indentation stay together: its inner objects are no records.
+not. If it is not one, reading continues with the next line, or behind the next `}{`. The lines of a broken document that was
+printed with indentation stay together: its inner objects are not records.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def salvaged(text: bytes, by_line: Records, limits: Limits) -> Records:
 
 @dataclass(slots=True)
 class _Walk:
-    """What was found so far. `done` are stretches of the text of which the lines count no more."""
+    """The records so far. `done` are stretches of the text whose lines no longer count."""
 
     text: bytes
     limits: Limits
@@ -105,7 +105,7 @@ class _Walk:
         return None
 
     def _broken_end(self, at: int, line_end: int) -> int:
-        """Where what begins here and is no document ends: with the next `}{`, with its line, or with the last of the lines
+        """The end of a text that begins here and is not a document: the next `}{`, its line, or the last of the lines
         that stand further in."""
         seam = _SEAM.search(self.text, at, line_end)
         if seam:

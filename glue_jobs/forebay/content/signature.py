@@ -1,4 +1,4 @@
-"""What a content is: by its first bytes, by what is declared, and at last by its name.
+"""The kind of a content: by its first bytes, by the declaration, and at last by its name.
 
 In: the content, its key, and the declared form. Out: the format that it is read as, or `NotTaken` where it begins as something
 else than is declared. Only CSV and TSV go by the name, since nothing in them says what they are.
@@ -31,7 +31,7 @@ _SIGNATURES = (
     (b"<", "HTML or XML"),
 )
 _AT_BOTH_ENDS = ((b"PARE", b"PARE", ENCRYPTED), (b"ORC", b"ORC.", "an ORC file"))
-"""What begins with such a word alone may be text. A byte of any value follows the last word of ORC."""
+"""Text may begin with such a word, too. A byte of any value follows the last word of ORC."""
 
 BINARY: dict[str | None, Format] = {"a Parquet file": "parquet", "an Avro file": "avro"}
 TEXTUAL = ("HTML or XML",)

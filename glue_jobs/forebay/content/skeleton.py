@@ -82,7 +82,7 @@ def depth_beyond(text: bytes, most: int) -> int:
 
 @dataclass(slots=True)
 class _Scan:
-    """What must be remembered from one chunk to the next."""
+    """The state that passes from one chunk to the next."""
 
     depth: int = 0
     in_string: bool = False
@@ -123,7 +123,7 @@ class _Scan:
         self._keep_outer(position[outer], symbol[outer], (step[outer] == 1), level[outer].astype(np.int8))
 
     def _keep_outer(self, position: Any, symbol: Any, opens: Any, level: Any) -> None:
-        """At level 1 only what stands in an array."""
+        """At level 1 only the objects in an array."""
         if not len(position):
             return
         opener = np.maximum.accumulate(np.where((level == 0) & opens, np.arange(len(symbol)), -1))

@@ -1,9 +1,9 @@
 """The batch data source `forebay-content`: the rows of many files, read by many tasks at once.
 
 In: options. `files` is a JSON array of objects with the fields of `LandedFile`. `forms` is the JSON of `Forms`. `metadata`
-is true where rows shall have their object's. There are also `tasks`, and any of `Limits`. Out: the rows that `rows` describes.
+is true where rows get the metadata of their object. Also `tasks`, and any of `Limits`. Out: the rows of `rows`.
 The executors' environment says which S3 (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). A bad file is a row; a wrong option is
-`InvalidConfiguration`; what is wrong with our credentials fails the task.
+`InvalidConfiguration`; a fault of our credentials fails the task.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def read_content(
     forms: Forms | None = None,
 ) -> DataFrame:
     """The rows of the files, by `tasks` tasks (the session's parallelism unless said). Their pieces are `cut(files,
-    limits)`. `forms` say how the records lie in them."""
+    limits)`. `forms` say how records are laid out in them."""
     reader = spark.read.format(FORMAT).option("files", _to_json(files))
     reader = reader.option("tasks", tasks or spark.sparkContext.defaultParallelism).option("metadata", metadata)
     reader = reader.option("forms", (forms or Forms()).to_json())
@@ -61,7 +61,7 @@ def read_content(
 
 
 class ContentSource(DataSource):
-    """What Spark asks about the format."""
+    """The interface of the format to Spark."""
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)

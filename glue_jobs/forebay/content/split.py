@@ -1,11 +1,11 @@
-"""Text becomes records, each with its line and its place; what is no record is refused by itself, and the others land.
+"""Text becomes records, each with its line and its place. A piece that is not a record is refused alone, and the others land.
 
 In: UTF-8 bytes in whatever layout: JSON lines, a JSON array, concatenated documents without newlines, documents printed
-over many lines, some of each. Out: `Split`, or None where the text as a whole is no JSON (an image, a web page, a table).
+over many lines, some of each. Out: `Split`, or None where the text as a whole is not JSON (an image, a web page, a table).
 Raises `TooMany`.
 
 A record is one JSON object. It is found, not parsed: it begins with `{`, ends with `}`, is UTF-8, not too long and not too
-deep. The parser later checks its inside. The first line alone decides no layout. Where lines are no records, the brackets of
+deep. The parser later checks its inside. The first line alone decides no layout. Where lines are not records, the brackets of
 the whole text are tried. Where these are uneven, or enclose no JSON, `salvage` takes lines one by one, and documents over
 many lines between them.
 """
@@ -33,7 +33,7 @@ from forebay.declaration.form import Keys
 __all__ = ["HEAD_BYTES", "is_json_lines", "split", "split_json_lines", "without_separators"]
 
 HEAD_BYTES = 64 << 10
-"""How far we look to tell what a text is."""
+"""The reader decides what a text is from this many bytes."""
 
 TINY_BYTES = 4 << 10
 """So long a line Python's decoder has read before numpy has begun: a file, or a member of an archive, may be one record."""
@@ -58,7 +58,7 @@ def without_separators(text: bytes) -> bytes:
 
 
 def split(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split | None:
-    """The records of a whole text, those inside of its documents where arrays are named; None where it is no JSON."""
+    """The records of a whole text, those inside of its documents where arrays are named; None where it is not JSON."""
     begin = _first_text(text)
     first = text[begin : begin + 1]
     if first == b"[":
@@ -100,7 +100,7 @@ def is_json_lines(head: bytes) -> bool:
 
 def _split_objects(text: bytes, begin: int, limits: Limits) -> Records:
     """Behind a first line that is a record, documents may be printed over many lines: then some lines are none, and the
-    brackets come out even. So they may, by chance, around torn lines; but then what lies between them is no JSON."""
+    brackets are balanced. By chance they may be, around torn lines, but then the text between them is not JSON."""
     newline = text.find(b"\n", begin)
     if newline < 0 or _first_text(text, newline) == len(text):
         return _split_one_line(text, begin, limits)
@@ -179,12 +179,12 @@ def _with_open_array(text: bytes, records: Records, outline: Skeleton) -> Record
 
 
 def _are_values(parts: Iterable[bytes]) -> bool:
-    """Whether these are JSON, as far as they are looked at."""
+    """Whether the examined ones are JSON."""
     return all(is_value(part) for part in islice(parts, LOOKED_AT))
 
 
 def _is_of_values(text: bytes) -> bool:
-    """Whether the text is lines of JSON that are no objects. Of a long one those are looked at that its head has whole."""
+    """Whether the text is lines of JSON without an object. A long text is judged by the whole lines of its head."""
     lines = (text if len(text) <= SHORT_BYTES else text[:HEAD_BYTES].rpartition(b"\n")[0]).splitlines()
     filled = [line.strip(WHITE) for line in lines if line.strip(WHITE)]
     return bool(filled) and _are_values(filled)
@@ -209,7 +209,7 @@ def _even_shape(text: bytes, limits: Limits) -> Structure | None:
 
 
 def _are_within_documents(text: bytes, shape: Structure, leftovers: list[Span]) -> bool:
-    """Whether lines that are no records are parts of the shape's, which the parser will take."""
+    """Whether the lines that are not records are parts of the shape's, which the parser will take."""
     documents = np.searchsorted(shape.starts, [start for start, _, _ in leftovers], "right") - 1
     return _holds_json(text, shape, sorted(set(np.maximum(documents, 0).tolist())))
 
@@ -232,7 +232,7 @@ def _first_text(text: bytes, at: int = 0) -> int:
 
 
 def _last_text(text: bytes) -> int:
-    """Where what is no white space ends; 0 where nothing is."""
+    """The end of the last text that is not white space; 0 where there is none."""
     end = len(text)
     while end:
         part = text[max(0, end - HEAD_BYTES) : end]

@@ -1,7 +1,7 @@
 """The records of a text by its brackets alone, whatever its layout: concatenated, printed over many lines, in an array.
 
 In: UTF-8 bytes. Out: `Structure`: the places of objects that are outermost, or elements of an outermost array. Also the text
-between them that is no white space, comma or array's bracket. So nothing of the text is in neither. It is lenient on purpose.
+between them, without white space, commas and the brackets of arrays. So every byte of text is in one of both. It is lenient.
 A missing or doubled comma, an array that does not close, or a byte order mark between joined files loses no record.
 """
 
@@ -23,7 +23,7 @@ WHITE = b" \t\r\n"
 BETWEEN = WHITE + b",[]"
 OBJECT, OBJECT_END, COMMA = (ord(c) for c in "{},")
 BORDERS_OF_A_RECORD = 4
-"""Its brackets, a comma, and one for text that is no record."""
+"""Its brackets, a comma, and one for text that is not a record."""
 
 _IS_SEPARATOR = np.zeros(256, np.bool_)
 _IS_SEPARATOR[list(WHITE + b",")] = True
@@ -64,7 +64,7 @@ def structure_in(text: bytes, start: int, stop: int, outline: Skeleton) -> Struc
 
 
 def _leftovers(text: bytes, begin: Any, end: Any, separators: Any) -> tuple[list[tuple[int, int]], bool]:
-    """What in the gaps between the records is text, too. Nearly every gap is nothing, or a byte or two; only the others are
+    """The texts in the gaps between the records. Nearly every gap is empty, or a byte or two; only the others are
     looked at."""
     buffer = np.frombuffer(text, np.uint8)
     first, second = (_IS_SEPARATOR[buffer[np.minimum(begin + n, len(buffer) - 1)]] for n in (0, 1))

@@ -1,7 +1,7 @@
-"""Rows leave this room without what is personal: documents are treated, and of what is no document no text is kept.
+"""Rows leave this room without personal values: documents are treated, and no other text is kept.
 
 In: batches of one piece, of documents, of refused records or of its end; and the form of its file. Out: the same batches. Where
-the personal fields of a text cannot be told, `NOT_KEPT` takes its place. That is no JSON, so it is refused as the text itself
+the personal fields of a text cannot be found, `NOT_KEPT` takes its place. It is not JSON, so it is refused as the text itself
 would be. The file still has it, at the same byte. Of a record of an erased person nothing leaves but its place, with the
 problem `ERASED`: it is counted, and dropped.
 """
@@ -58,7 +58,7 @@ def treated_rows(batches: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.R
 
 
 def treated_records(batch: pa.RecordBatch, form: Form, originals: dict[int, Original] | None = None) -> pa.RecordBatch:
-    """Rows with documents in `value`; those of erased persons have a problem instead. Where `originals` are wanted, they are
+    """Rows with documents in `value`; those of erased people have a problem instead. Where `originals` are wanted, they are
     added by row."""
     if (erased := _erased(batch.column("value"), form)) is not None:
         batch = _with(batch, "value", pc.if_else(erased, NOT_KEPT, batch.column("value")))
@@ -72,7 +72,7 @@ def _with(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
 
 
 def _erased(texts: pa.StringArray, form: Form) -> pa.BooleanArray | None:
-    """Which records are of erased persons; None where none is."""
+    """Marks the records of erased people; None where there are none."""
     if not form.erased or not form.subject:
         return None
     paths = _subject_paths(form)

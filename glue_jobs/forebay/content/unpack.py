@@ -1,6 +1,6 @@
 """The bytes of an object become the bytes that were packed into it.
 
-In: what S3 gave. Out: the expanded bytes, or `Unread`: corrupt-archive, expansion-bomb. The content says what it is:
+In: bytes from S3. Out: the expanded bytes, or `Unread`: corrupt-archive, expansion-bomb. The content decides:
 producers misname, and a file named `.gz` that holds text is text.
 
 A broken archive is refused whole, also where its beginning could be read. The producer will send the file again as a new
@@ -38,8 +38,8 @@ Chunks = Iterator[tuple[bytes, int]]
 
 
 def expand(data: bytes, limits: Limits) -> bytes | Unread:
-    """The content; `data` itself where it is no archive. An archive within an archive is unpacked as well: what was compressed
-    twice expands to no more than what was compressed once may."""
+    """The content; `data` itself where it is not an archive. An archive within an archive is unpacked as well.
+    Content that was compressed twice expands to the same limit."""
     most = most_expanded_bytes(len(data), limits)
     for _ in range(MOST_LAYERS):
         unpack = _unpacker(data)
@@ -109,7 +109,7 @@ def _bz2(data: bytes) -> Chunks:
 
 
 Leftover = Callable[[Any], bytes | None]
-"""What a decompressor wants to be fed before anything new; None when it wants something new."""
+"""The bytes that a decompressor needs before anything new; None when it needs something new."""
 
 
 def _members(data: bytes, begin: Callable[[], Any], leftover: Leftover, magic: bytes) -> Chunks:
@@ -125,7 +125,7 @@ def _members(data: bytes, begin: Callable[[], Any], leftover: Leftover, magic: b
         if bytes(rest[: len(magic)]) != magic:
             break
     if bytes(rest).strip(b"\0"):
-        raise ValueError(f"something that is no archive follows its end at byte {at}")
+        raise ValueError(f"data that is not an archive follows its end at byte {at}")
 
 
 def _member(member: Any, leftover: Leftover, data: memoryview, at: int) -> Chunks:

@@ -31,8 +31,8 @@ _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_
 
 @dataclass(frozen=True, slots=True)
 class Elements:
-    """Of each record its position in the exploded array that it lies in, and the number of that array's name, in JSON; -1 of a
-    record that lies in none."""
+    """The position of each record in its exploded array, and the number of that array's name, in JSON; -1 for a
+    record outside of all arrays."""
 
     ordinals: Any
     arrays: Any
@@ -56,7 +56,7 @@ class Split:
 
     @property
     def bytes_around(self) -> int:
-        """What the records get of their surroundings, all together."""
+        """The bytes of surroundings that all records get together."""
         if self.parents is None:
             return 0
         lengths = np.array([*map(len, self.surroundings), 0], np.int64)
@@ -103,7 +103,7 @@ def _reasons(text: bytes, starts: Any, ends: Any, limits: Limits) -> Iterator[tu
 
 
 def why_no_record(part: bytes, limits: Limits) -> Reason:
-    """Of a part of a text that is no object, or no JSON."""
+    """The reason for a part of a text that is not an object, or not JSON."""
     if len(part) > limits.max_record_bytes:
         return "record-too-large", f"more than {limits.max_record_bytes} bytes without a border"
     if len(part) > SHORT_BYTES:

@@ -1,7 +1,7 @@
-"""Many requests at once, within bounds: pieces go in, fetched pieces come out as they are done, in no promised order.
+"""Many requests at once, within bounds: pieces go in, fetched pieces come out in any order.
 
-Bounded by count and by bytes: what is asked for, or fetched and not yet consumed, stays below `bytes_in_flight`, except
-that one piece alone may exceed it. An error of `fetch` is raised to the consumer, and what had not begun is dropped.
+Bounded by count and by bytes: pieces that are requested, or fetched and not yet consumed, take at most `bytes_in_flight`.
+But one piece alone may exceed it. An error of `fetch` is raised to the consumer, and what had not begun is dropped.
 """
 
 from __future__ import annotations

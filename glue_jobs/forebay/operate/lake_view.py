@@ -57,7 +57,7 @@ READ_FOR_NEWEST = 8
 
 @dataclass(frozen=True)
 class TableFacts:
-    """What a table's log says of it."""
+    """The facts about a table that its log contains."""
 
     name: str
     rows: int
@@ -95,7 +95,9 @@ def begun_view(lake: str) -> LakeView:
 def _place_of(lake: str) -> str:
     """The address, of a place that can be a lake and can be reached."""
     if "://" in lake and not is_s3(lake) and not lake.startswith("file:"):
-        raise InvalidConfiguration.one(f"lake {lake}", "is no place of a lake", "write s3://bucket/prefix, or a folder")
+        raise InvalidConfiguration.one(
+            f"lake {lake}", "is not the address of a lake", "write s3://bucket/prefix, or a folder"
+        )
     check_lake(lake)
     return lake.rstrip("/")
 
@@ -122,7 +124,7 @@ def has_ledger(lake: str) -> bool:
 
 
 def tell_if_not_begun(lake: str, tell: Callable[[str], None]) -> None:
-    """For a command that may come before the first batch. In a mistyped lake, too, all files would be new: that is told."""
+    """For a command that may come before the first batch. In a mistyped lake, too, all files would be new, so it warns."""
     check_lake(lake)
     if not has_ledger(lake):
         tell(f"{lake} has no ledger yet, so all files count as new: is it spelled right?")
@@ -239,7 +241,7 @@ class LakeView:
 
 
 def _newest(table: DeltaTable, added: pa.Table, column: str) -> datetime | None:
-    """The newest moment that has come. A clock that is wrong makes one from the future of a file's greatest value: then the
+    """The newest time that is not in the future. A wrong clock makes a file's greatest value useless: then the
     files that were added last are read, in this column."""
     known = f"max.{column}"
     if known not in added.column_names or not pa.types.is_timestamp(added[known].type):
@@ -253,7 +255,7 @@ def _newest(table: DeltaTable, added: pa.Table, column: str) -> datetime | None:
     files = [one for one in table.to_pyarrow_dataset().get_fragments() if one.path in paths]
     has_come = pc.field(column) <= pa.scalar(now, added[known].type)
     found = [pc.max(file.to_table(columns=[column], filter=has_come)[column]).as_py() for file in files]
-    return max((_utc(moment) for moment in found if moment is not None), default=None)
+    return max((_utc(one) for one in found if one is not None), default=None)
 
 
 def _utc(moment: datetime) -> datetime:

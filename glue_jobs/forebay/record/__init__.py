@@ -2,7 +2,7 @@
 
 * `shape` counts what values the fields of records had      * `kind` is what a column holds
 * `growth` decides from both which columns a table gets      * `name` names of columns that are free
-* `number` reads and writes JSON with each number as it was written
+* `number` reads and writes JSON with the original digits
 * `walk` conforms one record at a time, and is the definition      * `swift` does the same to thousands at once
 * `arrow_parser` parses those, by the rules of `walk`      * `inexact` finds numbers that it would change
 * `conform` puts both together

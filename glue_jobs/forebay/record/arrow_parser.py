@@ -25,7 +25,7 @@ TIMES_AT_MOST = 1000
 
 
 class Unordinary(Exception):
-    """These records are to be walked."""
+    """These records must be walked."""
 
 
 @dataclass
@@ -35,7 +35,7 @@ class ParseHints:
 
     fields: pa.Schema | None = None
     rows: int = 0
-    """So many records were parsed at a time, last."""
+    """The number of records that were parsed at a time, last."""
     numbers: bool = False
     """The last records had some in undeclared fields."""
     sparse: bool = False
@@ -46,10 +46,10 @@ class ParseHints:
         self.fields = new if self.fields is None else pa.unify_schemas([self.fields, new], promote_options="permissive")
         if leaves_of(pa.struct(self.fields)) > TIMES_AT_MOST:
             self.fields = None
-            raise Unordinary("there are too many fields to be told")
+            raise Unordinary("there are too many different fields")
 
     def next_rows(self, records: int, fields: int) -> int:
-        """How many records to parse next, after so many that had so many different fields. Arrow takes memory for each field
+        """How many records to parse next, after this many with this many different fields. Arrow takes memory for each field
         in each record; with identifiers for keys, the fields grow as fast as the records."""
         return max(1, int(records * min(FASTER_AT_MOST, (CELLS / max(1, records * fields)) ** 0.5)))
 
@@ -91,7 +91,7 @@ def has_numbers(kind: pa.DataType) -> bool:
 
 
 def _times(kind: pa.DataType) -> Iterator[pa.Field]:
-    """The fields, down to the innermost, that must be told to be text."""
+    """The fields, down to the innermost, that Arrow must read as text."""
     for child in kind:
         if (told := _as_text(child.type)) is not None:
             yield pa.field(child.name, told)

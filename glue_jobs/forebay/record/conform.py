@@ -1,4 +1,4 @@
-"""Some records of one table: what they tell of its columns, and then their values in those columns.
+"""Some records of one table: their fields decide its columns, and then their values go into those columns.
 
 Two steps, because the columns can only be decided when all records have been looked at: `Records.shape`, then
 `Records.conformed`. The records are parsed once for both.
@@ -84,7 +84,7 @@ class Records:
         return shape
 
     def conformed(self, columns: Struct) -> Conformed:
-        """With these columns, of which none is fixed: see `writable`."""
+        """With these columns, none of them fixed: see `writable`."""
         arrays, rows, slow = [], [], list(zip(self._slow, self._walked, strict=True))
         for part in self._swift:
             try:

@@ -24,7 +24,7 @@ def text_at(record: Any, path: Path) -> str | None:
 
 
 def text_of_field(value: Any) -> str | None:
-    """A field's text, with each digit as it was written; an object or an array as JSON."""
+    """A field's text, with its original digits; an object or an array as JSON."""
     if value is None:
         return None
     text = value if isinstance(value, str) else write_json(value, ascii_only=False, bare=True)

@@ -1,8 +1,8 @@
 """Which columns a table gets: decided from what it has and what values came, the same whatever the order.
 
 Enters: a table's columns (`Struct`), a `Shape`, the `Rules` of its declaration. Leaves: the columns with those that are
-added; none is ever taken away or changed, because a reader of version 1 cannot follow that. What a field's kind would be
-if it were decided anew is `decided`; `forebay schema settle` brings a table there.
+added; none is ever removed or changed, because a reader of version 1 cannot follow that. `decided` is the kind that a field
+would get from all its values; `forebay schema settle` brings a table there.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from forebay.record.shape import Shape
 __all__ = ["RARE", "Rules", "agrees", "decided", "grown", "keeps_spelling", "left_out"]
 
 RARE = 100
-"""A type that fewer than one in so many of a field's values has is dirt, and decides nothing: its values are rescued."""
+"""A type is dirt, and decides nothing, if fewer than one in this many values of a field has it: these are rescued."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What a declaration says about the columns that the data bring."""
+    """The rules of a declaration for the columns that come from data."""
 
     depth: int = 5
-    """So many objects may be nested as structs; what is deeper is JSON text."""
+    """Objects nest as structs down to this depth; deeper ones are JSON text."""
     flatten: str | None = None
     """Objects become columns of their own instead, with their names joined by this."""
     new_columns: int = 1000
-    """So many columns, nested fields counted, may be added in one batch."""
+    """Columns that one batch may add, nested fields counted."""
     columns: int = 1000
-    """So many there may be in all."""
+    """Columns of a table in all."""
     keys: int = 200
-    """So many different keys an object may have to be a struct; with more it is JSON text."""
+    """Different keys that a struct may have; an object with more is JSON text."""
     undeclared: str = "columns"
-    """What becomes of fields that nobody declared: columns, rescue or ignore."""
+    """For undeclared fields: columns, rescue or ignore."""
     declared: Mapping[str, Any] = field(default_factory=dict)
     """The fields that are read elsewhere, as a tree of keys; an empty tree is a whole field."""
     reserved: frozenset[str] = frozenset()

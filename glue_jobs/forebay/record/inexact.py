@@ -20,7 +20,7 @@ __all__ = ["inexact_in"]
 LONGEST = 32
 """A number of more characters counts as inexact. It might have zeros at its end, but nobody writes those."""
 BLOCK_BYTES = 1 << 19
-"""So much text is searched at a time: what is made of it stays in the processor's cache."""
+"""The text that is searched at a time: its derived arrays stay in the processor's cache."""
 MARGIN = np.zeros(LONGEST + 2, np.uint8)
 DOT, MINUS, ZERO = b".-0"
 BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n0123456789"))
@@ -42,7 +42,7 @@ def _inexact_among(text: Any, offsets: Any) -> list[int]:
 
 
 class _Numbers:
-    """Of many records, one after the other. A record ends with a bracket, so none of its numbers goes on in the next."""
+    """The numbers of many records, one after the other. A record ends with a bracket, so no number crosses into the next."""
 
     def __init__(self, text: Any) -> None:
         self.text = np.concatenate((MARGIN, text, MARGIN))

@@ -1,4 +1,4 @@
-"""What a column holds: the few types that JSON has, in the words of Delta's schemas.
+"""The kinds of columns: the few types that JSON has, in the words of Delta's schemas.
 
 A kind is a leaf's name, a `Struct`, a `Many` (an array), or `Fixed`. Leaves are `boolean`, `long`, `double`, `string`, and
 `json` for text that holds objects. `Fixed` is a type that people gave a column, and that no JSON value has. In and out:

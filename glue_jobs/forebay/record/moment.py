@@ -51,13 +51,13 @@ def local_micros_of(text: str) -> int | None:
 
 
 def day_of(text: str) -> int | None:
-    """The date as it is written, whatever the offset."""
+    """The date in the text, whatever the offset."""
     found = None if micros_of(text) is None else _found(text)
     return None if found is None else date(int(found[1]), int(found[2]), int(found[3])).toordinal() - EPOCH.toordinal()
 
 
 def micros_since_1970(text: str, places: int) -> int | None:
-    """A moment, of a number that counts units of so many decimal places of a second."""
+    """The time of a number that counts units of this many decimal places of a second."""
     number = decimal_of(text)
     if number is None or number.adjusted() >= LONGEST:
         return None

@@ -1,7 +1,7 @@
-"""JSON in and out with each number as it was written: Python's own parser passes those with a fraction through a double.
+"""JSON in and out with the original digits of each number: Python's own parser passes those with a fraction through a double.
 
-Enters: JSON text. Leaves: Python values, where a number that Python would not give back as written is `Written`. Or JSON text
-again, in which every number has the digits that it came with. NaN and infinity are no JSON: they are written as texts.
+Enters: JSON text. Leaves: Python values, where a number that Python would change is `Written`. Or JSON text
+again, in which every number has its original digits. JSON lacks NaN and infinity: they are written as texts.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ NEGATIVE_ZERO = "-0"
 MOST_DIGITS = 4000
 """Of a whole number that Python reads as one; its own limit is a little higher."""
 EXACT_DIGITS = 15
-"""So many digits any double holds."""
+"""The digits that every double holds."""
 WIDE = Context(prec=3 * MOST_DIGITS)
 """Rounds none of the numbers that `decimal_of` returns."""
 BLANK = "".join(map(chr, range(33)))
-"""What may stand around a value: what Java trims. Other kinds of spaces are none."""
+"""Characters that may surround a value: those that Java trims. Other kinds of spaces do not count."""
 NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -136,7 +136,7 @@ def _whole(digits: str) -> int | Written:
 
 
 class _Token(str):
-    """JSON as it is, among values that are still to be written."""
+    """Finished JSON among values that are still to be written."""
 
     __slots__ = ()
 

@@ -1,7 +1,7 @@
-"""What values the fields of some records had: how many of each JSON type, down to the innermost.
+"""The types of the fields of some records: how many values of each JSON type, down to the innermost.
 
 Shapes add up: the shape of two piles of records is the sum of theirs, in whatever order and however they are cut. That is
-what makes a table's columns the same whichever task, batch or day a record came in.
+makes a table's columns the same whichever task, batch or day a record came in.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ SCALARS = ("boolean", "long", "double", "string")
 NESTED = ("object", "list")
 
 MOST_FIELDS = 20_000
-"""Of one object, that are counted at all: names without end are no columns, but would take all memory."""
+"""The fields of one object that are counted at all: names without end would take all memory."""
 
 MOST_SPELLINGS = 20
 """Of one name, that are remembered: those that sort first, whatever the order in which they came."""
 LONGEST_SPELLING = 1000
-"""They stand in the schema of a table, which each of its readers reads."""
+"""They are in the schema of a table, which each of its readers reads."""
 
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
@@ -69,7 +69,7 @@ class Shape:
         return self.element
 
     def observe(self, value: Any, depth: int) -> None:
-        """One more value; what lies deeper than `depth` objects is only counted."""
+        """One more value; objects deeper than `depth` are only counted."""
         kind = type(value)
         if value is None or kind is TwinValue:
             return

@@ -51,7 +51,7 @@ class Parsed:
     whole: pa.StructArray
     fields: pa.StructArray
     leaves: int = 0
-    """So many different fields the records had, the declared ones too."""
+    """The number of different fields in the records, with the declared ones."""
 
     def shape(self, rules: Rules) -> Shape:
         shape = Shape()
@@ -168,14 +168,14 @@ def _undeclared(array: pa.StructArray, declared: Mapping[str, Any]) -> pa.Struct
     names, arrays = [], []
     taken = _taken([child.name for child in array.type], declared)
     for child, column in zip(array.type, _children(array), strict=True):
-        below = taken.get(child.name)
-        if below == {}:
+        nested = taken.get(child.name)
+        if nested == {}:
             continue
-        if below and pa.types.is_struct(column.type):
-            column = _undeclared(column, below)
+        if nested and pa.types.is_struct(column.type):
+            column = _undeclared(column, nested)
             if not column.type.num_fields:
                 continue
-            # An object of which nothing is left is no value any more.
+            # An object with nothing left is null.
             left = np.zeros(len(column), bool)
             for inner in _children(column):
                 left |= np.asarray(pc.is_valid(inner))
@@ -189,11 +189,11 @@ def _undeclared(array: pa.StructArray, declared: Mapping[str, Any]) -> pa.Struct
 def _taken(keys: list[str], declared: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that declared fields are read from. `Unordinary` where records may differ in which."""
     taken = {}
-    for name, below in declared.items():
+    for name, nested in declared.items():
         same = [key for key in keys if key == name or is_twin(key, name)]
         if len(same) > 1:
             raise Unordinary("twins of a declared field")
-        taken.update(dict.fromkeys(same, below))
+        taken.update(dict.fromkeys(same, nested))
     return taken
 
 
@@ -249,7 +249,7 @@ def _leaf(kind: pa.DataType) -> str:
     for name, arrow in LEAVES.items():
         if kind == arrow:
             return name
-    raise Unordinary(f"{kind} is no type of JSON")
+    raise Unordinary(f"{kind} is not a type of JSON")
 
 
 # --- columns ---

@@ -1,4 +1,4 @@
-"""One record at a time: what goes into its table's columns, and what does not fit them. This is the definition; `swift` is
+"""One record at a time: the values for its table's columns, and the values that do not fit. This is the definition; `swift` is
 the same for thousands of ordinary records at once.
 
 Enters: a record as text, the table's columns, the rules. Leaves: a value for each column, and what is rescued. That is the
@@ -57,19 +57,19 @@ def parsed(text: str, rules: Rules) -> dict[str, Any]:
 
 
 def undeclared(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """Without the fields that are read elsewhere. An object of which nothing is left but nulls is gone."""
-    taken = {taken_key(record, name): below for name, below in declared.items()}
+    """Without the fields that are read elsewhere. An object with nothing left but nulls is gone."""
+    taken = {taken_key(record, name): nested for name, nested in declared.items()}
     left: dict[str, Any] = {}
     for key, value in record.items():
-        below = taken.get(key)
-        if below is None:
+        nested = taken.get(key)
+        if nested is None:
             twin = value is not None and any(is_twin(key, name) for name in declared)
             left[key] = TwinValue(value) if twin else value
-        elif below and isinstance(value, dict):
-            rest = undeclared(value, below)
+        elif nested and isinstance(value, dict):
+            rest = undeclared(value, nested)
             if any(inner is not None for inner in rest.values()):
                 left[key] = rest
-        elif below and value is not None:
+        elif nested and value is not None:
             left[key] = value
     return left
 
@@ -96,7 +96,7 @@ def conformed(record: dict[str, Any], columns: Struct, rules: Rules) -> tuple[di
 
 
 def rescued_text(rescued: Any) -> str | None:
-    """As it stands in `_rescued`."""
+    """The text for `_rescued`."""
     return None if rescued is NOTHING else write_json(rescued)
 
 
@@ -111,7 +111,7 @@ def rescued_whole(text: str) -> str | None:
 
 
 def text_of(value: Any) -> str:
-    """A value in a column of text. Texts and numbers are as they were written. Everything else is JSON with its keys in
+    """A value in a column of text. Texts and numbers keep their digits. Everything else is JSON with its keys in
     order, so the same value is always the same text."""
     return value if isinstance(value, str) else write_json(value, ascii_only=False, sort=True, bare=True)
 
@@ -139,7 +139,7 @@ def _object(
 
 
 def _value(value: Any, kind: Kind, depth: int) -> tuple[Any, Any]:
-    """What the column takes of it, and what it does not. So many objects may still be structs as `depth` says."""
+    """The part that the column takes, and the rest. Structs may nest `depth` deep from here."""
     if isinstance(kind, Struct):
         return _object(value, kind, depth) if isinstance(value, dict) else (None, value)
     if isinstance(kind, Many):
@@ -148,7 +148,7 @@ def _value(value: Any, kind: Kind, depth: int) -> tuple[Any, Any]:
         if value in ([], {}):
             return None, NOTHING
         text, left = _text(value)
-        # Text of what is no text: what it was is kept beside, unless it is an object that was meant to be text.
+        # Text of another type: the value itself is kept beside, unless it is an object that was meant to be text.
         meant = isinstance(value, dict) if kind == "json" else isinstance(value, str)
         return text, left if meant or (isinstance(value, dict) and depth <= 0) else value
     if kind == "long":
@@ -163,7 +163,7 @@ def _value(value: Any, kind: Kind, depth: int) -> tuple[Any, Any]:
 
 
 def _double(value: Any) -> tuple[float | None, Any]:
-    """The nearest double; what it does not hold exactly is kept beside."""
+    """The nearest double; a value that it does not hold exactly is kept beside."""
     if isinstance(value, Written):
         held, exact = float(value), is_exact(value.text)
     elif type(value) is int:
@@ -186,7 +186,7 @@ def _text(value: Any) -> tuple[str | None, Any]:
 
 
 def _elements(values: list[Any], kind: Many, depth: int) -> tuple[list[Any], Any]:
-    """Each element that fits; if one does not, the whole array is rescued besides, since a gap cannot be told from a null."""
+    """Each element that fits; if one does not, the whole array is rescued besides, since a gap looks like a null."""
     made, spoiled = [], False
     for value in values:
         fit, left = (None, NOTHING) if value is None else _value(value, kind.of, depth)
@@ -209,5 +209,5 @@ def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object that has a key twice is not one value, and to take either would lose the other."""
     made = dict(pairs)
     if len(made) < len(pairs):
-        raise ValueError("a key stands twice in one object")
+        raise ValueError("a key is twice in one object")
     return made

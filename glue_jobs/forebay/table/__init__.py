@@ -10,6 +10,6 @@
 * `shaping` gives rows the columns that their records bring; `from_records` and `as_records` do and undo it for DataFrames
 * `schema` compares columns      * `widening` changes a column to a wider type
 * `kernel` a table's log, and its commits, through the classes in `java`
-* `commit` how one can end      * `actions` changes of protocol and metadata
+* `commit` the ends of a commit      * `actions` changes of protocol and metadata
 * `catalog` the Glue Data Catalog      * `events`
 """

@@ -34,7 +34,7 @@ def metadata_action(
     partition_columns: Sequence[str] | None = None,
     properties: Mapping[str, str] | None = None,
 ) -> str:
-    """What the log says of the table, with another schema, and perhaps with other partition columns."""
+    """The table's metadata in its log, with another schema, and perhaps with other partition columns."""
     if partition_columns is None:
         partition_columns = texts(metadata.getPartitionColumns())
     named = {"name": metadata.getName(), "description": metadata.getDescription()}

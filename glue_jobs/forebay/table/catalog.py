@@ -1,9 +1,9 @@
 """The Glue Data Catalog knows the tables, so that Athena and others find them by name.
 
 Enters: a table after a commit: its name, its place, its columns. Leaves: an entry in the catalog's database, made or changed
-where it differs. What is registered is remembered, so a batch without new columns asks nothing. Readers of Delta read a
-table's log for its columns; those in the catalog are for people who look there. Nothing here may stop the data: what AWS
-refuses is an event, once a table. An entry of this name with another place or format is an event too, and is not changed.
+where it differs. Registrations are remembered, so a batch without new columns asks nothing. Readers of Delta read a
+table's log for its columns; those in the catalog are for people who look there. No error here stops the data: a refusal of AWS
+is an event, once a table. An entry of this name with another place or format is an event too, and is not changed.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ UNSUPPORTED = ("UnsupportedProtocolVersionException", "UnsupportedTableFeatureEx
 
 @dataclass(frozen=True)
 class Txn:
-    """What makes a commit happen once: Delta keeps, for each application, the last version that is in."""
+    """The transaction that makes a commit happen once: Delta keeps, for each application, the last version that is in."""
 
     app_id: str
     version: int
@@ -64,7 +64,7 @@ class LogFailed(ForebayError):
 
     @classmethod
     def of(cls, thrown: Any) -> LogFailed:
-        """What the JVM threw. Kernel says "commit failed" of conflicts, too; after those, nothing is unknown."""
+        """The exception of the JVM. Kernel says "commit failed" of conflicts, too; after those, nothing is unknown."""
         chain = list(causes(thrown))
         refused = next((java for name, java in chain if name == COMMIT_REFUSED), None)
         if refused is not None:
@@ -77,7 +77,7 @@ class LogFailed(ForebayError):
 
 
 class CommitRefused(LogFailed):
-    """The commit is not in the log, and cannot get there any more."""
+    """The commit is not in the log, and can no longer get there."""
 
 
 class CommitUnknown(LogFailed):

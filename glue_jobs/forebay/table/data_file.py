@@ -1,7 +1,7 @@
-"""What a task of the writing answers for each file it wrote, and what all answers together say.
+"""The answers of the tasks that write files, each for its own, and all of them together.
 
 Enters: where each table lives (`TableFolder`); the rows of a task's answer. Leaves: `Written`, with a `DataFile` for each file
-that lies in its folder, and the error of each table that could not be written.
+in its folder, and the error of each table that could not be written.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ class TableFolder:
     partition_columns: tuple[str, ...] = ()
     shaping: Shaping | None = None
     salt: int = 1
-    """By so many tasks the rows of one of its partitions are written."""
+    """The number of tasks that write the rows of one of its partitions."""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """One Parquet file in its table's folder. `columns` are those that its records got, and `rescued` counts the rows of which
-    something did not fit."""
+    """One Parquet file in its table's folder. `columns` are those that its records got, and `rescued` counts the rows with
+    values that did not fit."""
 
     table: str
     path: str
@@ -82,8 +82,8 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Written:
-    """What the job did. A table is in `failed` if any of its files could not be written. `shapes` is what the records had, of
-    tables whose columns come from them."""
+    """The result of the job. A table is in `failed` if any of its files could not be written. `shapes` has the fields of
+    the records, for tables whose columns come from them."""
 
     files: Mapping[str, list[DataFile]]
     failed: Mapping[str, str]
@@ -91,7 +91,7 @@ class Written:
 
 
 def collect_answers(answers: Iterable[Any]) -> Written:
-    """The files of the tables of which every file was written."""
+    """The files of the tables without a failed file."""
     files: dict[str, list[DataFile]] = {}
     failed: dict[str, str] = {}
     shapes: dict[str, Shape] = {}

@@ -25,7 +25,7 @@ class Destination:
     cluster_columns: tuple[str, ...] = ()
     """Instead of partition columns: by which OPTIMIZE puts its rows together."""
     salt: int = 1
-    """By so many tasks the rows of one partition are written."""
+    """The number of tasks that write the rows of one partition."""
     type_widening: bool = False
     """Its columns may get wider types, at the price of readers that do not know that."""
 

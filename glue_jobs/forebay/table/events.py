@@ -1,4 +1,4 @@
-"""What happens to tables that the batch which feeds them does not say itself."""
+"""Events of tables that the batch which feeds them does not report itself."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """One batch of rows, committed to many tables, exactly once to each.
 
 Enters: data files that are staged, or rows that are staged first (`append`), and the batch's transaction. Leaves, for each
-table: `Appended`, `Skipped` (it has this batch already), or `Failed` (with the reason; the other tables are not held up). A
+table: `Appended`, `Skipped` (it has this batch already), or `Failed` (with the reason; the other tables are not delayed). A
 table without rows is not in the answer and gets no commit. Called again with the same transaction, it does what is left to do.
 
 A commit adds files to a table's log, without a Spark job. Where a table got other columns since its files were written, their
-rows are read from the files and written anew: the records themselves are not needed any more.
+rows are read from the files and written again: the records themselves are not needed.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class ChangesTooOften(ForebayError):
 
 
 class OtherwiseNow(ChangesTooOften):
-    """The table is not any more what its files were written for: they must be written anew."""
+    """The table has changed since its files were written: they must be written again."""
 
 
 def append(
@@ -59,7 +59,7 @@ def append(
     expected: Mapping[str, int] | None = None,
     gather: bool = True,
 ) -> dict[str, AppendResult]:
-    """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed anew.
+    """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed again.
     Where tables have rules, the rows carry the texts of their records as well (`forebay.table.shaping`). `expected` rows of
     each table are checked before anything is committed: other numbers are a `Halt`. Without `gather` no row leaves its task:
     each makes a file for each partition."""
@@ -113,7 +113,7 @@ def _may_fit_now(outcome: AppendResult) -> bool:
 def written_anew(
     spark: SparkSession, table: Destination, staged: StagedTable, txn: Txn, logs: TableLogs, emit: Emit
 ) -> AppendResult:
-    """For the table as it is now, from its own data files."""
+    """For the present table, from its own data files."""
     from pyspark.sql import functions as F
 
     rows = staged.records(spark, table.path, table.rules).withColumn("_table", F.lit(table.name))
@@ -186,7 +186,7 @@ class _Commit:
         raise ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times meanwhile")
 
     def _look(self, table: Destination, staged: StagedTable, *, again: bool = False) -> Seen | Skipped | None:
-        """The files are written; does the table as it is now take them?"""
+        """The files are written; does the present table take them?"""
         seen = look(self.logs, table.path, self.txn, again=again)
         if isinstance(seen, Skipped):
             return seen
@@ -201,8 +201,8 @@ class _Commit:
         return seen
 
     def _looked_for(self, table: Destination, failure: LogFailed) -> Committed | Failed:
-        """A commit whose answer was lost may have arrived, or may arrive later: a PUT can lie in a queue of the network. To say
-        `Failed` of it would invite a duplicate."""
+        """A commit whose answer was lost may have arrived, or may arrive later: a PUT can wait in a queue of the network.
+        To call it `Failed` would invite a duplicate."""
         if isinstance(failure, CommitRefused):
             return Failed(failure)
         try:

@@ -1,8 +1,8 @@
 """The data files of all tables of a batch, written by one Spark job.
 
 Enters: rows with a column that names their table, and where each table lives. Leaves: a `DataFile` for each Parquet file that
-now lies in its table's folder, with everything that an add action needs. Also the tables that could not be written, each with
-its error; the others are whole. No reader sees the files before a commit names them; what is never committed, VACUUM removes
+in its table's folder, with everything that an add action needs. Also the tables that could not be written, each with
+its error; the others are whole. No reader sees the files before a commit names them; VACUUM removes files without a commit
 like any unreferenced file.
 
 Rows that carry a record's text (`shaping`) get their columns here, in the task that writes them. Each table has its own
@@ -91,7 +91,7 @@ def _salt(rows: DataFrame, table: Column, places: Mapping[str, TableFolder]) -> 
 
 @dataclass(frozen=True)
 class _Task:
-    """What Spark runs on each partition of the sorted rows."""
+    """The work of Spark on each partition of the sorted rows."""
 
     places: Mapping[str, TableFolder]
     storage: Storage
@@ -108,7 +108,7 @@ class _Task:
     def _files(
         self, found: Iterable[tuple[str, pa.Table]], shapers: dict[str, Shaper], uploads: Uploads
     ) -> Iterator[list[dict[str, Any]]]:
-        """Answers as they come. What fails in a table's own rows fails that table: its other rows are not looked at."""
+        """Answers, one at a time. An error in a table's own rows fails that table: its other rows are not looked at."""
         open_file: OpenFile | None = None
         failed: set[str] = set()
         for key, group in found:

@@ -38,14 +38,14 @@ def with_record_columns(rows: DataFrame, table: StructType | None, rules: Rules)
 
 
 def shape_of(rows: DataFrame, rules: Rules) -> Shape:
-    """What the records of all rows have."""
+    """The fields of the records of all rows."""
     looked = map_in_arrow(rows, _Look(Shaping(Struct(), rules)), "shape string").collect()
     return Shape.sum(Shape.of_json(row.shape) for row in looked)
 
 
 @dataclass(frozen=True)
 class _Look:
-    """What the records of one task have."""
+    """The fields of the records of one task."""
 
     shaping: Shaping
 

@@ -14,7 +14,7 @@ LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 
 
 class Java:
-    """Kernel's classes and constants, found once: each dot in `jvm.io.delta.kernel.Table` searches the class path anew."""
+    """Kernel's classes and constants, found once: each dot in `jvm.io.delta.kernel.Table` searches the class path."""
 
     def __init__(self, jvm: Any) -> None:
         kernel = jvm.io.delta.kernel

@@ -1,13 +1,14 @@
 """Delta's log through Delta Kernel: which version a table has, what it looks like, and the commit of files already written.
 
 Enters: a Spark session, whose JVM has Kernel on its class path as a part of delta-spark, and whose settings name the log
-store; tables by path. Leaves: `Seen` (a table as it was when looked at), and commits that are `Committed`, `Repeated`
-(that transaction is in already) or `CommitConflict` (the table changed: look again). Everything else is `LogFailed`.
+store; tables by path. Leaves: `Seen` (a table at the version when it was looked at), and commits that are `Committed`,
+`Repeated` (that transaction is in already) or `CommitConflict` (the table changed: look again). Everything else is
+`LogFailed`.
 
-Kernel and not Spark commits, because Spark's commit costs a few jobs: 0.4 s a table against some hundredths. What one sees of
-that: `DESCRIBE HISTORY` shows engine `Kernel-.../forebay`, no operation metrics, and `isBlindAppend = false`, which Kernel
-writes for all commits. For Delta's conflict checks that is the careful answer and costs nothing. Open-source Delta knows only
-Serializable: there a concurrent UPDATE checks blind appends like others, and OPTIMIZE checks neither.
+Kernel and not Spark commits, because Spark's commit costs a few jobs: 0.4 s a table against some hundredths. The visible
+effects: `DESCRIBE HISTORY` shows engine `Kernel-.../forebay`, no operation metrics, and `isBlindAppend = false`, which
+Kernel writes for all commits. For Delta's conflict checks that is the careful answer and costs nothing. Open-source Delta
+knows only Serializable: there a concurrent UPDATE checks blind appends like others, and OPTIMIZE checks neither.
 
 `TableLogs` remembers what the last commit left, so that the next one lists nothing. It reads one log file, whose absence says
 that the table was replaced, and writes one. On S3 that is seven requests, with the data file. It is safe beside other
@@ -51,7 +52,7 @@ CHECKPOINTS_AT_ONCE = 4
 """Of different tables. Twelve hundred tables with a commit a minute owe two checkpoints a second."""
 REMEMBERED_TABLES = 10_000
 REMEMBERED_COMMITS = 100
-"""Of one table, before its log is listed anew: what is remembered grows with each commit."""
+"""Commits of one table before its log is listed again: the memory for them grows with each commit."""
 
 CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
 NOT_THERE = "TableNotFoundException"
@@ -66,7 +67,7 @@ CONFLICTS = (
 
 @dataclass(frozen=True)
 class Seen:
-    """A table as it was when looked at. `snapshot` is Kernel's; `listed` is the version at which its log was last listed."""
+    """A table at one version. `snapshot` is Kernel's; `listed` is the version at which its log was last listed."""
 
     path: str
     listed: int
@@ -94,7 +95,7 @@ class TableLogs:
         self._being_tidied: set[str] = set()
 
     def look(self, path: str, *, again: bool = False) -> Seen | None:
-        """The table, None where there is none. As it was after our last commit, unless `again` asks for its newest state."""
+        """The table, None where there is none. In the state after our last commit, unless `again` asks for its newest state."""
         with self._lock:
             if again:
                 self._seen.pop(path, None)
@@ -142,7 +143,7 @@ class TableLogs:
         cluster_columns: Sequence[str] = (),
     ) -> Committed | Repeated | CommitConflict:
         """Makes the table, with these files as its first commit. Clustering is a feature for writers, and raises what they must
-        know to version 7; who reads needs no more than before."""
+        know to version 7; readers need no more than before."""
 
         def transaction() -> Any:
             table = self._java.table.forPath(self._engine, path)
@@ -326,7 +327,7 @@ class TableLogs:
 
     @contextmanager
     def _failures(self) -> Iterator[None]:
-        """What the JVM throws, by the name of its class, which is what Kernel's users are meant to go by."""
+        """The errors of the JVM, by the name of their class, as Kernel's documentation expects."""
         from py4j.protocol import Py4JJavaError
 
         try:

@@ -1,6 +1,6 @@
-"""A table that is to get a batch's rows, as it was seen before anything was written.
+"""A table that will get a batch's rows, at the version before anything was written.
 
-Enters: a destination, the table as it was seen, and the columns of the rows. Leaves: `Ready`, or `InvalidConfiguration` with
+Enters: a destination, the table at that version, and the columns of the rows. Leaves: `Ready`, or `InvalidConfiguration` with
 everything that keeps the table from taking these rows.
 """
 
@@ -29,7 +29,7 @@ __all__ = ["Ready", "derived", "fit", "prepare", "with_wider_types"]
 
 @dataclass(frozen=True)
 class Ready:
-    """A table that is to get rows: as it was seen, or None for one that is to be made."""
+    """A table that will get rows: at the version that was seen, or None for a new one."""
 
     table: Destination
     seen: Seen | None
@@ -71,7 +71,7 @@ def derived(seen: Seen) -> Problem:
 
 
 def with_wider_types(table: Destination, seen: Seen, columns: StructType) -> StructType | None:
-    """The table's columns with the wider types that the rows have; None where it stays as it is."""
+    """The table's columns with the wider types that the rows have; None where it stays unchanged."""
     return widened(seen.schema, columns, seen.partition_columns) if table.type_widening else None
 
 

@@ -6,8 +6,8 @@ Leaves: an outcome as an append has it; `Skipped` where the transaction is in al
 
 Spark commits it, not Kernel: data files that hold other rows too are rewritten without those that leave, and Delta must
 see that nobody changed them meanwhile. A few ids are a part of its condition; many take the way of `exchange`. After a
-conflict (a compaction) it is tried again. The rows are a function of the table as it is seen before each try: where somebody
-changed its columns meanwhile (`schema settle`), they are made anew. This is the rare way in: a key that got other bytes, where
+conflict (a compaction) it is tried again. The rows are a function of the table before each try: where somebody
+changed its columns meanwhile (`schema settle`), they are made again. This is the rare way in: a key that got other bytes, where
 the service says that they replace the earlier ones.
 """
 
@@ -137,7 +137,7 @@ def _mark(txn: Txn) -> str:
 
 
 def _appended(spark: SparkSession, table: Destination, txn: Txn, seconds: float) -> Appended:
-    """What Delta says of the commit, in the table's history, found by our mark: others may have committed since."""
+    """The commit in the table's history, found by our mark: others may have committed since."""
     from delta.tables import DeltaTable
 
     history = DeltaTable.forPath(spark, table.path).history(100).where(f"userMetadata = '{_mark(txn)}'")

@@ -1,7 +1,7 @@
 """Do these rows fit this table? Decided before a file is written: a data file whose types are not the table's spoils it.
 
 Enters: two Spark schemas, and the table's partition columns where a new table is meant. Leaves: the columns that must
-be added first, or every reason why the rows do not fit, as `Problem`s. Types are compared exactly; who wants a cast does it
+be added first, or every reason why the rows do not fit, as `Problem`s. Types are compared exactly; the caller casts
 before. A column that the rows lack is null.
 """
 
@@ -20,7 +20,7 @@ __all__ = ["merged", "misfits", "new_columns", "nullable", "unwritable"]
 
 
 def nullable(schema: StructType) -> StructType:
-    """The same columns, all of which may be null, down to the innermost: what Delta does with a DataFrame's schema."""
+    """The same columns, all nullable, down to the innermost: Delta does the same with a DataFrame's schema."""
     from pyspark.sql.types import StructType
 
     made = _nullable(schema)
@@ -41,7 +41,7 @@ def _nullable(kind: DataType) -> DataType:
 
 
 def unwritable(rows: StructType, partition_columns: Sequence[str]) -> Iterator[Problem]:
-    """What no table of ours can take: types beyond reader version 1, and partition columns that cannot be."""
+    """Columns that no table of ours can take: types beyond reader version 1, and impossible partition columns."""
     for path, kind in _atoms("", rows):
         if kind.typeName() not in (*PLAIN, *NUMBERS):
             yield Problem(
@@ -126,7 +126,7 @@ def _merged(table: DataType, rows: DataType) -> DataType:
 
 
 def misfits(rows: StructType, table: StructType) -> Iterator[Problem]:
-    """Why the rows cannot be appended to this table; columns that only one of them has are no reason, save NOT NULL."""
+    """Why the rows cannot be appended to this table. A column that only one of them has is not a reason, save NOT NULL."""
     yield from _struct_misfits("", rows, table)
 
 
@@ -162,7 +162,7 @@ def _type_misfits(path: str, rows: DataType, table: DataType) -> Iterator[Proble
 
 
 def _inner(rows: Any, table: Any) -> list[tuple[DataType, DataType]]:
-    """What two arrays or two maps are made of, side by side."""
+    """The element types of two arrays or two maps, side by side."""
     from pyspark.sql import types as T
 
     if isinstance(rows, T.ArrayType) and isinstance(table, T.ArrayType):

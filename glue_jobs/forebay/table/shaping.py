@@ -1,8 +1,8 @@
 """The records of one table in one task: rows with a record's text become rows with columns.
 
 Enters: groups of rows, one after the other. Each row has the text of its record (`DOCUMENT`) and, as JSON, what did not fit
-its declared columns (`MISFITS`). Leaves: the same rows with the table's columns and `_rescued`. What the task has seen of the
-records goes back to the driver, which sees all tasks and decides (`fan_out`). Where tasks disagree about a new column, the
+its declared columns (`MISFITS`). Leaves: the same rows with the table's columns and `_rescued`. The fields of its
+records go back to the driver, which sees all tasks and decides (`fan_out`). Where tasks disagree about a new column, the
 driver has the table's files written again.
 """
 
@@ -44,8 +44,8 @@ PARSED_BYTES = 4 << 20
 
 @dataclass(frozen=True)
 class Shaping:
-    """What a task is told of a table: the columns that it has, none of them fixed, and the rules by which it gets more.
-    With `final` it gets no more: what has no column is rescued."""
+    """A task's knowledge of a table: the columns that it has, none of them fixed, and the rules by which it gets more.
+    With `final` it gets no more: values without a column are rescued."""
 
     columns: Struct
     rules: Rules

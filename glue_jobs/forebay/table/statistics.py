@@ -1,6 +1,6 @@
-"""What a data file holds, in the words of Delta's log: `numRecords`, `minValues`, `maxValues`, `nullCount`.
+"""The statistics of a data file, in the words of Delta's log: `numRecords`, `minValues`, `maxValues`, `nullCount`.
 
-Enters: Arrow tables, piece by piece as they are written. Leaves: the JSON text of an add action's `stats`. Readers skip
+Enters: Arrow tables, piece by piece during the writing. Leaves: the JSON text of an add action's `stats`. Readers skip
 files by it, so a bound may be missing but never wrong. Strings are cut as Delta cuts them: 32 characters, the maximum
 rounded up. Timestamps are cut to milliseconds, as the protocol says. Infinities are left out. A column with a NaN has no
 maximum, because Spark sorts NaN above every number.
@@ -130,7 +130,7 @@ def written_max(value: Any) -> Any:
 
 
 def cut_above(text: str) -> str | None:
-    """A short string that is not below `text`: cut, and its end raised. None where every candidate is the last character."""
+    """A short string that is at least `text`: cut, and its end raised. None where every candidate is the last character."""
     for length in range(STRING_PREFIX, 2 * STRING_PREFIX + 1):
         if length >= len(text):
             return text
@@ -155,7 +155,7 @@ def written(value: Any) -> Any:
 
 
 def nested(values: dict[Path, Any]) -> dict[str, Any]:
-    """{("a", "b"): 1} becomes {"a": {"b": 1}}; what is None is left out."""
+    """{("a", "b"): 1} becomes {"a": {"b": 1}}; None is left out."""
     tree: dict[str, Any] = {}
     for path, value in values.items():
         if value is None:

@@ -66,7 +66,7 @@ class OpenFile:
 
 
 def optional(field: pa.Field) -> pa.Field:
-    """The field, which may be null, down to the innermost: what Spark calls never null is null inside of a null struct."""
+    """The field, which may be null, down to the innermost: Spark's "never null" is null inside of a null struct."""
     kind = field.type
     if pa.types.is_struct(kind):
         kind = pa.struct([optional(child) for child in kind])

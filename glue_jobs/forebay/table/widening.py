@@ -32,7 +32,7 @@ def widened(table: StructType, rows: StructType, partition_columns: Sequence[str
 
 
 def widenings(before: StructType, after: StructType) -> tuple[str, ...]:
-    """What changed, for people."""
+    """The changes, as text for people."""
     both = [(old, new) for old, new in zip(before.fields, after.fields, strict=True) if old.dataType != new.dataType]
     return tuple(f"{old.name} {_name(old.dataType)} -> {_name(new.dataType)}" for old, new in both)
 

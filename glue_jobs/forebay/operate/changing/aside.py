@@ -1,8 +1,8 @@
 """Files are read again into another lake, and nothing of this one changes: to see what declarations make of them.
 
 In: a session, files, declarations, and the place of the side lake. Out: how many files are read so far. The side lake has
-tables, a quarantine and a ledger of its own, so that every command answers there. Said again it goes on: its ledger knows what
-it has. A batch that was interrupted is finished first.
+tables, a quarantine and a ledger of its own, so that every command answers there. A repeated command continues: its ledger
+knows what it has. A batch that was interrupted is finished first.
 """
 
 from __future__ import annotations

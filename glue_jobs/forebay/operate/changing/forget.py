@@ -57,7 +57,7 @@ def forgotten(view: LakeView, *, key: str = "", file_id: str = "", service: str 
 
 
 def later_versions(view: LakeView, files: Sequence[LedgerFile]) -> list[LedgerFile]:
-    """What was loaded under the keys of these files after them."""
+    """The versions that were loaded under the keys of these files after them."""
     before = {file.uri: file for file in files}
     found = [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", URI, before)]
     return [one for one in found if one.outcome in REPLAYED and _is_later(one, before[one.uri])]

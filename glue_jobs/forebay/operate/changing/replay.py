@@ -2,7 +2,7 @@
 
 In: a choice of files in the ledger. Out: a `Replay` to look at; then rows of the ledger that are marked, and announcements.
 The ingest job does the rest. It reads a file whose row says so like a new one. The earlier rows leave each table in the
-commit that brings the new ones. So nothing stands twice, and what cannot be read any more stays as it was. No JVM is needed.
+commit that brings the new ones. So no row exists twice, and rows of a file that cannot be read stay. No JVM is needed.
 
 The mark is durable before the first announcement. `waiting` finds those that were not loaded yet, to announce them again. A
 mark may be lost if a batch goes by an earlier one at that moment, or replaces the file. A batch pins its plan before it looks
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 REPLAYED = ("loaded", "empty", REPLAY)
-"""What a file must have ended as: the rows of others do not stand, or `forebay files` handles them."""
+"""The outcomes that a file must have: the others have no rows in the tables, or `forebay files` handles them."""
 FORGOTTEN_FILES = (FORGET, FORGOTTEN)
 """They are brought back only where they are named."""
 STANDING = (*REPLAYED, FORGET)
@@ -60,7 +60,7 @@ class Replay:
 
     @property
     def rows(self) -> dict[str, int]:
-        """By table: what leaves."""
+        """The rows that leave, by table."""
         counted: Counter[str] = Counter()
         for file in self.files:
             counted.update(file.tables)
@@ -125,8 +125,8 @@ def waiting(view: LakeView, service: str | None = None) -> Replay:
 
 
 def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
-    """Says so in the ledger, in one commit; how many files are marked now. What became something else meanwhile is left. `Halt`
-    where a batch may end some of them by an earlier mark: repeat it then."""
+    """Marks the files in the ledger, in one commit, and returns their number. Files with another outcome by now are left.
+    `Halt` where a batch may end some of them by an earlier mark: repeat it then."""
     wanted = [file for file in replay.files if file.outcome != to]
     if not wanted:
         return len(replay.files)
@@ -150,14 +150,16 @@ def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
         done: dict[str, Any] = merge.when_matched_update({"outcome": quoted(to)}).execute()
         return int(done["num_target_rows_updated"])
 
-    always = "the ledger is written all the time, so the files could not be marked; nothing was done. Say it again"
+    always = (
+        "other writers kept changing the ledger, so the files could not be marked; nothing was done. Repeat the command"
+    )
     marked = len(replay.files) - len(wanted) + commit(attempt, refused=always)
     _must_hold(view, wanted, to)
     return marked
 
 
 def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None:
-    """That no batch ends them as it was asked to before, or replaces them. First the plans, for a batch commits before its plan
+    """Checks that no batch ends them by an earlier mark, or replaces them. First the plans, for a batch commits before its plan
     goes."""
     uris = {file.uri for file in files}
     for service in sorted({f"{file.service}" for file in files}):
@@ -171,5 +173,5 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
     rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids)
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
-        told = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, as it was asked to before"
+        told = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, by an earlier mark"
         raise Halt(f"{told}: repeat this command")

@@ -4,9 +4,9 @@ In: tables, and a version or a moment. Out: a `Rollback` to look at, which says 
 one RESTORE for each table and one commit to the ledger. Rows that left are counted as dropped, with the reason `rolled-back`,
 and their files are marked for a replay if that is wanted. No JVM is needed.
 
-The leases of the services and of the tables keep every writer away until the plan is durable. From then on the plan does: who
-takes such a lease looks for it. Each commit carries the plan's number. So an interrupted rollback is finished when the command
-is said again, and until then no job ingests. A table that somebody else changed since the plan stays as it is, and so do its
+The leases of the services and of the tables keep every writer away until the plan is durable. From then on the plan does:
+the taker of such a lease looks for it. Each commit carries the plan's number. So a repeated command finishes an interrupted
+rollback, and until then no job ingests. A table that somebody else changed since the plan stays unchanged, and so do its
 counts.
 """
 
@@ -55,7 +55,7 @@ LOOKED_BACK = 1000
 
 
 def check_rollback(view: LakeView, tables: Iterable[str], to: int | datetime) -> bool:
-    """Whether a table is not there already. `InvalidConfiguration` where one cannot go back there, as far as that can be told
+    """Whether a table must go back. `InvalidConfiguration` where one cannot go back there, as far as that is known
     while a job runs."""
     found = [_now_and_then(view, known_table(view, table), to) for table in tables]
     return not all(_is_there(now, then) for now, then in found)
@@ -71,17 +71,17 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
 
 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:
-    """What was done: without tables that stay, such as one that somebody changed since the plan."""
+    """The rollback without the tables that stay, such as one that somebody changed since the plan."""
     with alone(view, [one.table for one in plan.tables]) as must_be_alone:
         entries_after(_there(view, LEDGER), plan)  # again: a job may have ended its batch since the plan was shown
         store = open_objects(rollback_of(view.lake))
         if not store.write_over(ROLLBACK_PLAN, json.dumps(asdict(plan)).encode(), None):
-            raise Halt("another rollback was begun meanwhile; say it again when that has ended")
+            raise Halt("another rollback began meanwhile; repeat the command when that has ended")
         try:
             must_be_alone()
         except Halt as lost:
             store.delete([ROLLBACK_PLAN])
-            raise Halt(f"{lost}. Nothing was done; say it again") from None
+            raise Halt(f"{lost}. Nothing was done; repeat the command") from None
         return _carry_out(view, plan, store)
 
 
@@ -106,7 +106,7 @@ def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
 
 
 def _restore(view: LakeView, one: TableBack, number: str) -> str:
-    """Why the table stays as it is; empty where it went back, now or before."""
+    """Why the table stays unchanged; empty where it went back, now or before."""
     table = _there(view, one.table)
     if _has(table, number):
         return ""
@@ -160,7 +160,10 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
         )
         merge.when_matched_update({name: f"s.{name}" for name in CHANGED}).execute()
 
-    commit(attempt, refused="the tables are back, but the ledger is written all the time; say it again to finish it")
+    commit(
+        attempt,
+        refused="the tables are back, but other writers kept changing the ledger; repeat the command to finish it",
+    )
 
 
 def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaTable, DeltaTable]:
@@ -172,12 +175,12 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
         then.load_as_version(to)
     except (DeltaError, ValueError, OverflowError) as refused:
         raise InvalidConfiguration.one(f"table {name}", f"has no version of {to}", str(refused)) from None
-    # delta-rs gives the first version for a moment before it. A commit that was cleaned up is old enough.
+    # delta-rs gives the first version for a time before it. A commit that was cleaned up is old enough.
     at = committed_at(open_objects(table_path(view.lake, name)), then.version())
     if isinstance(to, datetime) and at is not None and at > to:
         raise InvalidConfiguration.one(f"table {name}", f"did not exist at {to}", "its log begins later")
     if any(table.transaction_version(app) != then.transaction_version(app) for app in _erasures(view)):
-        what = f"has rows in version {then.version()} of persons who were erased since"
+        what = f"has rows in version {then.version()} of people who were erased since"
         raise InvalidConfiguration.one(f"table {name}", what, "name a later version")
     if unknown := sorted({*(table.protocol().writer_features or ())} - UNDERSTOOD):
         raise InvalidConfiguration.one(
@@ -187,12 +190,12 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
 
 
 def _erasures(view: LakeView) -> list[str]:
-    """Under which transactions rows of erased persons left."""
+    """Under which transactions rows of erased people left."""
     return [f"forebay/{service}/erase" for service in open_objects(f"{view.lake}/{ERASED}").folders()]
 
 
 def _is_there(table: DeltaTable, then: DeltaTable) -> bool:
-    """Whether it is as it was: also where it went back there before."""
+    """Whether the table equals that version; also where it went back there before."""
     if table.version() == then.version():
         return True
     now, was = (

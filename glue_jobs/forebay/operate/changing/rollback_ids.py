@@ -33,7 +33,7 @@ def ids_as_then(view: LakeView, plan: Rollback) -> None:
         for at in range(0, len(files), AT_ONCE):
             commit(
                 partial(_as_then, view, one, files[at : at + AT_ONCE]),
-                refused="the tables are back, but the ids of their records are written all the time; say it again",
+                refused="the tables are back, but other writers kept changing the ids of their records; repeat the command",
             )
 
 
@@ -53,14 +53,14 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
 
 
 def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Table | None:
-    """As it was before the commit that followed in the table: by then the ids of its rows were in."""
+    """The ids before the commit that followed in the table: by then the ids of its rows were in."""
     then = view.table(IDS)
     followed = committed_at(open_objects(table_path(view.lake, one.table)), one.to + 1)
     if not files or then is None or followed is None:
         return None
     try:
         then.load_as_version(followed)
-        # delta-rs gives the first version for a moment before it.
+        # delta-rs gives the first version for a time before it.
         at = committed_at(open_objects(table_path(view.lake, IDS)), then.version())
         return None if at is None or at > followed else _of(then, one.table, files)
     except (DeltaError, FileNotFoundError):

@@ -1,4 +1,4 @@
-"""What a rollback is, and the ledger's rows of its files once it is done.
+"""The plan of a rollback, and the ledger's rows of its files once it is done.
 
 Pure, but for reading the ledger. Rows that left are counted as dropped, with the reason `rolled-back`; those that come are
 taken off what was dropped. Where rows that left are wanted again, their files are marked for a replay.
@@ -47,7 +47,7 @@ class TableBack:
 
 @dataclass(frozen=True)
 class Rollback:
-    """`replay`: files of which rows leave are read again."""
+    """`replay`: files that lose rows and are read again."""
 
     number: str
     tables: tuple[TableBack, ...]
@@ -81,7 +81,7 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
 def _of_later_versions(
     ledger: DeltaTable, file_ids: Iterable[str | None], after: Mapping[str, dict[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """What took the place of a version that comes back takes it again, also where it lost nothing itself."""
+    """The version that replaced a returning one is replaced again, also where it lost no row itself."""
     entries: dict[str, dict[str, Any]] = {}
     wanted, seen = {one for one in file_ids if one}, set[str]()
     while wanted:

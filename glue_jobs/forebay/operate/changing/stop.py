@@ -1,7 +1,7 @@
 """Stops the ingest job of a checkpoint, wherever it runs, between two batches.
 
-In: the checkpoint's folder. Out: who it was that ended; None where nobody ran. A job that takes longer to finish its batch
-than one wants to wait is a `TryAgain`: the request remains. So it does after an interrupt, which says so.
+In: the checkpoint's folder. Out: the driver that ended, or None. A job that takes longer to finish its batch
+than the wait is a `TryAgain`: the request remains. So it does after an interrupt, which says so.
 """
 
 from __future__ import annotations

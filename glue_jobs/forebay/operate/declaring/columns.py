@@ -1,6 +1,6 @@
 """A table's columns, and how they came to be, from its log alone.
 
-In: what the log says the table is, or was. Out: each column with its type and the keys that it is read from. Also how one
+In: the table's log. Out: each column with its type and the keys that it is read from. Also how one
 definition of the table differs from another, as far back as the log goes.
 """
 
@@ -38,7 +38,7 @@ class TableColumn:
 
 @dataclass(frozen=True)
 class Difference:
-    """What columns came, changed and went, and the partitions if they are others."""
+    """The columns that were added, changed and removed, and the new partitions, if they changed."""
 
     added: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
@@ -58,8 +58,8 @@ class Difference:
 
 @dataclass(frozen=True)
 class Change:
-    """What a version of the table changed. Of the `oldest` that the log knows, all there is: what was before is forgotten, if
-    anything was."""
+    """The changes of one version of a table. The `oldest` version that the log knows has all columns: earlier ones are
+    unknown, if there were any."""
 
     version: int
     at: datetime
@@ -100,7 +100,7 @@ def difference(before: Definition, after: Definition) -> Difference:
 
 
 def type_name(kind: Any) -> str:
-    """Of Delta's JSON of a type that is no struct."""
+    """From Delta's JSON of a type that is not a struct."""
     if isinstance(kind, str):
         return kind
     if kind["type"] == "map":

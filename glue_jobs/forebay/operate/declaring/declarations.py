@@ -1,8 +1,8 @@
 """Declarations as an operator handles them: looked at, compared, put in force.
 
-In: a folder with declarations (`declaration.files`), and where they are in force. Out: what a change means, as sentences; a
-folder to begin with; a JSON Schema, by which an editor completes and checks the files. `push` uploads what has been understood
-in full, and nothing else: `service.toml` last, so that no job reads a service without its tables.
+In: a folder with declarations (`declaration.files`), and the place of those in force. Out: the effects of a change, as
+sentences; a folder to begin with; a JSON Schema, by which an editor completes and checks the files. `push` uploads what has
+been understood in full, and nothing else: `service.toml` last, so that no job reads a service without its tables.
 """
 
 from __future__ import annotations
@@ -77,8 +77,8 @@ def texts_in_place(place: Objects) -> dict[str, str]:
 
 
 def impact(before: Service | None, after: Service, *, compared: bool = False) -> list[str]:
-    """What records and tables notice of the change; nothing where it is none. `compared`: somebody looks into the lake as well,
-    so nothing is guessed of tables that exist. They may be as `after` says already."""
+    """The effects on records and tables; empty where there are none. `compared`: the caller compares with the lake as well,
+    so no sentence guesses about tables that exist. They may equal `after` already."""
     if before is None:
         said = [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
         return [*said, *gets_few(after), *shares_names(after)]
@@ -88,7 +88,7 @@ def impact(before: Service | None, after: Service, *, compared: bool = False) ->
 
 
 def who_reads(table: Table) -> list[str]:
-    """Who can still read a table that asks for more than every reader knows; nothing of an ordinary one."""
+    """The readers of a table with a feature that not every reader knows; empty for an ordinary table."""
     return [f"table {table.name}: {said}" for said in WHO_READS_WIDENED] if table.type_widening else []
 
 
@@ -131,7 +131,7 @@ def shares_names(service: Service) -> Iterator[str]:
 
 
 def feeds_of(service: Service) -> list[str]:
-    """Which files are of which feed; nothing where all are one."""
+    """The files of each feed; empty where all are one."""
     return [f"feed {feed.name}: {_files_of(feed)}{_lying(feed)}" for feed in service.feeds]
 
 
@@ -154,7 +154,7 @@ def push(texts: Mapping[str, str], place: Objects) -> None:
 
 
 def begin(folder: Path, text: str | None = None) -> Path:
-    """Writes this text, or the built-in example, to be changed. What is there already is left alone."""
+    """Writes this text, or the built-in example, as a beginning. Existing files stay."""
     file = folder / "service.toml"
     if file.exists():
         raise InvalidConfiguration.one(str(file), "is there already")
@@ -235,7 +235,7 @@ def _of_table(before: Table, after: Table, compared: bool) -> Iterator[str]:
         yield f"table {after.name}: tables with other partitions keep them until `forebay schema settle`"
     if before.cluster_by != after.cluster_by and not compared:
         columns = f"({', '.join(after.cluster_by)})" if after.cluster_by else "NONE"
-        yield f"table {after.name}: tables that exist stay as they are until ALTER TABLE ... CLUSTER BY {columns}"
+        yield f"table {after.name}: existing tables stay unchanged until ALTER TABLE ... CLUSTER BY {columns}"
 
 
 def _of_columns(before: Table, after: Table, compared: bool) -> Iterator[str]:

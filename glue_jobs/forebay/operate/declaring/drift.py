@@ -1,7 +1,7 @@
 """Where a table in the lake is not what is declared of it, from the declaration and the table's log.
 
 In: a declaration, and what the log says the table is. Out: every `Drift`, all at once, with what comes of it. Some end with
-the next rows. For the others the table stays as it is, or its rows are held, until somebody follows the advice.
+the next rows. For the others the table stays unchanged, or its rows are held, until somebody follows the advice.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NOT_WRITTEN = {
     "delta.identity.start": "is an identity column",
     "delta.invariants": "has an invariant",
 }
-"""In a column's metadata: what only Spark writes, and not what our commits are made with."""
+"""Keys of a column's metadata that only Spark writes, and our commits do not."""
 TABLES_AT_ONCE = 16
 
 
@@ -48,7 +48,7 @@ class Drift:
 
 @dataclass(frozen=True)
 class LakeDrift:
-    """Of so many tables that declarations make. Of the `others` nothing is declared, and nothing is written to them."""
+    """The drift of this many declared tables. `others` are undeclared, and nothing is written to them."""
 
     tables: int
     others: tuple[str, ...]

@@ -1,13 +1,13 @@
-"""A table's columns, decided anew by all that it holds: each field gets the type that its values have, whatever came first.
+"""A table's columns, decided again from all its rows: each field gets the type that its values have, whatever came first.
 
 In the stream a column keeps the type that it got first, and what does not fit is rescued. `settle` makes good for that: every
-row becomes the record it was and is conformed to columns that all rows together decide; what was rescued moves into them. So
+row becomes its record again and is conformed to columns that all rows together decide; rescued values move into them. So
 the same records end in the same columns in whatever order they came. A column that was declared since then is filled as well,
 from where its values were: `promote`. And the table gets the partitions that are declared of it now.
 
 In: a table, and the declarations. Out: `Settled`. The whole table is rewritten, in one commit, which only arrives if nobody
-else has committed meanwhile; otherwise it is done again. It changes no number of rows, and is no append: a streaming reader
-of the table must start anew, as with any change of a column's type.
+else has committed meanwhile; otherwise it is repeated. The number of rows stays, and the commit is not an append: a streaming
+reader of the table must start from scratch, as with any change of a column's type.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ NUMBERS = ("int", "bigint", "float", "double", "decimal")
 
 @dataclass(frozen=True)
 class Settled:
-    """What changed: columns that are new or have another type, as paths with types; rows of which something is rescued, before
-    and after; `partitions` if they are other ones now. `version` None: nothing was to be done."""
+    """The changes: columns that are new or have another type, as paths with types; rows with rescued values, before
+    and after; the new `partitions`, if they changed. `version` None: there was nothing to do."""
 
     changed: tuple[str, ...]
     rows: int
@@ -87,7 +87,7 @@ def settle(spark: SparkSession, logs: TableLogs, path: str, service: Service, de
     for _ in range(ATTEMPTS):
         seen = logs.look(path, again=True)
         if seen is None:
-            raise InvalidConfiguration.one(path, "is no table")
+            raise InvalidConfiguration.one(path, "is not a table")
         done = _Settling(spark, logs, seen, service, declared).run()
         if done is not None:
             return done
@@ -151,7 +151,7 @@ class _Settling:
                 of_old_type[column.name] = self._converted(column, old)
                 value = of_old_type[column.name][1]
             elif not column.of_record:
-                # Nothing of it was rescued: it is as it was. What the file's key said is not known any more.
+                # Nothing of it was rescued, so its value stays. The key in the file is no longer known.
                 value = F.col(old.name) if old else F.lit(None).cast(spark_type(column))
             elif old is None:
                 value = declared_column(self.service, column)
@@ -253,7 +253,7 @@ def must_have_no_feed(path: str, properties: Mapping[str, str]) -> None:
 
 
 def _without_haste(rules: Rules) -> Rules:
-    """How many columns may come in a batch is no question here; how many there may be is."""
+    """Without the limit on the columns of one batch; the limit on all columns stays."""
     return replace(rules, new_columns=EVERY)
 
 

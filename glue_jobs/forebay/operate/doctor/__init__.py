@@ -1,6 +1,6 @@
 """`forebay doctor`: is the service deployed as it should be, and can it work? Read-only, with boto3 alone.
 
-* `finding` one thing that is wrong, and what mends it
+* `finding` one thing that is wrong, and what fixes it
 * `examination` runs the checks, and turns a refusal into a finding      * `policy` what a resource's policy lets in
 * `rights` what the jobs' roles may do, and what the caller may ask      * `account` identity, clock, quotas, bootstrap
 * `landing` bucket, topic, subscription      * `queues` policies, redrive, dead letters      * `keys` and who may use them

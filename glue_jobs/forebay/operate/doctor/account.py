@@ -1,4 +1,4 @@
-"""The account itself: who asks, whether the clocks agree, the stack, and quotas."""
+"""The account itself: the caller, the clocks, the stack, and quotas."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LATE_S, REFUSED_S = 60, 240
 """AWS refuses requests whose clock is five minutes off, some services earlier."""
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"
 JOBS, DPUS = 4, 16
-"""What a deployment with the default settings may have at work at one time."""
+"""The jobs and DPUs of a deployment with the default settings, at their peak."""
 LEAST_CONCURRENT = 10
 RUNS_QUOTA, DPUS_QUOTA = "Max concurrent job runs per account", "Max task DPUs per account"
 """https://docs.aws.amazon.com/general/latest/gr/glue.html"""
@@ -38,7 +38,7 @@ def clock(on: Deployment) -> Iterator[Finding]:
     off = abs((on.now() - _utc(parsedate_to_datetime(headers["date"]))).total_seconds())
     if off >= LATE_S:
         said = error if off >= REFUSED_S else warning
-        why = "AWS refuses signed requests that are five minutes off, and ages of files are told wrongly."
+        why = "AWS refuses signed requests that are five minutes off, and ages of files are wrong."
         yield said("account.clock", f"this machine's clock is {off:,.0f} s off AWS's", why, "sudo chronyc makestep")
 
 
@@ -67,13 +67,13 @@ def bootstrap_key(on: Deployment) -> Iterator[Finding]:
 
 def stack(on: Deployment) -> Iterator[Finding]:
     if on.status == "ROLLBACK_COMPLETE" or on.status.endswith("_FAILED"):
-        why = "A deployment or a removal failed; what is there may be half of what was wanted."
-        mend = f"aws cloudformation describe-stack-events --stack-name {on.stack}, then cdk deploy"
-        yield error("account.stack", f"the stack {on.stack} is in {on.status}", why, mend)
+        why = "A deployment or a removal failed; the stack may be half changed."
+        fix = f"aws cloudformation describe-stack-events --stack-name {on.stack}, then cdk deploy"
+        yield error("account.stack", f"the stack {on.stack} is in {on.status}", why, fix)
     elif on.status.endswith("_IN_PROGRESS"):
         why = "A deployment is under way; other findings may be of parts that are not ready."
-        mend = f"aws cloudformation wait stack-update-complete --stack-name {on.stack}"
-        yield warning("account.stack", f"the stack {on.stack} is in {on.status}", why, mend)
+        fix = f"aws cloudformation wait stack-update-complete --stack-name {on.stack}"
+        yield warning("account.stack", f"the stack {on.stack} is in {on.status}", why, fix)
 
 
 def glue_quotas(on: Deployment) -> Iterator[Finding]:
@@ -87,11 +87,11 @@ def glue_quotas(on: Deployment) -> Iterator[Finding]:
         if value is not None and value < wanted:
             what = f"the quota {name!r} of Glue is {value:g}, and this service may need {wanted:g}"
             why = "A run beyond the quota does not start, or waits; files wait with it."
-            mend = (
+            fix = (
                 "aws service-quotas request-service-quota-increase --service-code glue "
                 f"--quota-code {code} --desired-value {4 * wanted:g}"
             )
-            yield error("account.glue_quotas", what, why, mend)
+            yield error("account.glue_quotas", what, why, fix)
 
 
 def _wanted(on: Deployment) -> tuple[float, float]:
@@ -107,11 +107,11 @@ def functions_quota(on: Deployment) -> Iterator[Finding]:
     if limit < LEAST_CONCURRENT:
         what = f"{limit} Lambda functions may run at one time in this account and region"
         why = "A throttled function starts no job and measures nothing."
-        mend = (
+        fix = (
             "aws service-quotas request-service-quota-increase --service-code lambda "
             "--quota-code L-B99A9384 --desired-value 1000"
         )
-        yield warning("account.functions_quota", what, why, mend)
+        yield warning("account.functions_quota", what, why, fix)
 
 
 def _utc(moment: datetime) -> datetime:

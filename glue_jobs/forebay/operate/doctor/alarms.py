@@ -21,9 +21,9 @@ def actions(on: Deployment) -> Iterator[Finding]:
         if name not in found:
             yield error("alarms.actions", f"the alarm {name} is not there", "What it watches can fail unseen.")
         elif not found[name]["ActionsEnabled"]:
-            mend = f"aws cloudwatch enable-alarm-actions --alarm-names {name}"
+            fix = f"aws cloudwatch enable-alarm-actions --alarm-names {name}"
             yield error(
-                "alarms.actions", f"the actions of the alarm {name} are off", "It rings, and nobody hears.", mend
+                "alarms.actions", f"the actions of the alarm {name} are off", "It rings, and nobody hears.", fix
             )
         elif not found[name]["AlarmActions"]:
             yield error("alarms.actions", f"the alarm {name} does nothing when it rings", "Nobody hears it.")
@@ -35,15 +35,15 @@ def listeners(on: Deployment) -> Iterator[Finding]:
     found = [one for page in pages for one in page["Subscriptions"]]
     waiting = [one for one in found if one["SubscriptionArn"] in PENDING]
     if len(found) == len(waiting) and not on.of("Chatbot::SlackChannelConfiguration"):
-        mend = f"aws sns subscribe --topic-arn {topic} --protocol email --notification-endpoint YOU@EXAMPLE.ORG"
+        fix = f"aws sns subscribe --topic-arn {topic} --protocol email --notification-endpoint YOU@EXAMPLE.ORG"
         yield warning(
-            "alarms.listeners", "nobody listens to the alarms", f"{topic} has no confirmed subscription.", mend
+            "alarms.listeners", "nobody listens to the alarms", f"{topic} has no confirmed subscription.", fix
         )
     for one in waiting:
         what = f"{one['Endpoint']} has not confirmed that it wants the alarms"
         why = "It hears of nothing until then; the link is in the message that SNS sent, and ends after three days."
-        mend = f"aws sns subscribe --topic-arn {topic} --protocol {one['Protocol']} --notification-endpoint {one['Endpoint']}"
-        yield warning("alarms.listeners", what, why, mend)
+        fix = f"aws sns subscribe --topic-arn {topic} --protocol {one['Protocol']} --notification-endpoint {one['Endpoint']}"
+        yield warning("alarms.listeners", what, why, fix)
     policy = sns.get_topic_attributes(TopicArn=topic)["Attributes"].get("Policy", "")
     alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.name}-any"
     if not lets_in(policy, "cloudwatch.amazonaws.com", "sns:Publish", source=alarm, account=on.account):

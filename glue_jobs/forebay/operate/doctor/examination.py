@@ -1,6 +1,6 @@
-"""Runs the checks, each by itself: one that AWS refuses is a finding, and the others go on.
+"""Runs the checks independently: one that AWS refuses is a finding, and the others continue.
 
-In: a `Deployment`. Out: findings, as they are made. A missing right is named, so that the rights of the caller are known one by
+In: a `Deployment`. Out: findings, one at a time. A missing permission is named, so the caller learns which they lack, one by
 one. Where nobody answers at all, boto3's exception comes out.
 """
 
@@ -83,7 +83,7 @@ def examine(deployment: Deployment) -> Iterator[Finding]:
 
 
 def guarded(check: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; what AWS refuses on the way is the last of them."""
+    """The findings; a refusal of AWS on the way is the last of them."""
     try:
         yield from findings
     except ClientError as refused:

@@ -1,4 +1,4 @@
-"""One thing that is wrong: how bad it is, what it is, why it matters, and the command or line that mends it."""
+"""One thing that is wrong: how bad it is, what it is, why it matters, and the command or line that fixes it."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Finding:
     check: str
     what: str
     why: str
-    mend: str
+    fix: str
 
 
-def error(check: str, what: str, why: str, mend: str = DEPLOY) -> Finding:
-    return Finding("error", check, what, why, mend)
+def error(check: str, what: str, why: str, fix: str = DEPLOY) -> Finding:
+    return Finding("error", check, what, why, fix)
 
 
-def warning(check: str, what: str, why: str, mend: str = DEPLOY) -> Finding:
-    return Finding("warning", check, what, why, mend)
+def warning(check: str, what: str, why: str, fix: str = DEPLOY) -> Finding:
+    return Finding("warning", check, what, why, fix)

@@ -22,8 +22,8 @@ def state(on: Deployment) -> Iterator[Finding]:
         reserved = on.client("lambda").get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions")
         if reserved == 0:
             what = f"the function {name} is throttled to nothing"
-            mend = f"aws lambda delete-function-concurrency --function-name {name}"
-            yield error("functions.state", what, "Somebody stopped it by a reserved concurrency of 0.", mend)
+            fix = f"aws lambda delete-function-concurrency --function-name {name}"
+            yield error("functions.state", what, "Somebody stopped it by a reserved concurrency of 0.", fix)
 
 
 def schedules(on: Deployment) -> Iterator[Finding]:
@@ -36,16 +36,16 @@ def schedules(on: Deployment) -> Iterator[Finding]:
             continue
         if said["State"] != "ENABLED":
             what = f"the schedule {name} is {said['State']}"
-            mend = "enable it in the console of EventBridge Scheduler, or deploy again"
-            yield error("functions.schedules", what, "What it wakes does not run.", mend)
+            fix = "enable it in the console of EventBridge Scheduler, or deploy again"
+            yield error("functions.schedules", what, "What it wakes does not run.", fix)
 
 
 def rules(on: Deployment) -> Iterator[Finding]:
     for rule in on.of("Events::Rule"):
         said = on.client("events").describe_rule(Name=rule)
         if said["State"] != "ENABLED":
-            mend = f"aws events enable-rule --name {rule}"
-            yield error("functions.rules", f"the rule {rule} is {said['State']}", _unheard(on, rule), mend)
+            fix = f"aws events enable-rule --name {rule}"
+            yield error("functions.rules", f"the rule {rule} is {said['State']}", _unheard(on, rule), fix)
         if not on.client("events").list_targets_by_rule(Rule=rule)["Targets"]:
             yield error("functions.rules", f"the rule {rule} has no target", _unheard(on, rule))
 

@@ -22,7 +22,7 @@ ENDED_BADLY = ("FAILED", "ERROR", "TIMEOUT", "EXPIRED")
 
 
 def definitions(on: Deployment) -> Iterator[Finding]:
-    """What somebody may have edited in the console."""
+    """Definitions that somebody may have edited in the console."""
     for job in _jobs(on):
         if job.get("GlueVersion") != runtime.GLUE:
             what = f"the job {job['Name']} runs on Glue {job.get('GlueVersion')}, and is tested on {runtime.GLUE}"
@@ -64,8 +64,8 @@ def code(on: Deployment) -> Iterator[Finding]:
                 asked.add(place)
                 if not _is_there(on, place):
                     what = f"{place} is not there, and the job {job['Name']} needs it"
-                    mend = "cdk deploy; where it changes nothing: cdk deploy --force"
-                    yield error("jobs.code", what, "The next run fails at its start.", mend)
+                    fix = "cdk deploy; where it changes nothing: cdk deploy --force"
+                    yield error("jobs.code", what, "The next run fails at its start.", fix)
 
 
 def _is_there(on: Deployment, place: str) -> bool:
@@ -82,8 +82,8 @@ def runs(on: Deployment) -> Iterator[Finding]:
             run = found[0]
             what = f"the last run of {name}, {run['Id']}, ended as {run['JobRunState']}"
             why = run.get("ErrorMessage", "").strip() or "Glue gives no reason."
-            mend = f"see job-failed in the runbook; aws logs tail {run.get('LogGroupName', '/aws-glue/jobs')}/error"
-            yield warning("jobs.runs", what, why, mend)
+            fix = f"see job-failed in the runbook; aws logs tail {run.get('LogGroupName', '/aws-glue/jobs')}/error"
+            yield warning("jobs.runs", what, why, fix)
 
 
 def newest_runs(on: Deployment, job: str) -> list[dict[str, Any]]:

@@ -17,8 +17,8 @@ def state(on: Deployment) -> Iterator[Finding]:
         about = on.client("kms").describe_key(KeyId=key)["KeyMetadata"]
         if about["KeyState"] == "PendingDeletion":
             why = "When it is gone, everything that it encrypted is gone: files, tables, messages."
-            mend = f"aws kms cancel-key-deletion --key-id {key} && aws kms enable-key --key-id {key}"
-            yield error("keys.state", f"the KMS key {key} is going to be deleted", why, mend)
+            fix = f"aws kms cancel-key-deletion --key-id {key} && aws kms enable-key --key-id {key}"
+            yield error("keys.state", f"the KMS key {key} is going to be deleted", why, fix)
         elif about["KeyState"] != "Enabled":
             what = f"the KMS key {key} is {about['KeyState']}"
             yield error("keys.state", what, "Nothing can be read or written.", f"aws kms enable-key --key-id {key}")

@@ -22,7 +22,7 @@ HARMLESS = {"INTELLIGENT_TIERING"}
 
 
 def commits(on: Deployment) -> Iterator[Finding]:
-    """Read from the policy; the jobs try it themselves at their start. Whoever declined the statement is not told of it."""
+    """From the policy; the jobs try it themselves at their start. A deployment without the statement gets no finding."""
     if on.outputs.get("ConditionalCommits") == "false":
         return
     said = answer_or_none(lambda: on.client("s3").get_bucket_policy(Bucket=on.lake_bucket), {"NoSuchBucketPolicy"})
@@ -30,11 +30,11 @@ def commits(on: Deployment) -> Iterator[Finding]:
     commit = f"{on.bucket_arn(on.lake_bucket)}/{on.key_in_lake(COMMIT)}"
     if not any(_refuses_unconditional(one, commit) for one in statements(policy)):
         what = f"the policy of {on.lake_bucket} does not refuse a commit that is put without a condition"
-        why = "A foreign writer without a conditional PUT can overwrite a commit, and nobody notices the lost rows."
-        mend = f"cdk deploy -c conditional_commits=true; see {GUIDE}"
+        why = "Another writer without a conditional PUT can overwrite a commit, and nobody notices the lost rows."
+        fix = f"cdk deploy -c conditional_commits=true; see {GUIDE}"
         if not on.owns(on.lake_bucket):
-            mend = f"add the statement of infra/README.md, Bring your own, to the bucket's policy; see {GUIDE}"
-        yield warning("lake.commits", what, why, mend)
+            fix = f"add the statement of infra/README.md, Bring your own, to the bucket's policy; see {GUIDE}"
+        yield warning("lake.commits", what, why, fix)
 
 
 def _refuses_unconditional(statement: Mapping[str, Any], commit: str) -> bool:
@@ -76,11 +76,11 @@ def access(on: Deployment) -> Iterator[Finding]:
         said = answer["PublicAccessBlockConfiguration"] if answer else {}
         if len(said) < 4 or not all(said.values()):
             what = f"the bucket {bucket} does not block public access"
-            mend = (
+            fix = (
                 f"aws s3api put-public-access-block --bucket {bucket} --public-access-block-configuration "
                 "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true"
             )
-            yield warning("lake.access", what, "One wrong policy would show the data to everybody.", mend)
+            yield warning("lake.access", what, "One wrong policy would show the data to everybody.", fix)
 
 
 def vault(on: Deployment) -> Iterator[Finding]:

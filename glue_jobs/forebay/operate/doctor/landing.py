@@ -33,8 +33,8 @@ def notification(on: Deployment) -> Iterator[Finding]:
 def _to_events(bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
     if "EventBridgeConfiguration" not in found:
         what = f"the bucket {bucket} does not send its events to EventBridge"
-        mend = "switch it on in the bucket's properties; see an adopted landing bucket in infra/README.md"
-        yield error("landing.notification", what, NOT_ANNOUNCED, mend)
+        fix = "switch it on in the bucket's properties; see an adopted landing bucket in infra/README.md"
+        yield error("landing.notification", what, NOT_ANNOUNCED, fix)
 
 
 def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
@@ -84,11 +84,11 @@ def _subscription_to(on: Deployment, topic_arn: str) -> Iterator[Finding]:
     answer = answer_or_none(lambda: on.client("sns").get_subscription_attributes(SubscriptionArn=arn), NOT_FOUND)
     if answer is None:
         what = f"the queue is not subscribed to {topic_arn}"
-        mend = (
+        fix = (
             f"aws sns subscribe --topic-arn {topic_arn} --protocol sqs "
             f"--notification-endpoint {on.queue_arn(on.queue_url)} --attributes RawMessageDelivery=true"
         )
-        yield error("landing.subscription", what, "Notifications end at the topic.", mend)
+        yield error("landing.subscription", what, "Notifications end at the topic.", fix)
         return
     said = answer["Attributes"]
     if said.get("Endpoint") != on.queue_arn(on.queue_url):
@@ -99,11 +99,11 @@ def _subscription_to(on: Deployment, topic_arn: str) -> Iterator[Finding]:
         yield error("landing.subscription", what, "An unconfirmed subscription gets nothing.")
     if said.get("FilterPolicy"):
         what = f"the subscription has a filter policy: {said['FilterPolicy']}"
-        mend = (
+        fix = (
             f"aws sns set-subscription-attributes --subscription-arn {arn} --attribute-name FilterPolicy "
             "--attribute-value '{}'"
         )
-        yield error("landing.subscription", what, "SNS drops what a filter refuses, without a dead letter.", mend)
+        yield error("landing.subscription", what, "SNS drops what a filter refuses, without a dead letter.", fix)
     if not said.get("RedrivePolicy"):
         what = "the subscription has no dead-letter queue"
         yield warning("landing.subscription", what, "What SNS cannot deliver is lost until reconcile finds the files.")

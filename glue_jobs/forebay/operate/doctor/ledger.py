@@ -1,4 +1,4 @@
-"""What the ledger of a deployed lake says of a file; None before its first batch."""
+"""The entry of a file in the ledger of a deployed lake; None before its first batch."""
 
 from __future__ import annotations
 

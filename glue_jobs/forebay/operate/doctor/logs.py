@@ -26,8 +26,8 @@ def groups(on: Deployment) -> Iterator[Finding]:
             what = f"the log group {group} is not there"
             yield error("logs.groups", what, "The service makes one without encryption and keeps it for ever, or none.")
         elif not found.get("retentionInDays"):
-            mend = f"aws logs put-retention-policy --log-group-name {group} --retention-in-days 30"
-            yield warning("logs.groups", f"{group} is kept for ever", "Its cost grows with every day.", mend)
+            fix = f"aws logs put-retention-policy --log-group-name {group} --retention-in-days 30"
+            yield warning("logs.groups", f"{group} is kept for ever", "Its cost grows with every day.", fix)
     for job in on.of("Glue::Job"):
         ours = [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.name}/{_short(on, job)}/")]
         ran = [run for run in newest_runs(on, job) if run["JobRunState"] not in AT_WORK]

@@ -1,6 +1,6 @@
-"""What the policy of a bucket, queue, topic or key lets a service of AWS do. Pure.
+"""Whether the policy of a bucket, queue, topic or key lets a service of AWS act. Pure.
 
-In: the policy's JSON, and who wants to do what, for which source. Out: yes or no. Only statements that allow are read, with the
+In: the policy's JSON, the service, the action, and the source. Out: yes or no. Only statements that allow are read, with the
 conditions that such policies carry: the source's ARN and its account. A condition of another kind counts as not met.
 """
 

@@ -2,7 +2,7 @@
 
 In: a deployment, and how to look into the ledger. Out: findings that say where it got stuck, or none. The object is one empty
 line, so it leaves a row in the ledger and none in any table. Each run has an object of its own. The lake's conditional PUT is
-tried first, below `_forebay/probe`. Refused is what S3 refuses; nothing is retried.
+tried first, under `_forebay/probe`. A refusal of S3 is the answer; nothing is retried.
 """
 
 from __future__ import annotations
@@ -95,12 +95,12 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
         what = f"after {wait_s:g} s the probe is still in the queue"
         if on.emr_application:
             why = "Look whether a run of the ingest job is at work. A start takes a minute or two, a backlog longer."
-            mend = f"aws emr-serverless list-job-runs --application-id {on.emr_application}"
-            return warning("probe.journey", what, why, mend)
+            fix = f"aws emr-serverless list-job-runs --application-id {on.emr_application}"
+            return warning("probe.journey", what, why, fix)
         if not running:
             why = "No run of the ingest job is at work: start_ingest did not start one, or the last one failed."
-            mend = f"aws glue get-job-runs --job-name {on.outputs['IngestJob']} --max-results 1"
-            return error("probe.journey", what, why, mend)
+            fix = f"aws glue get-job-runs --job-name {on.outputs['IngestJob']} --max-results 1"
+            return error("probe.journey", what, why, fix)
         why = f"A run of the ingest job is {running[0]}. A start takes a minute or two, a backlog longer."
         return warning("probe.journey", what, why, "run it again with a longer --wait-s")
     if running:

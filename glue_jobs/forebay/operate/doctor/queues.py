@@ -40,8 +40,8 @@ def redrive(on: Deployment) -> Iterator[Finding]:
     kept, kept_dead = int(said["MessageRetentionPeriod"]), int(_attributes(on, dead)["MessageRetentionPeriod"])
     if kept_dead <= kept:
         what = f"{_name(dead)} keeps messages for {kept_dead} s, no longer than the queue, {kept} s"
-        mend = f"aws sqs set-queue-attributes --queue-url {dead} --attributes MessageRetentionPeriod=1209600"
-        yield fault(what, "A message takes its age along: it may be deleted on arrival.", mend)
+        fix = f"aws sqs set-queue-attributes --queue-url {dead} --attributes MessageRetentionPeriod=1209600"
+        yield fault(what, "A message takes its age along: it may be deleted on arrival.", fix)
 
 
 def dead_letters(on: Deployment) -> Iterator[Finding]:
@@ -54,8 +54,8 @@ def dead_letters(on: Deployment) -> Iterator[Finding]:
         (on.undelivered_url, "They could not be delivered to the queue."),
     ):
         if url and (count := int(_attributes(on, url)["ApproximateNumberOfMessages"])):
-            mend = f"forebay queue dlq --queue-url {on.queue_url}" if url == dead else "see undelivered in the runbook"
-            yield warning("queues.dead_letters", f"{count:,} messages are in {_name(url)}", why, mend)
+            fix = f"forebay queue dlq --queue-url {on.queue_url}" if url == dead else "see undelivered in the runbook"
+            yield warning("queues.dead_letters", f"{count:,} messages are in {_name(url)}", why, fix)
 
 
 def encryption(on: Deployment) -> Iterator[Finding]:
@@ -67,7 +67,7 @@ def encryption(on: Deployment) -> Iterator[Finding]:
 
 
 def key_of_data(on: Deployment) -> str:
-    """What a deployment of older code does not tell is what its queue has."""
+    """An older deployment does not name the key; then it is the key of its queue."""
     return on.outputs.get("DataKey") or key_of_queue(on)
 
 

@@ -1,4 +1,4 @@
-"""Rights, one by one: what the role of the ingest job needs, and what the caller must be allowed to ask.
+"""Permissions: those that the role of the ingest job needs, and those that the caller needs for the checks.
 
 IAM itself is asked (SimulatePrincipalPolicy), which knows permission boundaries and the organisation's policies too.
 """
@@ -53,13 +53,13 @@ NEEDED = {
     "PutObject": "s3:PutObject",
     "DeleteObject": "s3:DeleteObject",
 }
-"""By the operation that a check asks: the right that it needs. A test holds the table to what the checks ask."""
+"""The permission that each operation of a check needs. A test compares the table with the checks."""
 
 OF_PROBE = ("s3:PutObject", "s3:DeleteObject")
 
 
 def policy_for_doctor() -> dict[str, Any]:
-    """What to give whoever runs it, without `--probe`."""
+    """The policy for the caller, without `--probe`."""
     statement = {"Sid": "ForebayDoctor", "Effect": "Allow", "Action": rights_to_look(), "Resource": "*"}
     return {"Version": "2012-10-17", "Statement": [statement]}
 

@@ -2,7 +2,7 @@
 
 In: a table with a change feed, a place, and when to begin. Out: a `Manifest` for each step, which names the files of its
 changes. Only what a manifest names counts. It is written last, once, under the version that it begins at: so an interrupted
-export goes on where it was, and of two that run at once one wins each step.
+export continues where it stopped, and of two that run at once one wins each step.
 
 Rows of a state go by their keys: `upsert` and `delete`. Rows of another table come and leave by files: first all rows of the
 files (`_file_id`) with a `delete` leave, then the rows of `insert` come. So who applies the steps in order has the table.
@@ -88,7 +88,7 @@ def export(
 
 def _must_have_feed(service: Service, name: str, configuration: Mapping[str, str]) -> None:
     if name in {rollup.name for rollup in service.rollups}:
-        what = "is a rollup: its groups are computed again, and no feed tells of them"
+        what = "is a rollup: its groups are computed again, and no feed contains them"
         raise InvalidConfiguration.one(f"table {name}", what, "export a table that it counts, or read it whole")
     if configuration.get(CHANGE_FEED) != "true":
         what = f'declare merge.change_feed = true of a state, or properties = {{ "{CHANGE_FEED}" = "true" }} of another table'
@@ -140,7 +140,7 @@ def _must_be_of(name: str, before: Mapping[str, str], now: Mapping[str, str]) ->
 
 
 def _keys(service: Service, name: str, configuration: Mapping[str, str]) -> tuple[str, ...] | None:
-    """None of a table that is no state."""
+    """None for a table that is not a state."""
     log = configuration.get(DERIVED_FROM)
     if log is None:
         return None
@@ -159,7 +159,7 @@ def _end_of_step(view: LakeView, name: str, table: DeltaTable, newest: int) -> t
         content = log.read(commit_name(version))
         if content is None:
             raise InvalidConfiguration.one(
-                f"table {name}", f"has no commit {version} any more", "export it to another folder, from the start"
+                f"table {name}", f"no longer has commit {version}", "export it to another folder, from the start"
             )
         lines = content.splitlines()
         its, same = sum(map(_size, lines)), all(_partitions_said(line) in (None, partitions) for line in lines)

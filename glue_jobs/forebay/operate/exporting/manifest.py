@@ -1,7 +1,7 @@
 """The manifests of an export: which files of a place count, and in which order they apply.
 
 In: a place, and the name of a table. Out: a `Manifest` for each step. The name of a manifest says after which version the step
-begins, so they are a chain, of which each link is found by the one before.
+begins, so they are a chain, where the previous link leads to each next one.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def name_of(since: int) -> str:
 
 
 def _first(target: Objects) -> int:
-    """After which version the place begins; where nothing is there, with the whole table."""
+    """The version after which the place begins; the whole table where the place is empty."""
     first = next((found.name for found in target.found("after-")), None)
     if first is None or target.read(name_of(-1)) is not None:
         return -1

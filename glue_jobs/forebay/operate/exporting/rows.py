@@ -1,8 +1,8 @@
 """The rows of a step of an export, with what each of them says: `upsert` and `delete`, or `insert` and `delete`.
 
-In: a table at the version that the step ends with, and where the step begins. Out: Arrow tables, of which none grows with the
-step. The feed of a step is read in batches. Where changes must meet others of their key, they lie on disk meanwhile, apart by
-their keys, so that a part of them fits into memory.
+In: a table at the version that the step ends with, and where the step begins. Out: Arrow tables whose size does not grow
+with the step. The feed of a step is read in batches. Where changes must meet others of their key, they are on disk
+meanwhile, apart by their keys, so that a part of them fits into memory.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def whole_rows(table: DeltaTable, *, unique: bool) -> Iterator[pa.Table]:
 
 
 def changed_rows(name: str, table: DeltaTable, at: int, size: int, keys: tuple[str, ...] | None) -> Iterator[pa.Table]:
-    """What changed after version `at`. `size`: bytes of the files that say it."""
+    """The changes after version `at`. `size`: bytes of the files that contain them."""
     feed = _Feed(name, table, at)
     if keys is None:
         yield from _by_file(feed)
@@ -96,7 +96,7 @@ def _apart(feed: _Feed, keys: Sequence[str], parts: int) -> Iterator[pa.Table]:
 
 
 def _net(feed: pa.Table, keys: Sequence[str], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The last change of each key. What leaves and what comes for one key are told by one commit, too."""
+    """The last change of each key. One commit has both, the row that leaves and the row that comes for a key."""
     feed = feed.sort_by([("_version", "ascending"), ("_comes", "ascending")])
     feed = feed.append_column("_at", pa.array(np.arange(feed.num_rows)))
     last = feed.take(feed.group_by(list(keys)).aggregate([("_at", "max")])["_at_max"].sort())
@@ -147,7 +147,7 @@ def _said(change: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
 
 
 def _of_types(rows: pa.Table, schema: pa.Schema) -> pa.Table:
-    """With the columns and types of the table; those that the rows lack are null. delta-rs has views of texts, of which Arrow
+    """With the columns and types of the table; missing ones are null. delta-rs returns views of texts, with which Arrow
     can do little."""
     columns = {
         field.name: rows[field.name].cast(field.type)

@@ -1,4 +1,4 @@
-"""Do the numbers add up? The accounts, for an operator who looks at a lake.
+"""Do the numbers add up? The audit of a lake, for an operator.
 
 In: a view of the lake. Out: `Accounts`. The same check runs each night beside reconcile; `forebay.upkeep.accounts` makes it.
 """

@@ -117,12 +117,12 @@ class FileChoice:
             conditions.append("quarantined > 0")
         if self.batch is not None:
             conditions.append(f"batch = {self.batch:d}")
-        for sign, moment in ((">=", self.since), ("<", self.until)):
-            if moment is not None:
-                moment = min(max(moment, EARLIEST.replace(tzinfo=moment.tzinfo)), LATEST.replace(tzinfo=moment.tzinfo))
-                # The day prunes partitions, the moment is exact.
-                conditions.append(f"day {sign}{'=' if sign == '<' else ''} date '{moment.date()}'")
-                conditions.append(f"committed_at {sign} timestamp '{moment.isoformat()}'")
+        for sign, at in ((">=", self.since), ("<", self.until)):
+            if at is not None:
+                at = min(max(at, EARLIEST.replace(tzinfo=at.tzinfo)), LATEST.replace(tzinfo=at.tzinfo))
+                # The day prunes partitions, the time is exact.
+                conditions.append(f"day {sign}{'=' if sign == '<' else ''} date '{at.date()}'")
+                conditions.append(f"committed_at {sign} timestamp '{at.isoformat()}'")
         return f"where {' and '.join(conditions)}" if conditions else ""
 
 

@@ -25,7 +25,7 @@ __all__ = ["health_of", "unwritten_tables"]
 
 
 def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable], dict[str, Lag]]:
-    """`Lag` of those that are states, by name; also of one that never came into being, because each merge of it failed."""
+    """`Lag` of those that are states, by name; also of one that was never created, because each merge of it failed."""
     check_lake(lake)
     lake = lake.rstrip("/")
     s3 = s3_client_for(lake)

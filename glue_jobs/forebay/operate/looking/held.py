@@ -1,4 +1,4 @@
-"""What is held beside the tables, seen without a JVM: how much of it, why, and the records themselves.
+"""The quarantine and the parked records, read without a JVM: their number, the reasons, and the records themselves.
 
 In: a view of the lake, `quarantine` or `parked`, perhaps a table or a reason. Out: plain values, the newest first.
 """
@@ -30,8 +30,8 @@ Held = Literal["quarantine", "parked"]
 
 @dataclass(frozen=True)
 class Pile:
-    """Records that were held for the same reason, and the `files` that they came from; `whole_files` of which nothing could be
-    read. Without a table where none was named."""
+    """Records that were held for the same reason, and the `files` that they came from; `whole_files` could not be read at
+    all. Without a table where none was named."""
 
     table: str | None
     reason: str | None
@@ -83,7 +83,7 @@ def known_reason(view: LakeView, held: Held, reason: str) -> str:
     }
     if reason not in known:
         hint = meant(reason, known, f"`forebay {held} list` names those that there are")
-        raise InvalidConfiguration.one(f"--reason {reason}", "is no reason", hint)
+        raise InvalidConfiguration.one(f"--reason {reason}", "is not a reason", hint)
     return reason
 
 
@@ -118,7 +118,7 @@ def _reader(field: str, service: Service) -> Callable[[Mapping[str, Any]], str |
     if path.origin == "key" and path.steps[0] not in {name for each in templates for name in object_key.names(each)}:
         of_key = f"the declared `key` is {' or '.join(map(repr, templates))}" if templates else "no `key` is declared"
         raise InvalidConfiguration.one(
-            f"--by {field}", "is no part of the key", f"{of_key}; name the declarations with --service"
+            f"--by {field}", "is not part of the key", f"{of_key}; name the declarations with --service"
         )
     return lambda row: text_of(
         service,

@@ -1,8 +1,8 @@
-"""What happened when: batches, what operators did, what changed about tables, deployments and alarms, on one time line.
+"""Batches, operators' commands, changes of tables, deployments and alarms, on one time line.
 
-In: a view of the lake, a moment, perhaps tables and a deployment. Out: `Happened`s, the newest first. What operators do is kept
-as one small object each (`record_verb`), written once and never changed: who, what, when, and how to undo it. Tables' logs are
-read only where that is wanted: every batch writes to them, so their commits may be many.
+In: a view of the lake, a time, perhaps tables and a deployment. Out: `Happened`s, the newest first. Each operator's command
+leaves one small object (`record_verb`), written once and never changed, with the caller, the time, and how to undo it.
+Tables' logs are read only where that is wanted: every batch writes to them, so their commits may be many.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ __all__ = ["Happened", "history_of", "record_verb"]
 
 TABLES_AT_ONCE = 16
 QUIET = ("WRITE", "STREAMING UPDATE")
-"""Operations that bring rows: the batches tell of them."""
+"""Operations that add rows: the batches report them."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def history_of(
     on: Deployment | None = None,
     untold: Callable[[str], None] = lambda why: None,
 ) -> list[Happened]:
-    """With a deployment, also what was deployed, and when alarms rang. What AWS refuses to tell is `untold`."""
+    """With a deployment, also its deployments and alarms. Refusals of AWS are `untold`."""
     found = [*_batches(view, since), *_verbs(view.lake, since)]
     tables = view.tables() if all_tables else [known_table(view, table)] if table else []
     with ThreadPoolExecutor(TABLES_AT_ONCE, "history") as threads:
@@ -105,7 +105,7 @@ def _verbs(lake: str, since: datetime) -> Iterator[Happened]:
 
 
 def _of_table(view: LakeView, table: str, since: datetime) -> Iterator[Happened]:
-    """Commits that are no batch: columns, compactions, deletions, restores."""
+    """Commits that are not batches: columns, compactions, deletions, restores."""
     objects = open_objects(table_path(view.lake, table))
     for found in objects.found(LOG):
         version = version_of_commit(found.name)

@@ -1,4 +1,4 @@
-"""What `_forebay/quality` says of tables: the verdicts of all batches, or of those since a day, added up."""
+"""The content of `_forebay/quality`: the verdicts of all batches, or of those since a day, added up."""
 
 from __future__ import annotations
 

@@ -45,8 +45,8 @@ class Depth:
 
 @dataclass(frozen=True)
 class Letter:
-    """A message: what it announces, or why nobody understands it. `outcomes`: of its files that the ledger has. Of these
-    `waiting`, by their ids, would be read again, such as denied ones."""
+    """A message: the file that it announces, or why nobody understands it. `outcomes`: of its files that the ledger has.
+    The files `waiting`, by their ids, would be read again, such as denied ones."""
 
     message_id: str
     receipt: str
@@ -78,7 +78,7 @@ class Letter:
             return f"already in the ledger ({', '.join(sorted(set(self.outcomes.values())))}): a redrive does nothing"
         said = sorted({self.outcomes[one] for one in self.waiting})
         so_far = f", in the ledger as {', '.join(said)}" if said else ""
-        return f"received {self.received} times and never finished{so_far}: redrive it once the cause is mended"
+        return f"received {self.received} times and never finished{so_far}: redrive it once the cause is fixed"
 
 
 def depth_of(url: str, *, sqs: Any, cloudwatch: Any = None) -> Depth:
@@ -98,7 +98,7 @@ def dead_letter_url(url: str, *, sqs: Any) -> str | None:
 
 
 def peek(url: str, *, sqs: Any, limit: int) -> list[Letter]:
-    """Up to so many messages, hidden from others until `give_back`, or for a minute."""
+    """At most this many messages, hidden from others until `give_back`, or for a minute."""
     found: dict[str, Letter] = {}
     while len(found) < limit:
         got = sqs.receive_message(
@@ -140,7 +140,7 @@ def give_back(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
 
 def redrive(letters: Sequence[Letter], *, dead: str, to: str, sqs: Any) -> int:
     """Sends the letters back, and deletes those that arrived; how many. Run again, it sends the rest. They are marked as
-    sent on purpose: the ledger decides what is to be read, and not that a recent batch had the file."""
+    sent on purpose: the ledger alone decides whether a file is read, even where a recent batch had it."""
     moved = 0
     for some in _batches(letters, AT_ONCE):
         entries = [{"Id": str(n), "MessageBody": one.body, "MessageAttributes": MARK} for n, one in enumerate(some)]
@@ -179,7 +179,7 @@ def _oldest_s(queue: str, cloudwatch: Any) -> float | None:
             Statistics=["Maximum"],
         )["Datapoints"]
     except (ClientError, BotoCoreError):
-        return None  # it is one number among many, and may need a right of its own
+        return None  # it is one number among many, and may need a permission of its own
     newest = max(points, key=lambda point: point["Timestamp"], default=None)
     return float(newest["Maximum"]) if newest else None
 

@@ -1,4 +1,4 @@
-"""What a report says: how it is going now, and hour by hour what came and where it went. No JVM.
+"""The content of a report: the present state, and for each hour the files and their outcomes. No JVM.
 
 In: a view of the lake, a status, the tables' health, and a span. Out: a `Page`. Two scans of the ledger's columns, within the
 days of the span.

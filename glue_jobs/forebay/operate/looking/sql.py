@@ -1,8 +1,8 @@
 """SQL over the lake, read-only: tables by their names; `ledger`, `quarantine`, `parked` and `quality` as forebay keeps them.
 
 In: a view of the lake, and one SELECT. Out: column names and rows. Only tables that the text names are opened. The engine is
-DataFusion inside delta-rs, so no further package is needed; it reads Parquet with the filters pushed down. What would write,
-create or drop is refused before anything runs (`InvalidConfiguration`), and so is what the engine cannot parse.
+DataFusion inside delta-rs, so no further package is needed; it reads Parquet with the filters pushed down. A statement
+that writes, creates or drops is refused before it runs (`InvalidConfiguration`), and so is one that the engine cannot parse.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _refused(said: str, there: list[str]) -> InvalidConfiguration:
 
 
 def _words(sql: str) -> list[tuple[str, bool]]:
-    """Every name in the text, and whether it stands in quotes."""
+    """Every name in the text, and whether it is in quotes."""
     bare = TEXT.sub(" ", sql)
     return [(quoted.replace('""', '"') or plain.lower(), bool(quoted)) for quoted, plain in NAMED.findall(bare)]
 

@@ -70,13 +70,13 @@ class Status:
     today: Mapping[str, int] = field(default_factory=dict)
     records_today: int = 0
     quarantined: int = 0
-    """Records; `whole_files` of which nothing could be read are there besides."""
+    """Records; besides them, `whole_files` could not be read at all."""
     whole_files: int = 0
     parked: int = 0
     refused: int = 0
     failed: Mapping[str, int] = field(default_factory=dict)
     causes: Mapping[str, str] = field(default_factory=dict)
-    """Why the tables with `failed` rows could not be written, as far as it is known."""
+    """Why the tables with `failed` rows could not be written, if known."""
     begun: tuple[BatchBegun, ...] = ()
     """Batches that have not ended."""
     paused: Mapping[str, int] = field(default_factory=dict)
@@ -234,7 +234,7 @@ def _caused(cause: str | None) -> str:
 
 
 def health_objects(lake: str) -> list[Health]:
-    """What is known of each table without its log; one small object each."""
+    """The health of each table without its log; one small object each."""
     records = HealthRecords(lake)
     with ThreadPoolExecutor(READ_AT_ONCE, "status") as threads:
         return [one for one in threads.map(records.of, records.names()) if not is_own(one.table)]

@@ -1,4 +1,4 @@
-"""Where is my file? The life of one file, from its notification to the rows that stand in tables now; or why not.
+"""Where is my file? The life of one file, from its notification to its rows in the tables now; or why it has none.
 
 In: a view of the lake, and an object's address. Out: a `Life` for each of its versions that the ledger has. The rows are
 counted in the tables themselves, so a row that somebody deleted is missed here. Nothing is written.
@@ -27,8 +27,8 @@ READ_COMMITS = 200
 
 @dataclass(frozen=True)
 class InTable:
-    """A file's rows in one table: as the ledger counted them, and as they are there now. `version` is the commit that brought
-    them, None where the log tells it no more; `rewritten` counts commits since then that only moved rows."""
+    """A file's rows in one table: by the ledger's count, and by today's count. `version` is the commit that brought
+    them, None where the log no longer shows it; `rewritten` counts commits since then that only moved rows."""
 
     table: str
     rows: int

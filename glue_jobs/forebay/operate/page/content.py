@@ -1,5 +1,4 @@
-"""What a status page says, as plain values. Whoever knows some of it fills a `Page`. What nobody knows stays empty, and is left
-out."""
+"""The content of a status page, as plain values. Each source fills its part of a `Page`. Unknown values are left out."""
 
 from __future__ import annotations
 
@@ -15,7 +14,7 @@ FAILED = ("FAILED", "ERROR", "TIMEOUT")
 
 @dataclass(frozen=True)
 class Station:
-    """One stop of the journey: a number, and below it a few words."""
+    """One stop of the journey: a number with a few words."""
 
     name: str
     number: str
@@ -91,7 +90,7 @@ class Cost:
 
 @dataclass(frozen=True)
 class Page:
-    """`troubles`: what somebody must look at, each a sentence. `notes`: what is not known, and why."""
+    """`troubles`: sentences, each on something to look at. `notes`: unknown values, with reasons."""
 
     name: str
     at: datetime
@@ -108,7 +107,7 @@ class Page:
 
     @property
     def title(self) -> str:
-        """What the tab of a browser says."""
+        """The text on the tab of a browser."""
         return f"{len(self.troubles)} to look at: {self.name}" if self.troubles else f"well: {self.name}"
 
 

@@ -1,7 +1,8 @@
 """A page as HTML: one file with its pictures in it. It needs no network, runs no script, and fits a phone.
 
 In: a `Page`. Out: HTML. Whatever a table, a job or an error is called stays text. Colours follow the reader's light or dark
-theme. For a person in a hurry: the first line says whether somebody must act. Below it is why, then the journey of the files.
+theme. For a person in a hurry: the first line says whether somebody must act. The reasons follow, then the journey of the
+files.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ def _job_row(runs: Sequence[Run], now: datetime) -> str:
         ("", "", "", "number", ""),
         (escape(newest.job), _state(newest), age(now, newest.began_at), span(newest.seconds), before),
     )
-    # Told where it still counts: of the run before one that is at work, too.
+    # Shown as long as it counts: also of the run before one that is at work.
     last = next(iter(earlier), newest) if newest.is_at_work else newest
     if last.is_bad and last.error:
         row += f'<tr><td class="error" colspan="5">{escape(last.error[:500])}</td></tr>'

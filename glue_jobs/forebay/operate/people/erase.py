@@ -1,9 +1,9 @@
-"""Persons are erased: their rows leave every table, and what is left of them on disk goes once it is due.
+"""People are erased: their rows leave every table, and what is left of them on disk goes once it is due.
 
-In: a view of the lake, the declarations, and who. Out: a report. The order is: a durable plan; the list of erased persons,
+In: a view of the lake, the declarations, and who. Out: a report. The order is: a durable plan; the list of erased people,
 which keeps their late records out; the end of every batch that does not know the list yet; the vault, if there is one; one
-commit for each table, for all persons at once; the ledger, where rows that left are dropped; the landing bucket, as declared.
-Each step can be said again, and does then what is left. Ingest, merges and compactions go on beside. No plan, list, log or
+commit for each table, for all people at once; the ledger, where rows that left are dropped; the landing bucket, as declared.
+Each step can be repeated, and then does the rest. Ingest, merges and compactions continue meanwhile. No plan, list, log or
 report names a person.
 """
 
@@ -101,7 +101,7 @@ def carry_out(
 
 
 def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float) -> int:
-    """What is left on disk goes: of all tables, or of those where it is due. How many objects."""
+    """Deletes the leftovers on disk: of all tables, or of those where they are due. Returns the number of objects."""
     went, now = 0, datetime.now(UTC) if due_only else FOR_EVER
     for name in tables_due(view.lake, service, now):
         lease = hold(lease_of(view.lake, name), wait_s=wait_s)
@@ -139,7 +139,7 @@ def _erase_from(
 
 
 def _counted(view: LakeView, plan: ErasePlan, done: Iterable[Done]) -> dict[str, dict[str, int]]:
-    """Rows that the ledger counts, by file and table. Rows of computed tables are no file's, and anonymised rows stay."""
+    """Rows that the ledger counts, by file and table. Rows of computed tables belong to no file, and anonymised rows stay."""
     leaving: dict[str, dict[str, int]] = {}
     for one in done:
         table = view.table(one.table) if one.rows and one.table not in HELD else None
@@ -167,7 +167,7 @@ def _landing_cleared(
 
 
 def _forgotten(service: Service, plan: ErasePlan, erasures: Erasures) -> ErasePlan:
-    """By the vault. What was noted stays said, also where the rows had left when the run died."""
+    """By the vault. The notes stay, also where the rows had left when the run died."""
     noted = [plan]
 
     def note(done: Done) -> None:
@@ -191,7 +191,7 @@ def _wait_for_batches(
     until, told = time.monotonic() + wait_s, False
     while waits := next(_going_by_older(view, service, erased), ""):
         if time.monotonic() >= until:
-            raise Halt(f"{waits}. No row was touched; the same command goes on")
+            raise Halt(f"{waits}. No row was touched; repeat the command to continue")
         if not told:
             tell(f"waits: {waits}")
         told = True

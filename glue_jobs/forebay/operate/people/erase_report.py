@@ -1,6 +1,6 @@
-"""What became of an erasure: which rows left which table, when they are gone from disk, and where their records still lie.
+"""The report of an erasure: which rows left which table, when they are gone from disk, and where their records still are.
 
-In: a plan. Out: the report as JSON has it, with a signature: an HMAC of the service's secret. Who has the secret can tell that
+In: a plan. Out: the report as JSON, with a signature: an HMAC of the service's secret. Anyone with the secret can check that
 nobody changed the report; nobody else can.
 """
 
@@ -50,7 +50,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
         "erasure": plan.number,
         "service": plan.service,
         "asked_at": plan.at,
-        "persons": list(plan.tokens),
+        "people": list(plan.tokens),
         "rows_became": "anonymised" if plan.anonymise else "deleted",
         "tables": tables,
         "vault_rows": plan.vault_rows,
@@ -65,7 +65,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
 
 
 def renewed_report(view: LakeView, service: Service, number: int) -> dict[str, Any] | None:
-    """As it is kept, and where something went from disk since, as it is now. `Halt` where the kept one was changed."""
+    """The kept report, updated where something left the disk since. `Halt` where the kept one was changed."""
     erasures = Erasures(view.lake, service.name)
     report = erasures.report(number)
     if report is None:

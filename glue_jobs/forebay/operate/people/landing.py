@@ -1,4 +1,4 @@
-"""Objects in the landing bucket that hold erased persons' records: listed, deleted, or rewritten without these.
+"""Objects in the landing bucket that hold erased people's records: listed, deleted, or rewritten without these.
 
 In: a plan whose rows have left, the objects that they came from, and what is declared. Out: `Landed`, one for each object. Of
 other objects, `holding` reads whether they hold any. The ledger first learns what a
@@ -42,12 +42,12 @@ KEPT = (
     *("CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata"),
     *("ServerSideEncryption", "SSEKMSKeyId", "StorageClass"),
 )
-"""What is said of an object, and stays said of it."""
+"""Final verdicts on an object."""
 
 
 @dataclass(frozen=True)
 class Landed:
-    """`cleared`: no version of it holds a record of theirs any more. `why` it is not."""
+    """`cleared`: no version of it holds a record of theirs. `why` it is not."""
 
     bucket: str
     key: str
@@ -63,7 +63,7 @@ def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
 
 
 def holding(service: Service, plan: ErasePlan, objects: Sequence[Landed], *, s3: Any = None) -> list[Landed]:
-    """Those of which a version holds records of theirs, or of which nobody can tell: `why` says so."""
+    """Objects with a version that holds records of theirs, or that nobody can read: `why` says so."""
     clearing = _Clearing(s3 or s3_client(), service, erased_by(plan, service), rewrites=False)
     with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
         return [one for one in threads.map(clearing.holding, objects) if one is not None]
@@ -99,8 +99,8 @@ def clear_again(
     wait_s: float = 0,
     tell: Callable[[str], None] = lambda said: None,
 ) -> int:
-    """What earlier erasures left there: rights, the declaration or the objects may be others by now. Where objects are only
-    listed, a `search` reads them again. How many objects hold no such record any more."""
+    """Clears the remains of earlier erasures: permissions, the declaration or the objects may have changed. Where objects
+    are only listed, a `search` reads them again. Returns the number of objects that no longer hold such a record."""
     erasures, since = Erasures(view.lake, service.name), 0
     only_lists = service.privacy is None or service.privacy.landing == "list"
     if only_lists and not search:
@@ -164,7 +164,7 @@ class _Clearing:
         return replace(one, why=why) if why or any(left.records for left in found) else None
 
     def new_hash(self, one: Landed) -> str:
-        """Of what is to be written, if anything is."""
+        """Of the new content, if there is any."""
         try:
             newest = next((self._looked(one, id_)[0] for id_, newest in self._versions(one) if newest), Left())
         except ClientError:
@@ -208,7 +208,7 @@ class _Clearing:
         return [(version["VersionId"], version["IsLatest"]) for version in found]
 
     def _looked(self, one: Landed, version_id: str) -> tuple[Left, Mapping[str, Any]]:
-        """What is left of a version, and what S3 says of it. The id is null where the bucket kept no versions then."""
+        """The rest of a version, and the answer of S3 about it. The id is null where the bucket kept no versions then."""
         answer = self._s3.get_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
         if answer["ContentLength"] > (most := Limits().piece_bytes):
             return Left(unclear=f"is larger than {most:,} bytes"), answer

@@ -1,6 +1,6 @@
-"""Who is asked to be erased, and what is kept of them: looked at before anything is changed.
+"""The people to erase, and the rows that are kept of them, before anything is changed.
 
-In: a view of the lake, the declarations, and persons. Out: an `Outlook`: the rows of each table, and who is unknown, erased
+In: a view of the lake, the declarations, and people. Out: an `Outlook`: the rows of each table, and who is unknown, erased
 already, or no person at all. Every data file is read, in the columns that say whose a row is.
 """
 
@@ -45,15 +45,15 @@ NOBODY = frozenset(
         "unknown",
     }
 )
-"""What producers write where they know nobody."""
+"""Values that producers write for an unknown person."""
 MANY_ROWS, LARGE_SHARE = 1000, 0.05
 """Of a table, that no one person has."""
 
 
 @dataclass(frozen=True)
 class Outlook:
-    """`tokens` by person. `tables` has the rows of each table in which there are some. `unknown` are persons of whom nothing is
-    kept, and `common` are no persons, it seems, and why. `unseen` are landed objects of which the tables do not tell all."""
+    """`tokens` by person. `tables` has the rows of each table with some. Nothing is kept of `unknown` people;
+    `common` ones are probably not people, with the reason. `unseen` are landed objects that the tables do not show whole."""
 
     tokens: Mapping[str, str]
     tables: Mapping[str, Tally]
@@ -63,8 +63,8 @@ class Outlook:
     unseen: Sequence[Unseen] = ()
 
 
-def look(view: LakeView, service: Service, persons: Iterable[str]) -> Outlook:
-    tokens = {person: token_of(person, _secret(service)) for person in dict.fromkeys(persons)}
+def look(view: LakeView, service: Service, people: Iterable[str]) -> Outlook:
+    tokens = {person: token_of(person, _secret(service)) for person in dict.fromkeys(people)}
     plan = ErasePlan(0, "", service.name, tuple(sorted(tokens.values())))
     looked = {
         name: tally

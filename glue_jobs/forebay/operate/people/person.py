@@ -1,7 +1,8 @@
-"""What a vault holds of a person: the values, decrypted, with the place of each. Only for who may decrypt with the vault's key.
+"""The values that a vault holds of a person, decrypted, with the place of each. The caller must be able to use the vault's key.
 
-In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. Nobody whom the vault knows is an
-empty answer. What this account may not read or decrypt is `InvalidConfiguration`; a row that was changed since is `Halt`.
+In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. Nobody whom the vault knows
+is an empty answer. A value that this account may not read or decrypt is `InvalidConfiguration`; a row that was changed
+since is `Halt`.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ class VaultValue:
 
 
 def vaulted(service: Service) -> Privacy:
-    """What the service declares, if it has a vault."""
+    """The privacy of the service, if it has a vault."""
     if service.privacy is None or not service.privacy.vault:
         raise InvalidConfiguration.one("privacy", "no vault is declared", "[privacy] vault and vault_key name one")
     return service.privacy

@@ -44,7 +44,7 @@ class Likeness:
 
 @dataclass(frozen=True)
 class Scan:
-    """Of so many rows; the most frequent first."""
+    """The result of this many rows; the most frequent first."""
 
     rows: int
     found: tuple[Likeness, ...]
@@ -70,7 +70,7 @@ def scanned(view: LakeView, table: str, rows: int) -> Scan:
 
 
 def _values_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Keys, Any]]:
-    """The column that each lies in, and its path in the record: in a column of its own that begins with the column."""
+    """The column of each value, and its path in the record: in a column of its own that begins with the column."""
     for column, value in row.items():
         if column in OUR_IDS or value is None:
             continue
@@ -81,7 +81,7 @@ def _values_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Keys, Any]]:
 
 
 def _parsed(text: str) -> Any:
-    """A text that is no JSON was refused, or its personal fields could not be told: it is looked at as it is."""
+    """A text that is not JSON was refused, or its personal fields could not be found: it is examined as text."""
     try:
         return json.loads(rescued_whole(text) or text, parse_float=float)
     except ValueError:
@@ -89,7 +89,7 @@ def _parsed(text: str) -> Any:
 
 
 def _inside(value: Any, keys: Keys) -> Iterator[tuple[Keys, Any]]:
-    """Elements of an array lie where the array does."""
+    """Elements of an array have the place of the array."""
     if isinstance(value, Mapping):
         for key, inner in value.items():
             yield from _inside(inner, (*keys, key))

@@ -1,7 +1,7 @@
-"""Landed objects that may hold a person's records, although no row says so. Only who reads them knows.
+"""Landed objects that may hold a person's records, although no row says so. Only a reader of them knows.
 
 In: the ledger, and the tables that were searched. Out: `Unseen`. Records of such an object were dropped: late ones of erased
-persons, duplicates, what a rule drops, rows past their time. Or it was not loaded, or is so no more: skipped, superseded,
+people, duplicates, what a rule drops, rows past their time. Or it was not loaded, or is so no more: skipped, superseded,
 forgotten. Or its rows are in a table that does not say whose they are.
 """
 
@@ -48,7 +48,7 @@ def _where(view: LakeView, service: Service, searched: Collection[str]) -> Itera
     for table, count in HELD.items():
         if table not in searched:
             yield f"{count} > 0"
-        elif until := health.of(table).expired_until:  # the ledger goes on counting records that expired
+        elif until := health.of(table).expired_until:  # the ledger still counts records that expired
             yield f"({count} > 0 and day <= date {quoted(until)})"
     written = view.query(LEDGER, f"select distinct unnest(map_keys(tables)) as name from t where {_of(service)}")
     for name in sorted({row["name"] for row in written} - set(searched)):

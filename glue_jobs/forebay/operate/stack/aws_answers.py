@@ -1,4 +1,4 @@
-"""What CloudWatch and Glue answer, as plain values. The commands and the function that writes the status page read it alike.
+"""The answers of CloudWatch and Glue, as plain values, for the commands and for the function that writes the status page.
 
 In: a client of boto3, or a part of its answer, and what all names of a deployment begin with. Out: alarms and runs, under their
 names without that beginning.
@@ -25,8 +25,8 @@ class Alarm:
 
 
 def alarms_in(state: str, name: str, cloudwatch: Any) -> list[Alarm]:
-    """Those that call a person; what wakes a function is no trouble. By the service's own topic: another service's name may
-    begin as this one's does. The twin looks at the prefix alone."""
+    """Alarms that call a person; those that wake a function are left out. By the service's own topic: another service's
+    name may begin as this one's does. The twin looks at the prefix alone."""
     pages = cloudwatch.get_paginator("describe_alarms")
     found = [
         Alarm(one["AlarmName"].removeprefix(f"{name}-"), one.get("AlarmDescription", "").partition(" Runbook:")[0])

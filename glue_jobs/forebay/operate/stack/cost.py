@@ -1,4 +1,4 @@
-"""What a month has cost so far, by list prices with a date.
+"""The cost of a month so far, by list prices with a date.
 
 In: the runs of the deployed jobs, how many files were loaded, and what the tables hold. Out: `Cost`. Only what forebay can
 count is in it, and it says what is not.
@@ -35,7 +35,7 @@ def month_of(now: datetime) -> datetime:
 
 
 def cost_of(dpu_hours: Hours, files: int, table_bytes: int, prices: Prices, *, now: datetime) -> Cost:
-    """Everything of this month: what the jobs took, and how many files were loaded."""
+    """The costs of this month: the time of the jobs, and the number of loaded files."""
     usd, share = prices.usd, (now - month_of(now)) / MONTH
     jobs = dpu_hours.standard * usd["glue_dpu_hour"] + dpu_hours.flex * usd["glue_flex_dpu_hour"]
     a_file = usd["sns_publish_million"] / 1e6 + 2 / MESSAGES_A_RECEIVE * usd["sqs_request_million"] / 1e6

@@ -1,4 +1,4 @@
-"""What AWS tells of a deployment: how its jobs ran, which alarms ring, and what was deployed when.
+"""The state of a deployment in AWS: the runs of its jobs, the alarms that ring, and the times of its deployments.
 
 In: a `Deployment`, and a moment. Out: plain values, the newest first. With EMR Serverless there are no Glue jobs, so no
 runs are known.

@@ -1,4 +1,4 @@
-"""What was deployed, as CloudFormation tells it: the stack's outputs and its resources.
+"""The parts of a deployment: the stack's outputs and its resources, from CloudFormation.
 
 Enters the name of a stack, and clients. Leaves a `Deployment`, which every check takes. A stack that is not there, or that
 failed at its first deployment, is a `Deployment` without outputs: the checks before a deployment need nothing else.
@@ -26,7 +26,7 @@ class Resource:
     """Without `AWS::`, such as `S3::Bucket`."""
     logical_id: str
     name: str
-    """What the service itself calls it: a bucket's name, a queue's URL, a topic's ARN."""
+    """The service's own word for it: a bucket's name, a queue's URL, a topic's ARN."""
 
 
 def _now() -> datetime:
@@ -59,12 +59,12 @@ class Deployment:
 
     @property
     def name(self) -> str:
-        """What all names of the service begin with."""
+        """The beginning of all names of the service."""
         return self.outputs["IngestJob"].removesuffix("-ingest")
 
     @property
     def emr_application(self) -> str:
-        """What runs the jobs; empty where Glue does."""
+        """The application that runs the jobs; empty where Glue does."""
         return next(iter(self.of("EMRServerless::Application")), "")
 
     @property
@@ -127,7 +127,7 @@ class Deployment:
 
     @property
     def fillers(self) -> list[tuple[str, str]]:
-        """Who puts notifications into our queue: the service, and the ARN of what it acts for."""
+        """The senders of notifications to our queue: the service, and the ARN of what it acts for."""
         if self.landed_rules:
             return [("events.amazonaws.com", rule) for rule in self.landed_rules]
         return [("sns.amazonaws.com", topic) for topic in self.arrivals_topics]
@@ -159,7 +159,7 @@ def look_up(
     (found,) = described["Stacks"]
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
-    # An id may begin as another one does: what belongs to the longer one is not ours.
+    # An id may begin with another one: outputs of the longer one are not ours.
     others = [key.removesuffix(ANY_OUTPUT) for key in outputs if key.endswith(ANY_OUTPUT)]
     others = [other for other in others if other.startswith(within) and other != within]
     listed = [

@@ -215,7 +215,7 @@ def _fields(records: Sequence[Mapping[str, Any]]) -> Iterator[_Field]:
     """The scalar fields, and objects whose keys are identifiers; of keys that make one name, the first."""
     taken: set[str] = set()
     for key in dict.fromkeys(key for record in records for key in record):
-        read_from = [(record, taken_key(record, key)) for record in records]  # a twin stands in for the key
+        read_from = [(record, taken_key(record, key)) for record in records]  # a twin replaces the key
         values = [record[one] for record, one in read_from if one is not None and record[one] is not None]
         name, path = safe_name(key), Path("record", (key,))
         said = _type_of(name, values)

@@ -1,7 +1,7 @@
 """Sample files, of this machine or in S3, read by the reader that the job has.
 
 In: paths, folders and s3:// addresses. Out: their records and refusals, each with its place, and what became of each file.
-A sample is read whole into memory. What is not there is `InvalidConfiguration`.
+A sample is read whole into memory. A missing one is `InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Sample:
 @dataclass(frozen=True)
 class Samples:
     """In the order of the files and of their lines; `ends` has one for each file that was read. `ignored` files were not, by
-    the rule that is named. So many files are `left_out`, where the others are a sample."""
+    the rule that is named. `left_out` counts further files, where the others are a sample."""
 
     records: tuple[Sample, ...]
     ends: tuple[FileEnd, ...]
@@ -77,7 +77,7 @@ def read_samples(
     places: Iterable[str], service: Service | None = None, *, limits: Limits | None = None, s3: Any = None
 ) -> Samples:
     """The records of all files that land; those of a file that is not read whole are left out, as the job does. The service
-    says how the records lie in them, and which files are ignored. Tokens are made up: whoever tries something out needs no
+    says how records are laid out in them, and which files are ignored. Tokens are made up: a trial needs no
     secret, and learns nobody's token."""
     listed = [_files_at(place, s3) for place in places]
     found = [file for files, _ in listed for file in files]
@@ -112,7 +112,7 @@ def read_samples(
 
 
 def _batches(pieces: Sequence[Piece], get: _Get, limits: Limits, forms: Forms | None) -> Iterator[pa.RecordBatch]:
-    """What is more than plain text is only fetched here, and read by `sheltered`."""
+    """Only fetches content that is not plain text; `sheltered` reads it."""
     for batch in read_pieces(pieces, get, limits, get.metadata, forms):
         kept = [pieces[number].file not in get.more_than_text for number in batch.column("piece").to_pylist()]
         yield batch.filter(pa.array(kept, pa.bool_()))
@@ -142,7 +142,7 @@ def name_of(file: LandedFile) -> str:
 
 @dataclass(frozen=True)
 class _Get:
-    """From S3, or from this machine where a file has no bucket. What is more than plain text is put aside."""
+    """From S3, or from this machine where a file has no bucket. Content that is not plain text is put aside."""
 
     s3: Any
     limits: Limits
@@ -169,7 +169,7 @@ class _Get:
         except OSError as error:
             return Unread("unavailable", "gave-up", str(error))
         if len(data) > MOST_BYTES:  # a pipe says no size
-            raise InvalidConfiguration.one(file.key, f"goes on after {MOST_BYTES:,} bytes", FEWER)
+            raise InvalidConfiguration.one(file.key, f"is longer than {MOST_BYTES:,} bytes", FEWER)
         return data
 
 

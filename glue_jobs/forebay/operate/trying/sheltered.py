@@ -59,7 +59,7 @@ def read_sheltered(
 def read_alone(
     pieces: Sequence[Piece], contents: Contents, limits: Limits, forms: Forms | None, most_bytes: int
 ) -> list[RecordBatch]:
-    """What the process does."""
+    """The work of the process."""
 
     def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
         return contents[file][start:stop]

@@ -1,6 +1,6 @@
-"""A trial: what would become of sample files under given declarations, found without Spark and without a lake.
+"""A trial: the tables that sample files would become under given declarations, found without Spark and without a lake.
 
-In: samples and a service. Out: a `Trial`: the rows and columns of each table; what is rescued, parked and refused. The rules
+In: samples and a service. Out: a `Trial`: the rows and columns of each table; the rescued, parked and refused ones. The rules
 are the job's own: its reader (`content`), its routing (`record.route`), its columns (`record.growth`, `record.conform`). SQL
 is Spark's alone, so a trial names the SQL that it did not evaluate.
 """
@@ -75,7 +75,7 @@ class TrialTable:
 @dataclass(frozen=True)
 class Trial:
     """`fates` says for each record, by its place, which table takes it, or `parked`, `dropped` (also as a duplicate) or
-    `refused`. So many files are `left_out`, where the others are a sample."""
+    `refused`. `left_out` counts further files, where the others are a sample."""
 
     files: tuple[dict[str, Any], ...]
     tables: tuple[TrialTable, ...]
@@ -127,7 +127,7 @@ def try_out(service: Service, samples: Samples) -> Trial:
 
 
 def differences(before: Trial, after: Trial) -> list[str]:
-    """What other declarations make of the same samples, as sentences."""
+    """The effects of other declarations on the same samples, as sentences."""
     return [*_moved(before, after), *_other_tables(before, after)]
 
 
@@ -191,7 +191,7 @@ def _filled(columns: pa.StructArray, path: Sequence[str]) -> int:
 
 
 def _why(service: Service, reason: str, route: Route, record: Any, sample: Sample) -> str:
-    """What a record that could be read was refused for."""
+    """The reason why a readable record was refused."""
     if reason != BAD_TABLE_NAME or route.declared is None:
         return REASONS.get(reason, "")
     table = service.tables[route.declared]
@@ -257,7 +257,7 @@ def _other_tables(before: Trial, after: Trial) -> Iterator[str]:
     had, has = ({table.name: table for table in trial.tables} for trial in (before, after))
     for name in sorted(had.keys() | has.keys()):
         if name not in has or name not in had:
-            yield f"table {name}: {'gets no record any more' if name not in has else 'is new'}"
+            yield f"table {name}: {'no longer gets records' if name not in has else 'is new'}"
             continue
         old, new = ({column.name: column.type for column in tables[name].columns} for tables in (had, has))
         yield from (f"table {name}: column {c} {new[c]} is new" for c in new if c not in old)

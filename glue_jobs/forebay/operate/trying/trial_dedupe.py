@@ -1,8 +1,8 @@
 """Which of a table's sample records its `dedupe` would drop, without Spark.
 
 In: records that a table takes, in the order of their files. Out: the numbers of all but the first of equal ones. Only Spark
-evaluates SQL, so nothing is told where an id is computed. Among files the ids of files decide which copy is the first, and
-samples have none: here it is the order of the samples. What other batches loaded is not known.
+evaluates SQL, so computed ids are unknown here. Among files the ids of files decide which copy is the first, and
+samples have none: here it is the order of the samples. Records of other batches are not known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["duplicates_in", "is_known"]
 
 
 def is_known(table: Table) -> bool:
-    """Whether a trial can tell what the ids of this table's records are."""
+    """Whether a trial can find the ids of this table's records."""
     by = columns_named(table, table.dedupe.by) if table.dedupe else []
     return not any(table.computes(column) or column.formats for column in by)
 

@@ -1,7 +1,7 @@
-"""What a merge would make of sample records, without Spark: which of them cannot be placed, and which would win.
+"""The result of a merge of sample records, without Spark: the records that cannot be placed, and the winners.
 
 In: records that a table in mode merge takes. Out: the reason for which a record would be quarantined, and a `TrialState`. Only
-Spark evaluates SQL, so nothing is told of keys that are derived, and a change that deletes is a winner like any other. Among
+evaluates SQL, so derived keys are unknown here, and a change that deletes is a winner like any other. Among
 equals the ids of files decide, which samples do not have: here the last one stands for them.
 """
 
@@ -48,7 +48,7 @@ def unplaced(service: Service, table: Table, record: Any, origin: Origin) -> str
 
 
 def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]) -> TrialState | None:
-    """The state's winners among these rows, all of which can be placed; None where there is none, or only Spark knows it."""
+    """The state's winners among these rows, which can all be placed; None where there are none, or only Spark knows them."""
     merge, state = table.merge, table.state_of(name)
     if merge is None or state is None:
         return None
