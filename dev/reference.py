@@ -115,7 +115,13 @@ def commands() -> str:
 
     from forebay.cli.main import COMMANDS, EXITS, app
 
-    text = _head("Commands", "`forebay COMMAND --help` shows the same, with examples.")
+    text = _head(
+        "Commands",
+        "`forebay COMMAND --help` shows the same, with examples. With `--json` a command prints one JSON object a line. "
+        "A command that changes something prints exactly one, and its sentences go to standard error. "
+        "Three commands have no `--json`: the journal of `ingest` and the schema of `tables editor-schema` are JSON already, "
+        "and `demo` is for people.",
+    )
     text += "\n## Exit status\n\n"
     statuses = re.findall(r"^  (\d+)\s+(.*)$", EXITS, re.M)
     text += _table(("status", "meaning"), [(f"`{status}`", _sentence(meaning)) for status, meaning in statuses])

@@ -12,6 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.options import AsJson
 from forebay.cli.show import console, print_json, size
 from forebay.errors import Halt, InvalidConfiguration
@@ -29,6 +30,7 @@ HOME = Path(".forebay/local")
 
 
 @app.command()
+@answers
 def up(
     state: State = HOME,
     port: Annotated[int, typer.Option(help="The port; 0 takes a free one.")] = 0,
@@ -42,6 +44,13 @@ def up(
 
     with console.status("deploying the template into the twin ..."):
         twin = twins.up(state, port=port, cloud=assembly)
+    tell(
+        endpoint=twin.endpoint,
+        process=twin.pid,
+        stack=twin.stack,
+        queue=twin.queue_url,
+        lake=f"s3://{twin.lake_bucket}",
+    )
     console.print(f"the twin is up at {twin.endpoint} (process {twin.pid})")
     console.print(
         f"stack    {twin.stack}\nlanding  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
@@ -52,16 +61,19 @@ def up(
 
 
 @app.command()
-def env(state: State = HOME) -> None:
-    """Print what to set so that forebay, boto3, Spark and the AWS command all talk to the twin."""
+def env(state: State = HOME, as_json: AsJson = False) -> None:
+    """Print the variables to set so that forebay, boto3, Spark and the AWS command all talk to the twin."""
     twin = _running(state)
     settings = {**twin.env, "FOREBAY_QUEUE_URL": twin.queue_url, "FOREBAY_LAKE": f"s3://{twin.lake_bucket}"}
     if twin.endpoint.startswith("http:"):
         settings["AWS_ALLOW_HTTP"] = "true"  # delta-rs and polars refuse it otherwise
     settings["FOREBAY_LANDING"] = f"s3://{twin.landing_bucket}/{twin.prefix}"
-    settings["FOREBAY_LOCAL"] = shlex.quote(str(state.absolute()))
+    settings["FOREBAY_LOCAL"] = str(state.absolute())
+    if as_json:
+        print_json([settings])
+        return
     for name, value in settings.items():
-        print(f"export {name}={value}")
+        print(f"export {name}={shlex.quote(value)}")
 
 
 @app.command()
@@ -84,15 +96,18 @@ def status(state: State = HOME, as_json: AsJson = False) -> None:
 
 
 @app.command()
+@answers
 def down(state: State = HOME) -> None:
     """Stop the twin and forget what was in it."""
     from forebay_local.twin import twin as twins
 
     stopped = twins.down(state)
+    tell(process=stopped.pid, was_running=stopped.was_running)
     console.print(f"the twin is down (process {stopped.pid})" if stopped.was_running else "no twin was running here")
 
 
 @app.command()
+@answers
 def put(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of your own, or folders of them.")],
     state: State = HOME,
@@ -100,7 +115,7 @@ def put(
 ) -> None:
     """Drop files of your own into the landing bucket, where the service takes them up."""
     twin = _running(state)
-    s3, count = twin.client("s3"), 0
+    s3, landed = twin.client("s3"), list[str]()
     for place in files:
         if not place.exists():
             raise InvalidConfiguration.one(str(place), "does not exist")
@@ -109,9 +124,10 @@ def put(
             if file.is_file():
                 key = f"{twin.prefix}{below}{file.relative_to(base).as_posix()}"
                 s3.upload_file(str(file), twin.landing_bucket, key)
-                console.print(f"s3://{twin.landing_bucket}/{key}")
-                count += 1
-    one = count == 1
+                landed.append(f"s3://{twin.landing_bucket}/{key}")
+                console.print(landed[-1])
+    tell(landed=landed)
+    count, one = len(landed), len(landed) == 1
     message = f"{count:,} file{'' if one else 's'} landed; `forebay ingest --drain` loads {'it' if one else 'them'}"
     console.print(message)
 
@@ -159,6 +175,7 @@ def feed(
 
 
 @app.command()
+@answers
 def fire(
     name: Annotated[str, typer.Argument(help="A schedule, such as start-ingest; without it they are listed.")] = "",
     state: State = HOME,
@@ -168,11 +185,14 @@ def fire(
 
     twin = _running(state)
     if not name:
-        for known in sorted(firing.schedules(twin.client)):
+        schedules = sorted(firing.schedules(twin.client))
+        tell(schedules=schedules)
+        for known in schedules:
             console.print(known)
         return
     with console.status(f"{name} ..."):
         answer = firing.fire(twin.client, name)
+    tell(schedule=name, answer=answer)
     console.print(f"{name}: {answer if answer is not None else 'done'}")
 
 

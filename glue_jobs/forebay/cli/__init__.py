@@ -1,4 +1,4 @@
-"""The command line: `forebay ...`. It reads arguments and shows answers; what is done is done in `operate` and the rooms above.
+"""The command line: `forebay ...`. It reads arguments and shows answers; `operate` and the rooms above do the work.
 
 * `start` imports `main`, which finds the command, and shows errors
 * `examples` for `--help`      * `options` that several commands share
@@ -6,7 +6,7 @@
 * `usage` mistakes on the command line, in one line      * `folder` what forebay.toml says
 * `confirm` the question before a command changes something      * `interrupted` what Ctrl-C leaves to do
 * `job_options` the options of a command that runs a job, made of its settings
-* `show` how answers look      * `progress` how far a long command is
+* `show` how answers look      * `answer` the same as one JSON object      * `progress` how far a long command is
 
 The commands, by what a person does:
 

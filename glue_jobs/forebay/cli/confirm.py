@@ -1,4 +1,4 @@
-"""The question before a command that changes or destroys something. It goes the way of errors: what is piped stays clean."""
+"""Asks before a command changes or destroys something. It asks on standard error, so piped output stays clean."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Examples for `--help`, by command: what is typed, and what it does. A test runs each through the parser."""
+"""Examples for `--help`, by command: the command line, and its effect. A test runs each through the parser."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "tail": (
         ("forebay tail", "the last ten files, then each new one"),
-        ("forebay tail --outcome unreadable --json", "what cannot be read, for machines"),
+        ("forebay tail --outcome unreadable --json", "what cannot be read, as JSON"),
     ),
     "history": (
         ("forebay history", "the last day: batches, and what operators did"),
@@ -52,7 +52,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "query": (
         ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),
-        ("forebay query 'select * from alpha limit 10' --json", "a table, for machines"),
+        ("forebay query 'select * from alpha limit 10' --json", "a table, as JSON"),
     ),
     "queue": (("forebay queue dlq", "what is dead, and why"),),
     "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
@@ -72,7 +72,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay privacy scan parked --rows 1000 --json", "as JSON"),
     ),
     "privacy erase": (
-        ("forebay privacy erase 4711 --service ./my-service --dry-run", "how many rows of which tables"),
+        ("forebay privacy erase 4711 --service ./my-service --dry-run", "the number of rows in each table"),
         ("forebay privacy erase --from people.txt --service ./my-service", "thousands at once; asks first"),
         ("forebay privacy erase --service ./my-service --now", "finish what is left, and delete old files at once"),
     ),
@@ -80,7 +80,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "privacy secret": (("forebay privacy secret s3://studio-secrets/forebay-tokens", "once, before the first token"),),
     "privacy show": (
         ("forebay privacy show user-4711", "what do we hold of this person?"),
-        ("forebay privacy show tok_abc --json", "by the token; for machines"),
+        ("forebay privacy show tok_abc --json", "by the token, as JSON"),
     ),
     "privacy rotate": (("forebay privacy rotate", "after the vault's key was rotated"),),
     "lease show": (("forebay lease show", "who holds them"),),
@@ -96,10 +96,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "files": (("forebay files list --outcome unreadable", "what could not be read"),),
     "files list": (
         ("forebay files list --outcome unreadable", "what could not be read"),
-        ("forebay files list --key 'in/alpha/*' --since 2026-05-01 --json", "by key and day, for machines"),
+        ("forebay files list --key 'in/alpha/*' --since 2026-05-01 --json", "by key and day, as JSON"),
     ),
     "files retry": (
-        ("forebay files retry", "after rights were mended"),
+        ("forebay files retry", "after a permission was added"),
         ("forebay files retry --key 'in/alpha/*' --dry-run", "only say which"),
         ("forebay files retry --forgotten --key in/a.json", "bring back what was forgotten"),
     ),
@@ -154,7 +154,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "tables editor-schema": (("forebay tables editor-schema --into ./my-service", "for an editor to check by"),),
     "tables health": (
         ("forebay tables health", "all tables"),
-        ("forebay tables health alpha --json", "one, for machines"),
+        ("forebay tables health alpha --json", "one, as JSON"),
     ),
     "try": (
         ("forebay try samples/ --service ./my-service", "what would become of these files"),
@@ -187,7 +187,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "merge": (
         ("forebay merge", "all states that are behind their changes"),
-        ("forebay merge players --json", "one, for machines"),
+        ("forebay merge players --json", "one, as JSON"),
     ),
     "maintain": (
         ("forebay maintain", "every day"),
@@ -216,6 +216,6 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 
 
 def examples(command: str) -> str:
-    """As click shows them below a command's help: line by line, as they stand here."""
+    """The text that click shows at the end of a command's help, line by line."""
     lines = [f"  $ {typed}\n      {does}" for typed, does in EXAMPLES[command]]
     return "\b\nExamples:\n" + "\n".join(lines)

@@ -1,4 +1,4 @@
-"""`forebay.toml` in the current folder: what its commands need not be told each time.
+"""`forebay.toml` in the current folder: defaults for the commands that run there.
 
 In: a file such as
 

@@ -1,4 +1,4 @@
-"""What is left to do where Ctrl-C ends a command: its last line says it."""
+"""After Ctrl-C, the last line of a command says what remains to do."""
 
 from __future__ import annotations
 

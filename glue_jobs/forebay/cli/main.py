@@ -32,7 +32,7 @@ Exit status:
   3    AWS did not answer, or did not let us in; nothing was done
   130  stopped by Ctrl-C; the command says what is left to do"""
 EXIT = "Exit status: 0 well, 1 a problem, 2 wrong use, 3 no access, 130 Ctrl-C"
-"""The same, below each command."""
+"""The last line of each command's help."""
 
 
 class Command(NamedTuple):
@@ -229,7 +229,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _as_told(problem: Exception) -> ForebayError | None:
-    """What is raised on purpose, and what boto3 says; nothing of a bug, whose traceback is worth reading."""
+    """The errors that forebay and boto3 raise on purpose. None for a bug, whose traceback is worth reading."""
     if isinstance(problem, ForebayError):
         return problem
     if isinstance(problem, UsageError):

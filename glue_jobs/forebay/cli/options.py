@@ -82,16 +82,16 @@ Stack = Annotated[
 
 
 def version_or_moment(option: str, text: str) -> int | datetime:
-    """Of a table; a moment without a zone is in UTC, and has come."""
+    """A version of a table, or a past time. A time without a zone is in UTC."""
     if text.isdecimal():
         return int(text)
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         raise InvalidConfiguration.one(
-            f"{option} {text}", "is no version and no moment", "such as 2026-05-01T12:00"
+            f"{option} {text}", "is neither a version nor a time", "such as 2026-05-01T12:00"
         ) from None
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     if moment > datetime.now(UTC):
-        raise InvalidConfiguration.one(f"{option} {text}", "is yet to come", "moments are in UTC")
+        raise InvalidConfiguration.one(f"{option} {text}", "is in the future", "times are in UTC")
     return moment

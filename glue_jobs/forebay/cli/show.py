@@ -1,8 +1,8 @@
-"""How answers look: tables that can be read at 80 columns, JSON for machines, nothing that scrolls for ever.
+"""How answers look: tables that fit 80 columns, JSON for programs, nothing that scrolls for ever.
 
 Names, records and messages come from data, so nothing in them is obeyed. Rich's markup is off. Control characters are written
 out, because a terminal's commands begin with ESC. On a terminal rich decides about width and colour, and honours NO_COLOR. In
-a pipe or a file a line is as long as it is: nothing is wrapped or cut, and there is neither colour nor spinner.
+a pipe or a file nothing is wrapped or cut, and there is neither colour nor spinner.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u206
 """Control characters but tabs and newlines, and those that turn the direction of writing."""
 
 _NOT_ESCAPED = re.compile("[\x7f-\x9f]")
-"""Control characters that JSON may hold as they are."""
+"""Control characters that JSON may hold without an escape."""
 
 
 def printable(text: str) -> str:
@@ -61,7 +61,7 @@ def styled(text: str, style: str, rest: str = "") -> Text:
 
 
 class _Console(Console):
-    """Shows texts as they are, in tables too."""
+    """Shows texts unchanged, in tables too."""
 
     def render_str(self, text: str, **how: Any) -> Text:
         return super().render_str(printable(text), **{**how, "markup": False})
@@ -92,7 +92,7 @@ def is_wide() -> bool:
 
 
 def print_json(rows: Iterable[Mapping[str, Any]]) -> None:
-    """One object a line; moments as ISO 8601, and what is no JSON, such as NaN, as text."""
+    """One object a line. Times are ISO 8601, and values that JSON lacks, such as NaN, are text."""
     for row in rows:
         text = json.dumps(row, default=_plain, ensure_ascii=False)
         if "NaN" in text or "Infinity" in text:

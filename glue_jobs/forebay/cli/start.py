@@ -20,6 +20,6 @@ def main() -> None:
         from forebay.cli.main import main as command
     try:
         command()
-    except KeyboardInterrupt:  # where no command runs yet, or none any more
+    except KeyboardInterrupt:  # before a command runs, or after it
         print("forebay: stopped", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)

@@ -62,7 +62,7 @@ def backfill(
 
     bucket, _, prefix = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
-        raise InvalidConfiguration.one(place, "is no place in S3", "write s3://bucket/prefix/")
+        raise InvalidConfiguration.one(place, "is not a place in S3", "write s3://bucket/prefix/")
     if not queue_url and not dry_run:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     if since is not None and until is not None and until <= since:
@@ -90,9 +90,9 @@ def backfill(
     before = progress_of(wanted)
     if before.looked_at and not (again or dry_run):
         error_console.print(
-            f"an earlier run came as far as {before.looked_at:,} files at {before.at}; --again begins anew"
+            f"an earlier run came as far as {before.looked_at:,} files at {before.at}; --again starts from the beginning"
         )
-    with left_to_do("repeat the command, and it continues"), Progress() as shown:
+    with left_to_do("repeat the command to continue"), Progress() as shown:
         done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=partial(_tell, shown), dry_run=dry_run, again=again)
     if not dry_run and done != before:
         leave_record(lake, f"backfill: announced {done.announced:,} files of {place}", undo="none: they are loaded")
@@ -101,7 +101,7 @@ def backfill(
         return
     verb = "would be announced" if dry_run else "were announced"
     if not done.looked_at:
-        error_console.print(f"no file lies in {place}: is it spelled right?")
+        error_console.print(f"found no file under {place}: is it spelled right?")
     console.print(f"{done.announced:,} files, {size(done.bytes)}, {verb}")
     console.print(f"{done.looked_at:,} versions were looked at, {done.known:,} files are in the ledger")
 

@@ -1,4 +1,4 @@
-"""`forebay files` and `forebay where`: what became of files."""
+"""`forebay files` and `forebay where`: the files of the lake, and their outcomes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.changing.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, moment
@@ -101,10 +102,11 @@ def _must_be_an_outcome(outcome: str) -> None:
     known = get_args(Outcome)
     if outcome and outcome not in known:
         hint = meant(outcome, known, f"there are {', '.join(known)}")
-        raise InvalidConfiguration.one(f"--outcome {outcome}", "is no outcome of a file", hint)
+        raise InvalidConfiguration.one(f"--outcome {outcome}", "is not an outcome of a file", hint)
 
 
 @app.command("retry")
+@answers
 def retry_files(
     lake: Lake,
     queue_url: Annotated[
@@ -147,6 +149,7 @@ def retry_files(
         console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
     with left_to_do("repeat the command: no file is loaded twice"):
         refused = [] if dry_run else announce(client("sqs"), queue_url, found)
+    tell(files=[file.uri for file in found], refused=[str(one) for one in refused])
     for one in refused:
         error_console.print(f"the queue refused {one}", markup=False)
     if found and not dry_run and not skipped:
@@ -157,6 +160,7 @@ def retry_files(
 
 
 @app.command("skip")
+@answers
 def skip_files(
     lake: Lake,
     address: Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")] = "",
@@ -165,7 +169,7 @@ def skip_files(
     """Leave a file out: no batch reads it, and the ledger says `skipped`.
 
     For a file that is announced or pending, such as one that stops the job. With an address, all versions of the object are
-    left out, also those to come. What is loaded already stays. Repeating it changes nothing. Undo: `forebay files retry
+    left out, also future ones. Rows that are already loaded stay. Repeating it changes nothing. Undo: `forebay files retry
     --skipped`.
     """
     from forebay.cli.looking.history import leave_record
@@ -181,6 +185,7 @@ def skip_files(
     skip = Skip(file_id, bucket, key)
     begun_lake(lake)
     Skips(open_objects(skips_of(lake))).add(skip)
+    tell(skipped=str(skip))
     console.print(f"{skip} is left out from the next batch on", highlight=False, soft_wrap=True, markup=False)
     which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(address)}"
     leave_record(lake, f"files skip: left out {skip}", undo=f"forebay files retry --skipped {which}")
@@ -194,6 +199,7 @@ def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
 
     skips = Skips(open_objects(skips_of(lake)))
     taken = skips.list(key=key, file_id=file_id)
+    tell(taken_back=[str(skip) for skip in taken])
     for skip in taken:
         console.print(f"{skip} is left out no longer", highlight=False, soft_wrap=True, markup=False)
     if not taken:
@@ -261,7 +267,7 @@ def where(
 def _split(address: str) -> tuple[str, str]:
     bucket, _, key = address.removeprefix("s3://").partition("/")
     if not address.startswith("s3://") or not bucket or not key:
-        raise InvalidConfiguration.one(address, "is no address of an object", "write s3://bucket/key")
+        raise InvalidConfiguration.one(address, "is not the address of an object", "write s3://bucket/key")
     return bucket, key
 
 

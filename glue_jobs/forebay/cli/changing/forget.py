@@ -1,4 +1,4 @@
-"""`forebay files forget`: the rows of files leave every table on purpose. `files retry --forgotten` brings them back."""
+"""`forebay files forget`: removes the rows of files from every table. `files retry --forgotten` restores them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.answer import tell
 from forebay.cli.changing.replay import announce_all, show_rows
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["bring_back", "forget_files", "must_be_an_id"]
 
 SHOWN = 5
-LOOK_AGAIN = "they stay as they are. Repeat the command, and look at what it shows"
+LOOK_AGAIN = "they stay unchanged. Repeat the command, and look at what it shows"
 TAKES_OUT = "If only one is to stand, `forebay files forget --file-id {}` takes the later one out"
 REPEAT = "repeat the command, and the rest is announced"
 
@@ -58,7 +59,7 @@ def forget_files(
         raise InvalidConfiguration.one("forebay files forget", "names no file", "give an address, or --file-id")
     for address in addresses or ():
         if not re.fullmatch("s3://[^/]+/.+", address):
-            raise InvalidConfiguration.one(address, "is no address of an object", "write s3://bucket/key")
+            raise InvalidConfiguration.one(address, "is not the address of an object", "write s3://bucket/key")
     for one in file_id or ():
         must_be_an_id(one)
     if not queue_url and not dry_run:
@@ -111,7 +112,9 @@ def _forget_again(file_ids: Sequence[str]) -> str:
 def must_be_an_id(file_id: str) -> None:
     """A mistyped one would mean nothing, and the beginning of one other files."""
     if file_id and not re.fullmatch("[0-9a-f]{32}", file_id):
-        raise InvalidConfiguration.one(f"--file-id {file_id}", "is no id of a file", "`forebay files show` tells it")
+        raise InvalidConfiguration.one(
+            f"--file-id {file_id}", "is not the id of a file", "`forebay files show` shows it"
+        )
 
 
 def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_run: bool) -> None:
@@ -125,6 +128,7 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
         raise InvalidConfiguration.one("--forgotten", "names no file", "give --key or --file-id; --key '*' means all")
     view = view_of(lake)
     found = forgotten(view, key=key, file_id=file_id, service=of)
+    tell(files=[file.uri for file in found.files])
     for file in found.files:
         console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
     console.print(f"{len(found.files):,} forgotten files {'would be' if dry_run else 'are'} read again")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
@@ -49,6 +50,7 @@ def show_quarantine(
 
 
 @quarantine.command("retry")
+@answers
 def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = None, dry_run: DryRun = False) -> None:
     """Retry the records with the current declarations.
 
@@ -59,6 +61,7 @@ def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = Non
 
 
 @quarantine.command("drop")
+@answers
 def drop(
     lake: Lake,
     service: Service = "",
@@ -99,6 +102,7 @@ def show_parked(lake: Lake, limit: Most = 20, as_json: AsJson = False) -> None:
 
 
 @parked.command("adopt")
+@answers
 def adopt(
     lake: Lake,
     table: Annotated[str, typer.Argument(help="A table that now takes them.")],
@@ -110,6 +114,7 @@ def adopt(
 
 
 @parked.command("drop")
+@answers
 def drop_parked(lake: Lake, service: Service = "", dry_run: DryRun = False, yes: Yes = False) -> None:
     """Drop the parked records of a service for good. The ledger counts them as dropped.
 
@@ -196,10 +201,9 @@ def _try_again(
         known_reason(view, held, reason)
     if table and not count and service.maker_of(table) is None:
         known_table(view, table)
+    tell(service=service.name, declarations=service.version, chosen=count)
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
-    console.print(
-        f"{count:,} records of service {service.name} are to be {verb}, by its declarations {service.version}"
-    )
+    console.print(f"{count:,} records of service {service.name} will be {verb}, by its declarations {service.version}")
     if dry_run:
         return
     if give_up and not yes:
@@ -215,7 +219,7 @@ def _undo(tried: Retried, there: list[str], began: datetime, *, give_up: bool) -
     return "none: they are gone" if give_up else "none: no earlier version of a table got rows"
 
 
-@leaving_at_once("repeat the command, and it goes on")
+@leaving_at_once("repeat the command to continue")
 def retry_records(
     lake: str, service: Declarations, held: Held, table: str | None, reason: str | None, *, give_up: bool = False
 ) -> None:
@@ -237,6 +241,9 @@ def retry_records(
         tried = tries.run(Choice(held, table, reason, give_up))
     finally:
         tries.logs.close()
+    tell(
+        tables=tried.tables, written=tried.moved - tried.dropped, dropped=tried.dropped, left=tried.chosen - tried.moved
+    )
     for name, rows in sorted(tried.tables.items()):
         console.print(f"{name}: {rows:,} rows")
     for one in failed:

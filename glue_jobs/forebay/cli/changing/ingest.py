@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.job_options import meaning, options_of
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import Lake
@@ -32,6 +33,7 @@ def ingest(settings: IngestSettings) -> None:
             run(settings, emit=emit, stop=threading.Event())
 
 
+@answers
 def stop(
     lake: Lake,
     checkpoint: Annotated[str, typer.Option(help=meaning(IngestSettings, "checkpoint"))] = "",
@@ -46,6 +48,7 @@ def stop(
 
     folder = checkpoint_of(begun_lake(lake), checkpoint)
     ended = ask(folder, wait_s=wait_s)
+    tell(checkpoint=folder, ended=ended and ended.who)
     if ended is None:
         console.print(f"nothing runs on {folder}")
     else:

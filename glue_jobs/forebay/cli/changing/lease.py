@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, Lake, Yes
@@ -49,6 +50,7 @@ def show(
 
 
 @app.command("break")
+@answers
 def break_it(
     lake: Lake, table: Of = "", of: OfService = "", checkpoint: Checkpoint = "", yes: Yes = False, writer: Writer = ""
 ) -> None:
@@ -60,6 +62,7 @@ def break_it(
     from forebay.lake.lease import break_lease, renewed_lately
 
     held = {folder: found for folder, found in _held(lake, table, of or writer, checkpoint) if found is not None}
+    tell(held={folder: found.who for folder, found in held.items()})
     if not held:
         console.print("no job holds a lease")
         return
@@ -71,7 +74,7 @@ def break_it(
                 "`forebay stop`"
             )
         if not yes:
-            confirm(f"{printable(found.who)} holds {folder}. Is it gone, and shall its lease end?")
+            confirm(f"{printable(found.who)} holds {folder}. Is it gone, and should its lease end?")
         break_lease(folder, found)
         console.print(f"{folder}: the lease of {printable(found.who)} has ended; the next job may take it")
         leave_record(lake, f"lease break: ended the lease of {found.who} on {folder}", undo="start that job again")

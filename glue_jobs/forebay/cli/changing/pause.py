@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import DryRun, Lake, Service
 from forebay.cli.show import console, error_console
@@ -20,6 +21,7 @@ EVERY = "all"
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names of tables, or the word all.")]
 
 
+@answers
 def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
     """Let the rows of tables wait, from the next batch on.
 
@@ -35,6 +37,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
     for name in tables if tables != [EVERY] else ():
         _must_be_known(view, name, service)
     new = sorted(set(names) - paused_tables(view.lake))
+    tell(paused=new)
     if not dry_run:
         pause_tables(view.lake, new)
         if new:
@@ -43,6 +46,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
     console.print(f"{_said(new)}: {verb}" if new else "paused already; nothing changed")
 
 
+@answers
 def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
     """Let tables take rows again, and load those that waited, exactly once.
 
@@ -72,6 +76,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     waiting = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
     verb = ": would take rows again" if dry_run else ": take rows again from the next batch on"
     done = sorted(set(names) & there)
+    tell(resumed=done, waited=waiting, wait=waiting)
     console.print(
         f"{_said(done)}{verb}; {waiting:,} rows wait" if done else f"nothing is paused; {waiting:,} rows wait"
     )
@@ -86,6 +91,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
         for name in wanted:
             retry_records(lake, declared, "quarantine", name, PAUSED_TABLE)
     left = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
+    tell(wait=left)
     if left:
         error_console.print(f"{left:,} rows still wait: repeat the command when the running batch has ended")
         raise typer.Exit(1)

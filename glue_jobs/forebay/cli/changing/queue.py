@@ -1,4 +1,4 @@
-"""`forebay queue`: what waits, what died, and back again."""
+"""`forebay queue`: waiting messages, dead letters, and the way back for them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
@@ -63,6 +64,7 @@ def dlq(queue_url: QueueUrl, lake: InLake = "", of: OfQueue = "", limit: Most = 
 
 
 @app.command()
+@answers
 def redrive(
     queue_url: QueueUrl,
     lake: InLake = "",
@@ -110,6 +112,7 @@ def redrive(
         left = [one for one in found if not (go_on and one in chosen)]
     finally:
         give_back(dead, left, sqs=sqs)
+    tell(chosen=[one.message_id for one in chosen], dead=len(found), sent_back=moved)
     console.print(f"{moved:,} of {len(found):,} dead letters were sent back")
     if moved and lake:
         what = f"queue redrive: sent {moved:,} dead letters back to {queue_url}"

@@ -83,7 +83,7 @@ def replay(
             "replay", "choose files, or --resume", "such as --table alpha --since 2026-05-01"
         )
     if into and resume:
-        raise InvalidConfiguration.one("--resume", "is not for --into", "repeat the command as it was; it goes on")
+        raise InvalidConfiguration.one("--resume", "is not for --into", "repeat the same command to continue")
     if not queue_url and not dry_run and not into:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     view = view_of(lake)
@@ -153,10 +153,10 @@ def announce_all(
 
 
 def _tell_wait(shown: Progress, most: int, waiting: int) -> None:
-    shown.tell(f"waits for the ingest job: {waiting:,} messages are in the queue, and it goes on at {most:,}")
+    shown.tell(f"waits for the ingest job: {waiting:,} messages are in the queue, and it continues at {most:,}")
 
 
-@leaving_at_once("repeat the command, and it goes on")
+@leaving_at_once("repeat the command to continue")
 def _load_aside(
     lake: str, found: Replay, place: str, into: str, queue_url: str, most_waiting: int, rate: float
 ) -> None:
@@ -185,7 +185,7 @@ def _load_aside(
     with Progress(len(files)) as shown:
         for so_far in load_aside(spark, files, declared, into, emit=to_log(), before_each=let_others_pass):
             shown.tell(f"{so_far:,} of {len(files):,} files are read", so_far)
-    what = f"replay: {len(files):,} files into {into}; this lake is as it was"
+    what = f"replay: {len(files):,} files into {into}; this lake is unchanged"
     leave_record(lake, what, undo=f"delete {into}")
     console.print(f"{into} has them: `forebay tables --lake {into}`, and `forebay audit --lake {into}`")
 
@@ -199,7 +199,7 @@ def _show(found: Replay, into: str) -> None:
 
 
 def show_rows(found: Replay) -> None:
-    """What leaves, by table, and which files are none of it."""
+    """Shows the rows that leave, by table, and the files that the replay leaves out."""
     shown = columns("table", ">rows")
     for table, rows in found.rows.items():
         shown.add_row(table, f"{rows:,}")

@@ -123,7 +123,7 @@ def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) 
     if runs is None:
         return
     if not yes:
-        confirm(f"{printable(runs.who)} ingests. Shall it stop after its batch?")
+        confirm(f"{printable(runs.who)} ingests. Stop it after its batch?")
     stop(folder, wait_s=wait_s)
     error_console.print(f"{runs.who} has stopped; start it again afterwards")
 
@@ -137,7 +137,7 @@ def _told(view: LakeView, done: Rollback) -> None:
             undo=f"forebay rollback {one.table} --to {one.now}",
         )
     for name, why in sorted(done.stay.items()):
-        error_console.print(styled(f"{name}: stays as it is:", "red", f" {why}"))
+        error_console.print(styled(f"{name}: stays unchanged:", "red", f" {why}"))
 
 
 def _announce(view: LakeView, queue_url: str) -> None:

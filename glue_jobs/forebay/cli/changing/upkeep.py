@@ -33,7 +33,7 @@ def compact(
     settings: CompactSettings,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, why, and at what cost.")] = False,
     plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="The plan as JSON.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Rewrite small files into large ones; no row changes.
 
@@ -164,7 +164,7 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
         error_console.print(f"the queue refused {key}")
     said = "missed" if plan else "missed, and announced now"
     if not (done.looked_at or done.too_new):
-        error_console.print(f"no file lies in {settings.landing}: is it spelled right?")
+        error_console.print(f"found no file under {settings.landing}: is it spelled right?")
     if done.may_wait:
         then = "" if plan else "; all are announced again, and none is loaded twice"
         console.print(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json, styled
@@ -92,6 +93,7 @@ def diff(
 
 
 @app.command()
+@answers
 def settle(lake: Lake, table: Name, service: Service = "") -> None:
     """Rewrite the table with columns that all its rows decide.
 
@@ -102,6 +104,7 @@ def settle(lake: Lake, table: Name, service: Service = "") -> None:
 
 
 @app.command()
+@answers
 def promote(
     lake: Lake,
     table: Name,
@@ -118,6 +121,7 @@ def promote(
     column = {"name": name or field.rpartition(".")[2].replace("-", "_"), "type": type_, "path": field}
     column |= {"unit": unit} if unit else {}
     _settle(lake, table, service, column)
+    tell(declare=column)
     pairs = ", ".join(f'{key} = "{value}"' for key, value in column.items())
     console.print(f"declare it, for new records: columns = [..., {{ {pairs} }}]")
 
@@ -165,6 +169,13 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     records = HealthRecords(lake)
     if records.of(table).left_out:
         records.update(table, lambda health: replace(health, left_out=0, left_out_such_as=""))
+    tell(
+        table=table,
+        version=done.version,
+        rows=done.rows,
+        changed=list(map(str, done.changed)),
+        partitions=done.partitions,
+    )
     for change in done.changed:
         console.print(f"  {change}")
     if done.partitions is not None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.looking.health import health
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Service
@@ -96,6 +97,7 @@ def _facts(view: LakeView, place: str) -> list[TableFacts]:
 
 
 @app.command()
+@answers
 def init(
     folder: Folder,
     samples: Annotated[
@@ -113,15 +115,20 @@ def init(
         from forebay.operate.trying.draft import draft, service_name
 
         text, unknown = draft(samples, service_name(folder.resolve().name))
-        console.print(f"wrote {declared.begin(folder, text)}")
-        console.print(f"tables   {', '.join(table.name for table in parse_service({'service.toml': text}).tables)}")
+        tables = [table.name for table in parse_service({"service.toml": text}).tables]
+        wrote = declared.begin(folder, text)
+        tell(wrote=str(wrote), tables=tables, not_in_draft=list(map(str, unknown)))
+        console.print(f"wrote {wrote}")
+        console.print(f"tables   {', '.join(tables)}")
         for one in unknown[:MOST_SHOWN]:
             error_console.print(f"not in the draft: {one}")
         if len(unknown) > MOST_SHOWN:
             error_console.print(f"and {len(unknown) - MOST_SHOWN:,} more; `forebay try` lists them")
         console.print(f"next     forebay try {shlex.join(samples)} --service {shlex.quote(str(folder))}")
     else:
-        console.print(f"wrote {declared.begin(folder)}")
+        wrote = declared.begin(folder)
+        tell(wrote=str(wrote))
+        console.print(f"wrote {wrote}")
 
 
 @app.command()
@@ -177,12 +184,18 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
 
 
 @app.command()
-def show(table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "") -> None:
-    """Show what is declared of a table, defaults included."""
+def show(
+    table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "", as_json: AsJson = False
+) -> None:
+    """Show the declaration of a table as JSON, defaults included; with --json on one line."""
     from forebay.declaration.loading import load_service
     from forebay.declaration.service import declaration_of
 
-    console.print_json(declaration_of(load_service(service), table).model_dump_json())
+    declared = declaration_of(load_service(service), table)
+    if as_json:
+        print_json([declared.model_dump(mode="json")])
+    else:
+        console.print_json(declared.model_dump_json())
 
 
 @app.command()
@@ -194,6 +207,7 @@ def diff(folder: Folder, place: InForce, lake: Lake = "", as_json: AsJson = Fals
 
 
 @app.command()
+@answers
 def push(
     folder: Folder,
     place: InForce,
@@ -216,15 +230,18 @@ def push(
         for said in _check_sql(parse_service(texts, strict=True)):
             console.print(f"  {said}", soft_wrap=True)
     lake = _begun(lake)
+    tell(place=place, pushed=False)
     if _diff(texts, place, lake):
         declared.push(texts, open_objects(place))
         version = parse_service(texts).version
+        tell(pushed=True, version=version)
         console.print(f"in force: {place}, version {version}")
         if lake:
             leave_record(lake, f"tables push: version {version} in {place}", undo="push the declarations of before")
 
 
 @app.command()
+@answers
 def add(
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The table's name; {field} stands for that field of the record.")],
@@ -240,9 +257,12 @@ def add(
     wrong = [Problem(f"--where {key}", "is not field=value") for key, equals, _ in pairs if not equals]
     if wrong:
         raise InvalidConfiguration(wrong)
-    console.print(f"wrote {declared.with_table(folder, name, {key: value for key, _, value in pairs})}")
+    wrote = declared.with_table(folder, name, {key: value for key, _, value in pairs})
+    console.print(f"wrote {wrote}")
     service = load_service(str(folder))
-    for said in (*declared.tried_before(service, name), *declared.gets_few(service)):
+    notes = [*declared.tried_before(service, name), *declared.gets_few(service)]
+    tell(wrote=str(wrote), notes=notes)
+    for said in notes:
         console.print(f"  {said}", soft_wrap=True)
     console.print(f"next     forebay try FILE --service {shlex.quote(str(folder))}")
 

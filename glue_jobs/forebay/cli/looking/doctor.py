@@ -87,7 +87,7 @@ def _show(on: Deployment, found: list[Finding], checks: int, probe: bool) -> Non
     for one in found:
         console.print(styled(one.severity, COLORS[one.severity], f"  {one.what}"))
         console.print(f"  why   {one.why}")
-        console.print(f"  mend  {one.mend}")
+        console.print(f"  fix   {one.fix}")
     where = f"{on.stack} in account {on.account}, {on.region}"
     counts = Counter(one.severity for one in found)
     said = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in sorted(counts.items())) or "well"

@@ -1,4 +1,4 @@
-"""`forebay export`: what changed in a table, as files for other clouds and tools."""
+"""`forebay export`: the changes of a table, as files for other clouds and tools."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def export(
 
     began = version_or_moment("--since", since) if since else None
     steps, view, declared = 0, view_of(lake), service_for(service, lake)
-    with left_to_do("the steps above are whole; repeat the command, and it goes on"):
+    with left_to_do("the steps above are whole; repeat the command to continue"):
         for step in write(view, declared, table, to, since=began, form=form.value):
             steps += 1
             _show(table, step, as_json)

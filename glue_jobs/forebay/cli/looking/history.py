@@ -1,4 +1,4 @@
-"""`forebay history`: what happened when; and the record that a verb of an operator leaves."""
+"""`forebay history`: the changes of a lake by time, and the record that an operator's command leaves."""
 
 from __future__ import annotations
 

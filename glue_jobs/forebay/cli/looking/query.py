@@ -14,7 +14,7 @@ __all__ = ["query"]
 
 WIDEST = 60
 NARROWEST = 12
-"""To so many columns of the terminal a column of the answer may shrink."""
+"""A column of the answer may shrink to this many columns of the terminal."""
 
 
 def query(

@@ -1,4 +1,4 @@
-"""What would become of sample files: tables, columns, what is rescued, parked and refused. Without Spark, in about a second."""
+"""`forebay try`: the tables and columns that sample files would get, and what is rescued, parked and refused. Without Spark."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.options import Service
+from forebay.cli.options import AsJson, Service
 from forebay.cli.show import columns, console, print_json
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def try_out(
     samples: Annotated[list[str], typer.Argument(help="Files, folders, or s3:// objects and prefixes (with a /).")],
     service: Service = "",
     against: Annotated[str, typer.Option(help="Other declarations: say what changes with --service.")] = "",
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+    as_json: AsJson = False,
 ) -> None:
     """Say what would become of sample files: tables, columns, refusals. Writes nothing.
 

@@ -1,4 +1,4 @@
-"""`forebay privacy`: find personal data that nobody declared, make the secret of tokens, and erase persons."""
+"""`forebay privacy`: find personal data that nobody declared, make the secret of tokens, and erase people."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
@@ -25,7 +26,7 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Find personal fields, and erase people.", no_args_is_help=True)
 NOT_READ = "are not read without --search-landing"
-FINISHES = "finishes this table, then stops; once more: at once. The same command goes on"
+FINISHES = "finishes this table, then stops; a second Ctrl-C stops at once. Repeat the command to continue"
 
 
 app.command()(show)
@@ -65,6 +66,7 @@ def scan(
 
 
 @app.command()
+@answers
 def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BUCKET/KEY or a file.")]) -> None:
     """Make the secret of tokens, unless it is there already.
 
@@ -78,6 +80,7 @@ def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BU
     if not is_address(address):
         raise InvalidConfiguration.one("ADDRESS", f"{address!r} names no object", "such as s3://bucket/forebay-tokens")
     if make_secret(address):
+        tell(made=address)
         console.print(f"made {address}; let nobody but the ingest job read it")
     elif secret_at(address):
         raise Halt(f"{address} holds a secret already, and it stays")
@@ -86,7 +89,7 @@ def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BU
 @app.command()
 def erase(
     lake: Lake,
-    persons: Annotated[
+    people: Annotated[
         list[str] | None,
         typer.Argument(metavar="[SUBJECT]...", help="Values of the field that says whose a record is."),
     ] = None,
@@ -128,14 +131,14 @@ def erase(
     from forebay.operate.people.outlook import everybody_erased, last_version, look
 
     declared, view = service_for(service, lake), view_of(lake)
-    who, wanted = _persons(persons or [], source), list[str]()
+    who, wanted = _people(people or [], source), list[str]()
     outlook = look(view, declared, who)
     if (last := last_version(view, declared)) and last != declared.version:
         said = f"the newest file was loaded by declarations {last}, and these are {declared.version}"
         error_console.print(f"{said}: late records stay out once the ingest job has these", markup=False)
     if not dry_run:
         for plan in erasing.unfinished(view, declared):
-            error_console.print(f"goes on with erasure {plan.number}, of {len(plan.tokens):,} persons")
+            error_console.print(f"continues erasure {plan.number}, of {len(plan.tokens):,} people")
             _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if outlook.unseen:
         what, size = "are read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
@@ -149,10 +152,10 @@ def erase(
         if dry_run or not wanted:
             raise typer.Exit(1 if len(outlook.unknown) == len(outlook.tokens) else 0)
         if not yes:
-            confirm(f"Erase {len(wanted):,} persons? Nobody can bring their rows back.")
+            confirm(f"Erase {len(wanted):,} people? Nobody can bring their rows back.")
     elif search_landing:
         wanted = sorted(everybody_erased(view, declared))
-        error_console.print(f"searches for the records of {len(wanted):,} persons that were erased")
+        error_console.print(f"searches for the records of {len(wanted):,} people who were erased")
     if wanted and not dry_run:
         plan = erasing.begin(view, declared, wanted, search_landing=search_landing)
         _carry_out(view, declared, plan, wait_s, as_json=as_json)
@@ -163,7 +166,7 @@ def erase(
         if not who:
             since = clear_again(view, declared, search=search_landing, wait_s=wait_s, tell=error_console.print)
             if since:
-                error_console.print(f"{since:,} more landed objects no longer hold records of erased persons")
+                error_console.print(f"{since:,} more landed objects no longer hold records of erased people")
 
 
 @app.command()
@@ -171,8 +174,9 @@ def report(
     lake: Lake,
     number: Annotated[int, typer.Argument(min=1, help="The number of the erasure.")],
     service: Service = "",
+    as_json: AsJson = False,
 ) -> None:
-    """Show the report of an erasure as JSON, and check its signature."""
+    """Show the report of an erasure as JSON, and check its signature; with --json on one line."""
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import view_of
     from forebay.operate.people.erase_report import renewed_report
@@ -181,10 +185,13 @@ def report(
     found = renewed_report(view_of(lake), declared, number)
     if found is None:
         raise InvalidConfiguration.one("NUMBER", f"there is no report of erasure {number} of {declared.name}")
-    print_json([found])
+    if as_json:
+        print_json([found])
+    else:
+        console.print_json(data=found)
 
 
-def _persons(named: list[str], source: Path | None) -> list[str]:
+def _people(named: list[str], source: Path | None) -> list[str]:
     if source is None:
         return named
     try:
@@ -208,20 +215,22 @@ def _must_be_erasable(outlook: Outlook, *, force: bool) -> None:
         error_console.print(f"{_shown(person)}: is erased already", markup=False)
     if outlook.common and not force:
         person, why = next(iter(outlook.common.items()))
-        raise InvalidConfiguration.one(f"SUBJECT {person!r}", f"is no person, it seems: it {why}", "--force erases it")
+        raise InvalidConfiguration.one(
+            f"SUBJECT {person!r}", f"is probably not a person: it {why}", "--force erases it"
+        )
 
 
 def _show(outlook: Outlook, *, as_json: bool) -> None:
     found = [
-        {"table": name, "rows": sum(tally.by_token.values()), "of": tally.rows, "persons": len(tally.by_token)}
+        {"table": name, "rows": sum(tally.by_token.values()), "of": tally.rows, "people": len(tally.by_token)}
         for name, tally in outlook.tables.items()
     ]
     if as_json:
         print_json(found)
         return
-    shown = columns("table", ">rows", ">of", ">persons")
+    shown = columns("table", ">rows", ">of", ">people")
     for one in found:
-        shown.add_row(str(one["table"]), *(f"{one[name]:,}" for name in ("rows", "of", "persons")))
+        shown.add_row(str(one["table"]), *(f"{one[name]:,}" for name in ("rows", "of", "people")))
     console.print(shown)
 
 
@@ -243,7 +252,7 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     with left_to_do("repeat the command: it finishes this erasure first"), interrupts_wait(FINISHES):
         done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))
     rows = sum(one["rows"] for one in done["tables"])
-    what = f"privacy erase: {len(plan.tokens):,} persons, {rows:,} rows, erasure {plan.number}"
+    what = f"privacy erase: {len(plan.tokens):,} people, {rows:,} rows, erasure {plan.number}"
     leave_record(view.lake, what, undo="none: they are erased")
     if as_json:
         print_json([done])
@@ -254,10 +263,10 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     )
     for one in done["tables"]:
         if one["refused"]:
-            error_console.print(f"{one['table']}: is left as it is: it {one['refused']}", markup=False)
+            error_console.print(f"{one['table']}: stays unchanged: it {one['refused']}", markup=False)
     if unsearched := [one["table"] for one in done["tables"] if not one["searched"]]:
         error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}", markup=False)
     if rows := sum(one["rows_not_judged"] for one in done["tables"] if one["searched"]):
-        error_console.print(f"{rows:,} rows keep a text that is no JSON, so nobody can tell whose they are")
+        error_console.print(f"{rows:,} rows keep a text that is not JSON, so nobody can tell whose they are")
     if any(one["refused"] for one in done["tables"]):
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`forebay privacy show` and `rotate`: what the vault holds of a person, and its keys encrypted anew."""
+"""`forebay privacy show` and `rotate`: the values that the vault holds of a person, and new encryption of its keys."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from forebay.cli.answer import answers, tell
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json
 
@@ -41,6 +42,7 @@ def show(
     console.print(shown)
 
 
+@answers
 def rotate(service: Service = "") -> None:
     """Encrypt the keys of the vault again, by its current key of KMS; no value is read.
 
@@ -59,4 +61,5 @@ def rotate(service: Service = "") -> None:
     for done in encrypt_again(declared.vault, vault_key(declared.vault_key), datetime.now(UTC)):
         if done % 1000 == 0:
             console.print(f"{done:,} so far")
+    tell(encrypted=done, key=declared.vault_key)
     console.print(f"encrypted {done:,} wrapping key{'s' * (done != 1)} by {declared.vault_key}")
