@@ -27,11 +27,11 @@ def test_tables_are_listed_with_what_they_hold_and_our_own_are_not_among_them(tm
     heads, *lines = (line.split() for line in ran("tables", "--lake", str(tmp_path)).splitlines())
     assert heads[:4] == ["table", "rows", "files", "bytes"]
     assert [line[:3] for line in lines] == [["alpha", "1,200", "1"]]
-    assert "--lake: has no value (or set FOREBAY_LAKE)" in failed(2, "tables")
+    assert "tables list: --lake is missing (or set FOREBAY_LAKE, or name it in forebay.toml)" in failed(2, "tables")
 
 
 def test_what_is_begun_is_right_and_begun_only_once(mine: str) -> None:
-    assert ran("tables", "check", mine).endswith("1 declarations, nothing wrong\n")
+    assert ran("tables", "check", mine).endswith("1 declaration, nothing wrong\n")
     assert "is there already" in failed(2, "tables", "init", mine)
 
 
@@ -42,6 +42,15 @@ def test_the_declarations_that_the_environment_names_are_meant_where_none_are(
     monkeypatch.setenv("FOREBAY_SERVICE", mine)
     assert ran("tables", "check").endswith("2 declarations, nothing wrong\n")
     assert json.loads(ran("tables", "show", "crashes"))["where"] == {"event": "crash"}
+
+
+@pytest.mark.parametrize(("command", "lacks"), [(("check",), "SERVICE"), (("show", "alpha"), "--service")])
+def test_a_forgotten_service_is_not_the_built_in_example(
+    command: tuple[str, ...], lacks: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("FOREBAY_SERVICE", raising=False)
+    said = failed(2, "tables", *command)
+    assert said.startswith(f"forebay: tables {command[0]}: {lacks} is missing (or set FOREBAY_SERVICE")
 
 
 def test_check_says_which_files_are_of_which_feed(tmp_path: Path) -> None:

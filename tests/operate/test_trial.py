@@ -206,8 +206,10 @@ def test_other_declarations_are_compared_record_by_record(samples: Path) -> None
 
 
 def test_what_is_not_there_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InvalidConfiguration, match="nowhere: holds no file"):
+    with pytest.raises(InvalidConfiguration, match="nowhere: does not exist"):
         read_samples([str(tmp_path / "nowhere")])
+    with pytest.raises(InvalidConfiguration, match="holds no file"):
+        read_samples([str(tmp_path)])
 
 
 def test_the_command_shows_all_of_it(samples: Path, tmp_path: Path) -> None:

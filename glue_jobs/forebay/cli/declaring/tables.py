@@ -19,6 +19,7 @@ from forebay.cli.looking.health import health
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, error_console, print_json, show_tables
+from forebay.cli.usage import hint_of
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
 from forebay.spark.signals import leaving_at_once
 
@@ -69,8 +70,7 @@ def tables(
 @app.command("list")
 def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = False) -> None:
     """List the tables: rows, files, bytes and the newest event of each."""
-    if not lake:
-        raise InvalidConfiguration.one("--lake", "has no value", "or set FOREBAY_LAKE")
+    _must_be_given("list", "--lake", lake, "FOREBAY_LAKE")
     from forebay.operate.lake_view import view_of
 
     found = _facts(view_of(lake), service)
@@ -78,6 +78,12 @@ def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = Fals
         print_json(map(asdict, found))
     else:
         show_tables(found)
+
+
+def _must_be_given(command: str, name: str, value: str, variable: str) -> None:
+    """Without this, the built-in example would answer for declarations that somebody forgot to name."""
+    if not value:
+        raise InvalidConfiguration.one(f"tables {command}", f"{name} is missing ({hint_of(variable)})")
 
 
 def _facts(view: LakeView, place: str) -> list[TableFacts]:
@@ -142,6 +148,7 @@ def check(
 ) -> None:
     """Say everything that is wrong with the declarations; with --lake also where tables are not as declared, and what comes of
     it. Exit status 2 if there is anything that does not come right with the next rows."""
+    _must_be_given("check", "SERVICE", service, "FOREBAY_SERVICE")
     try:
         for found in _checked(service, lake, sql=sql):
             if as_json:
@@ -177,7 +184,8 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     yield from (_Said("note", said) for said in declared.gets_few(service))
     yield from (_Said("note", said) for said in declared.feeds_of(service))
     yield from (_Said("note", said) for said in shared)
-    well = f"{len(service.tables)} declarations, " + ("something to look at" if shared else "nothing wrong")
+    count = len(service.tables)
+    well = f"{count} declaration{'s' * (count != 1)}, " + ("something to look at" if shared else "nothing wrong")
     yield _Said("sum", f"service {service.name}, version {service.version}: {well}")
     if lake := _begun(lake):
         yield from _checked_in_lake(service, lake)
@@ -188,6 +196,7 @@ def show(
     table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "", as_json: AsJson = False
 ) -> None:
     """Show the declaration of a table as JSON, defaults included; with --json on one line."""
+    _must_be_given("show", "--service", service, "FOREBAY_SERVICE")
     from forebay.declaration.loading import load_service
     from forebay.declaration.service import declaration_of
 

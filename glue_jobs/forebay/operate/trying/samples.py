@@ -180,9 +180,9 @@ def _files_at(place: str, s3: Any) -> tuple[list[LandedFile], int]:
     else:
         listed = list(_files_below(Path(place.removeprefix("file:"))))
     if not listed:
-        raise InvalidConfiguration.one(
-            place, "holds no file", "name files, folders or s3:// addresses that hold samples"
-        )
+        is_there = place.startswith(("s3://", "s3a://")) or Path(place.removeprefix("file:")).exists()
+        problem = "holds no file" if is_there else "does not exist"
+        raise InvalidConfiguration.one(place, problem, "name files, folders or s3:// addresses that hold samples")
     chosen = _sampled(listed) if len(listed) > MOST_FILES else listed
     return chosen, len(listed) - len(chosen)
 
