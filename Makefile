@@ -39,7 +39,7 @@ check: setup ## style, types, which room may import which, what the documents sa
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/test_house.py tests/test_docs.py tests/infra/test_settings.py $(LINTED)
+	@$(BIN)/python -m pytest -q tests/test_house.py tests/test_docs.py tests/test_blocks.py tests/infra/test_settings.py $(LINTED)
 
 mutate: setup ## which small changes to a room's code no test without a JVM notices; ROOM=ledger, or one module: ROOM=ledger/claim
 	@$(BIN)/python dev/mutate.py $(ROOM) --jobs $(WORKERS)

@@ -51,7 +51,7 @@ class Settings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     env: EnvName = Field("dev", description="the environment's name; it is part of every name")
-    prefix: Prefix = Field("", description="what every name begins with; empty: forebay-<env>")
+    prefix: Prefix = Field("", description="what every name begins with; empty: forebay-ENV")
     service: str = Field(
         "", description="the declarations: a folder, or a service.toml; empty: the built-in example, game telemetry"
     )
@@ -172,7 +172,7 @@ class Settings(BaseModel):
     database: Database = Field("", description="an existing Glue database for the tables; empty: one is made")
     existing_roles: RolePrefix = Field(
         "",
-        description="what the names of existing roles begin with: jobs and functions run as <this>ingest, <this>start-ingest "
+        description="what the names of existing roles begin with: jobs and functions run as PREFIXingest, PREFIXstart-ingest "
         "and so on, and no role is made; empty: they are made",
     )
 
@@ -221,7 +221,7 @@ class Settings(BaseModel):
     alarm_url: Url = Field("", description="an https:// address for alarms, such as that of an on-call service")
     alarm_slack: Slack = Field(
         "",
-        description="a Slack channel for alarms: <workspace>/<channel>, by their ids; authorize the workspace by hand",
+        description="a Slack channel for alarms: WORKSPACE/CHANNEL, by their ids; authorize the workspace by hand",
     )
     runbook_url: Url = Field(
         "",
