@@ -163,7 +163,7 @@ class Batch:
         if unknown := self.ledger.unknown(files):
             raise Halt(
                 f"the ledger has batch {txn.version} of {txn.app_id}, but not {len(unknown)} of its files, such as "
-                f"{unknown[0].uri}: this stream's batches are counted anew. Start with a new --checkpoint; what is loaded is "
+                f"{unknown[0].uri}: this stream counts its batches from 0. Start with a new --checkpoint; loaded files are "
                 "not loaded again, and no message was deleted"
             )
 
@@ -318,7 +318,7 @@ class Batch:
         self.finish(Ending(plan, split, changes.superseded, unwritten, self.clock()), writing, stages)
 
     def finish(self, ending: Ending, writing: Writing, stages: Stages) -> None:
-        """The ledger, then what is told of the batch."""
+        """Commits the ledger, then reports the batch."""
         self.still_ours()
         with stages.stage("ledger"):
             self.commit(writing, ending)
@@ -433,7 +433,7 @@ class Batch:
         return self.logs.last_version_at(table_path(self.lake, IDS), app_id(self.service), again=True)
 
     def commit(self, writing: Writing, ending: Ending) -> None:
-        """The rows of files that are tried again make room for what became of them now."""
+        """The new results of files that are tried again replace their earlier rows."""
         new, changed, leaving = ending.new, ending.changed, ending.leaving
         if new or changed:
             at = self.clock()

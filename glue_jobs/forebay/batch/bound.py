@@ -1,6 +1,6 @@
 """Declared SQL with which a record could kill a worker, known before the first record.
 
-Pure, but for `node_of`. In: an expression as Spark analysed it. Out: what is wrong with it, if a record could make it take
+Pure, but for `node_of`. In: an expression as Spark analysed it. Out: its fault, if a record could make it take
 a worker's memory: `repeat(name, level)`, or `aggregate` that doubles its text with each element. `TryEval` catches no
 OutOfMemoryError. Nor does it catch a segmentation fault: `element_at` reads outside of the array at -2147483648 (Spark 4.1).
 
@@ -51,7 +51,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Size:
-    """`of` says how often a value contains each column. The columns together are no larger than the record."""
+    """`of` says how often a value contains each column. The columns together have at most the size of the record."""
 
     fixed: int = 0
     of: Mapping[str, int] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""The columns of a table's rows, as Spark expressions over the parsed record: what is declared, and what is forebay's own.
+"""The columns of a table's rows, as Spark expressions over the parsed record: the declared ones, and forebay's own.
 
 Undeclared fields are not read here. The record's text travels with its row (`DOCUMENT`) and becomes columns where the row is
 written, because each table has its own. A value that does not fit its declared column is null there and goes along as text
@@ -70,7 +70,7 @@ SPARK_TYPES = {
 
 
 def with_failed(misfits: Expression, failed: Expression) -> Expression:
-    """What did not fit, and each column that could not be computed, as null: there is no value of it to keep."""
+    """The values that did not fit, and null for each column that could not be computed."""
     from pyspark.sql import functions as F
 
     return _with_elements(misfits, F.transform(failed, lambda name: F.concat(F.lit('{"'), name, F.lit('":null}'))))
@@ -92,7 +92,7 @@ def rules_of(table: Table) -> Rules:
     if table.explode is not None:
         _plant(tree, (EXPLODED,))
         _plant(tree, (PARENT,))
-    # An array of which an element is read stays whole beside it: without the element, the others would move up.
+    # An array whose element is read stays whole beside it: without the element, the others would move up.
     for keys in sorted(path.keys for path in paths if not path.has_position):
         _plant(tree, keys)
     return Rules(
@@ -129,7 +129,7 @@ def column_of_text(text: Expression, column: Column) -> Expression:
 
 def _finite(text: Expression, kind: str) -> Expression:
     """The nearest double or float. A number beyond them all has none; a text that says infinity is infinite. Spark takes `7d`
-    for 7, and hexadecimal digits, as Java does in its source code: here these are no numbers."""
+    for 7, and hexadecimal digits, as Java does in its source code: here these are not numbers."""
     from pyspark.sql import functions as F
 
     value = F.when(~text.rlike(JAVA_LITERAL), text.try_cast(SPARK_TYPES[kind]))
@@ -160,9 +160,9 @@ def declared_misfits(
     record: str = "value",
     known: Mapping[str, tuple[Expression, Expression]] | None = None,
 ) -> Expression:
-    """What did not fit, as a JSON array of objects with one field each, as the column `record` has it; null where all did.
-    `known` are texts and values of columns, by name, that come from elsewhere than the record. An element of an array is kept
-    with its array; where nothing is kept of that, the whole array is."""
+    """The values that did not fit, as a JSON array of objects with one field each, as the column `record` has it; null
+    where all did. `known` are texts and values of columns, by name, that come from elsewhere than the record. An element of
+    an array is kept with its array; the whole array is kept where no part of it was."""
     from pyspark.sql import functions as F
 
     of_record, others = [], []

@@ -2,7 +2,7 @@
 
 In: rows with their parsed record. Out: the columns of one table, to be written (`with_table_columns`); or those of many tables
 side by side, each under a name of its own (`with_declared_columns`, `of`), for what is asked of rows before they are written.
-Nothing is raised for a value: what does not fit is null.
+Nothing is raised for a value: one that does not fit is null.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def with_declared_columns(
         times = _event_time(number, table)
         timed |= {_named(number, name): value for name, value in times.items()}
         derived |= {_named(number, name): value for name, value in _derived(number, table, mine(number)).items()}
-        if table.event_time is not None and MOMENT in times:
+        if table.event_time is not None and times.get(MOMENT) is not None:
             derived[_named(number, table.event_time.column)] = of(number, MOMENT)
     for step in (read, timed, derived):
         rows = rows.withColumns(step) if step else rows
@@ -99,7 +99,7 @@ def _with_default(value: Expression, column: Column, table: Table) -> Expression
 
 def _event_time(number: int, table: Table) -> dict[str, Expression]:
     """Whether it is outside of its bounds. Where such rows have a bucket, columns are derived from the bucket's time: until
-    then it stands in place of the moment."""
+    then it replaces the time of the event."""
     from pyspark.sql import functions as F
 
     when = table.event_time

@@ -1,7 +1,7 @@
 """Records that came before, in another file or in the same batch, are left out and counted.
 
 In: the rows of a batch (or of a retry) with fates, and which tables declare what makes a record the same. Out: the same rows,
-in which all but the first of equal records are to be dropped; and the ids of the written ones, for later batches.
+marked to drop all but the first of equal records; and the ids of the written ones, for later batches.
 
 The cost does not grow with the tables. Ids are 16 bytes in a table of their own (`_forebay/ids`), partitioned by day. The
 driver keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. The ids
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["DUPLICATE", "RETRY", "Dedupe", "landing"]
 
 RETRY = "retry"
-"""What stands for a generation where records that were kept beside the tables are written."""
+"""The generation of records that were kept beside the tables and are written later."""
 
 DUPLICATE = "_duplicate"
 """Stands among the names of what a dropped row violates."""
@@ -43,7 +43,7 @@ DUPLICATE = "_duplicate"
 ID = "_id"
 
 RECORD = ("_file_id", "byte_offset")
-"""What a record is known by. Never its line: many records may stand on one."""
+"""The identity of a record. Never its line: many records may be on one."""
 
 
 def landing(ends: Sequence[FileEnd]) -> list[int]:
@@ -53,9 +53,9 @@ def landing(ends: Sequence[FileEnd]) -> list[int]:
 
 @dataclass(frozen=True, kw_only=True)
 class Dedupe:
-    """Of one batch. `leaving` are the files whose rows make room, each with a file that it makes room for, perhaps several
-    times: if one of those lands, theirs are no duplicates. Known are the ids as of a version of their table, if `as_of` says
-    so, and of retries those up to the number `tries_until`."""
+    """Of one batch. `leaving` are the files whose rows are replaced, each with a file that replaces it, perhaps several
+    times: if one of those lands, its records are not duplicates. Known are the ids as of a version of their table, if
+    `as_of` says so, and of retries those up to the number `tries_until`."""
 
     spark: SparkSession
     service: Service

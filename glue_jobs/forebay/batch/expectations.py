@@ -1,4 +1,4 @@
-"""What must hold of a row before it is written, asked in the pass that routes it: expectations, bounds of its time, values
+"""The checks of a row before it is written, in the pass that routes it: expectations, bounds of its time, values
 that may name a folder.
 
 In: the rows with their routes, the declarations. Out: the same rows with what they violate and the fate that makes of them,
@@ -32,7 +32,7 @@ COLUMNS = (
 )
 VIOLATED, REFUSED = "_violated", "_refused"
 USUAL_VALUES = r"[\w .:+@-]{1,100}"
-"""What a text must be that names a partition's folder, unless the declaration says otherwise."""
+"""The pattern of a text that may name a partition's folder, unless the declaration has another one."""
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _any_null(number: int, names: Iterable[str]) -> Expression:
 
 
 def _fate(tables: Mapping[int, Table]) -> Expression:
-    """What becomes of a row that violates something. The names are looked up: an expression for each table would repeat all
+    """The fate of a row that violates something. The names are looked up: an expression for each table would repeat all
     that tables check as often as there are tables."""
     from pyspark.sql import functions as F
 

@@ -36,7 +36,7 @@ FATE = ("_file_id", "_fate", "_table", "_declared", "_violated", "_reason")
 
 @dataclass(frozen=True)
 class Read:
-    """What one try read: rows with fates, the end of each file, and the fates counted."""
+    """The result of one try: rows with fates, the end of each file, and the fates counted."""
 
     rows: DataFrame | None
     ends: Sequence[FileEnd]
@@ -77,7 +77,7 @@ def _without(rows: DataFrame | None, file_ids: Sequence[str]) -> DataFrame | Non
 def read_contents(
     spark: SparkSession, service: Service, limits: Limits, files: Sequence[LandedFile], cached: ExitStack
 ) -> Read:
-    """What the files give. Files that end every worker are `unreadable`."""
+    """The rows of the files. Files that end every worker are `unreadable`."""
     if not files:
         return Read(None, [], [])
 
@@ -133,7 +133,7 @@ def read_routed(
 
 
 def until(cached: ExitStack, rows: DataFrame) -> DataFrame:
-    """The same rows, in Spark's cache until that is closed. What nobody takes out stays there as long as the job runs."""
+    """The same rows, in Spark's cache until that is closed. A row that stays in the cache stays as long as the job runs."""
     from pyspark import StorageLevel
 
     cached.callback(rows.unpersist)

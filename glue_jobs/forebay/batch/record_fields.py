@@ -1,4 +1,4 @@
-"""Spark expressions over a record's text, by Java's `RecordFields` and `Moment`: each digit as it is written, and no guesses.
+"""Spark expressions over a record's text, by Java's `RecordFields` and `Moment`: with the original digits, and no guesses.
 
 Spark's `from_json` and `get_json_object` pass each number with a fraction through a double. This reads the bytes instead, in
 one pass, and calls no Python. The classes are in the jar of the log store.
@@ -30,7 +30,7 @@ __all__ = [
 ]
 
 PROBLEM, HALVES = "?problem", "?halves"
-"""Beside the fields, whose paths have no question mark: why a record cannot be read; whether a string in it is no text."""
+"""Beside the fields, whose paths have no question mark: why a record cannot be read; whether a string in it is not text."""
 
 
 def plan_of(steps: Sequence[str | int]) -> str:
@@ -78,12 +78,12 @@ def moment_of(text: Expression) -> Expression:
 
 
 def day_of(text: Expression) -> Expression:
-    """A date, of the same texts: as it is written, whatever the offset."""
+    """A date, of the same texts, whatever the offset."""
     return _call("days", "DATE", text, owner=MOMENT)
 
 
 def moment_since_1970(text: Expression, places: int) -> Expression:
-    """A time, of a number that counts units of so many decimal places of a second since 1970."""
+    """A time, of a number that counts units of this many decimal places of a second since 1970."""
     from pyspark.sql import functions as F
 
     return _call("since1970", "TIMESTAMP", text, F.lit(places), owner=MOMENT)

@@ -4,7 +4,7 @@ In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_
 made the table), `_reason`, and the fields that declared columns are read from (`fields`).
 
 Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. `drop` is a record of an
-erased person, or an element of an exploded array that no table wants: its record has it. What the rows violate makes `drop` of
+erased person, or an element of an exploded array that no table wants: its record has it. A violated expectation makes `drop` of
 some, and `quarantine` of others (`with_final_fates`).
 """
 
@@ -88,7 +88,7 @@ def with_final_fates(rows: DataFrame) -> DataFrame:
 
 
 def _with_wishes(rows: DataFrame, service: Service) -> DataFrame:
-    """The rows with whether each declaration's SQL holds; what is null or cannot be computed does not."""
+    """The rows with whether each declaration's SQL holds; a null does not, nor does an error."""
     from pyspark.sql import functions as F
 
     asked = {number: table for number, table in enumerate(service.tables) if table.where_sql is not None}
