@@ -10,6 +10,7 @@ import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -23,6 +24,7 @@ from forebay.lake.objects import Found
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, WANTED_AGAIN, is_final
 from forebay.ledger.periods import FeedPeriod, Key, Periods
+from forebay.operate.changing import reopen as reopening
 from forebay.upkeep.complete.look import Landing, Looker
 from forebay.upkeep.complete.watch import arriving
 from tests.batch.paper import FIRST, PLACE, Store, lay_out
@@ -189,6 +191,22 @@ class Hours(Play):
         self.looks = True
         self.lake.effects, self.lake.dies_after = mine
 
+    def roll_back(self, key: str) -> None:
+        """By the command, which takes back the hours of all files that lose or get rows."""
+        self.lake.dies_after = None
+        before = {row["file_id"]: dict(row) for row in self.ledger()}
+        super().roll_back(key)
+        changed = [row["file_id"] for row in self.ledger() if row != before[row["file_id"]]]
+        self.patch.setattr(reopening, "periods_of", lambda lake: Periods(self.store))
+        self.patch.setattr(reopening, "_in_force", lambda view, name: self.service)
+        rows = SimpleNamespace(
+            lake=PLACE, rows_with=lambda *asked: [r for r in self.ledger() if r["file_id"] in asked[-1]]
+        )
+        reopening.reopen(rows, changed)  # type: ignore[arg-type]
+        self.agree()
+        self.look()
+        self.agree()
+
     def put(self, key: str) -> None:
         super().put(key)
         if self.draw.random() < 0.6:
@@ -220,8 +238,8 @@ def rows_in(ledger: Iterable[dict[str, Any]], hour: int) -> list[dict[str, Any]]
 
 
 def is_marked(row: dict[str, Any]) -> bool:
-    """By an operator's command: the next batch that has the file takes its hour back."""
-    return row["outcome"] in (REPLAY, FORGET) or row["reason"] in (WANTED_AGAIN, ROLLED_BACK)
+    """By an operator's command: its rows stand, and the next batch that has the file takes its hour back."""
+    return row["reason"] != ROLLED_BACK and (row["outcome"] in (REPLAY, FORGET) or row["reason"] == WANTED_AGAIN)
 
 
 def done(row: dict[str, Any]) -> bool:

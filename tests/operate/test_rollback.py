@@ -17,19 +17,25 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
+from forebay.lake.layout import SERVICES
 from forebay.lake.lease import FolderLease, Lease, hold
 from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.landed_file import LandedFile
+from forebay.ledger.periods import FeedPeriod
 from forebay.ledger.withheld import withheld_in
 from forebay.operate.changing import rollback
+from forebay.operate.changing.reopen import WHY
 from forebay.operate.changing.rollback import Rollback, finish_earlier, plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
+from forebay.upkeep.complete.look import periods_of
 from forebay.upkeep.run import TableResult, over_tables
 from tests.operate.command import failed, given, ran
-from tests.operate.ledger import entry, write_ledger
+from tests.operate.ledger import AT, entry, write_ledger
 
 
 def file_id(key: str) -> str:
@@ -86,6 +92,44 @@ def test_a_rollback_is_shown_then_done_then_taken_back_and_every_sum_holds(lake:
     assert "0 rows left, 2 came" in ran(*verb["undo"].split()[1:], "--lake", lake, "--yes")
     assert (rows(lake, "alpha"), ledger(lake)) == (5, before)
     assert accounts(LakeView(lake)).differences() == []
+
+
+def test_an_hour_that_loses_rows_is_complete_no_longer(lake: str) -> None:
+    """Not for a moment: it is taken back before the rows leave, and again once the ledger knows."""
+    rule = "envelope.complete = { quiet_minutes = 5 }"
+    keep_in_force(lake, parse_service({"service.toml": f'name = "games"\n{rule}\n[[tables]]\nname = "{{game}}"\n'}))
+    hours = [
+        FeedPeriod(
+            service=of, feed="all", period=at, ends=at + timedelta(hours=1), since=at, complete_at=at, revision=1
+        )
+        for of, at in (("games", AT), ("games", AT - timedelta(hours=1)), ("other", AT))
+    ]
+    periods = periods_of(lake)
+    periods.change(lambda _: hours)
+    ran("rollback", "alpha", "--to", "2", "--lake", lake, "--yes")
+    assert all(one.complete_at for one in periods.rows().values()), "nothing was to be done"
+
+    def look_and_die(*_: object) -> None:
+        periods.change(lambda rows: [replace(one, complete_at=AT) for one in rows.values()])
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(rollback, "_change_ledger", lambda *_: is_open(lake) and look_and_die())
+        failed(130, "rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert not is_open(lake), "somebody looked between the tables and the ledger"
+    ran("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert is_open(lake)
+    assert [key for key, one in periods.rows().items() if one.complete_at] == [hours[1].key, hours[2].key]
+    open_objects(lake).delete([f"{SERVICES}/games.json"])
+    ran("rollback", "alpha", "--to", "2", "--lake", lake, "--yes")
+    assert [key for key, one in periods.rows().items() if one.complete_at] == [hours[2].key], (
+        "nobody knows whose they are"
+    )
+
+
+def is_open(lake: str) -> bool:
+    one = periods_of(lake).rows()["games", "all", AT]
+    return (one.complete_at, one.told, one.why) == (None, False, WHY)
 
 
 def history(lake: str) -> list[dict[str, Any]]:

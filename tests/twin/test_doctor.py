@@ -436,6 +436,13 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
     ("the job's code is gone", remove_code, "jobs.code", "is not there, and the job"),
     ("the job may not take messages", take_right("TakeMessages"), "rights.of_ingest", "may not sqs:ReceiveMessage"),
     ("the job may not read files", take_right("ReadLandedFiles"), "rights.of_ingest", "may not s3:GetObject"),
+    (
+        "the job may not see what landed",
+        take_right("FindLandedFiles"),
+        "rights.of_ingest",
+        "may not s3:ListBucketVersions",
+    ),
+    ("the job may not tell of hours", take_right("TellOfPeriods"), "rights.of_ingest", "may not events:PutEvents"),
     ("the job may not use the key", take_right("UseDataKey"), "rights.of_ingest", "may not kms:Decrypt"),
     ("a log group was removed", remove_log_group, "logs.groups", "is not there"),
     ("a log is kept for ever", keep_log_for_ever, "logs.groups", "is kept for ever"),

@@ -68,7 +68,9 @@ KINDS = {"int": pa.int64(), "bool": pa.bool_(), "str": pa.string()}
 SCHEMA = pa.schema([(f.name, KINDS.get(str(f.type), pa.timestamp("us", "UTC"))) for f in fields(FeedPeriod)])
 
 
-def opened(rows: Rows, seen: Iterable[FeedPeriod], read: Collection[Key], at: datetime) -> list[FeedPeriod]:
+def opened(
+    rows: Rows, seen: Iterable[FeedPeriod], read: Collection[Key], at: datetime, *, why: str = REOPENED
+) -> list[FeedPeriod]:
     """The rows that change when a batch begins that has files of these periods. Only those that it `read`s a file of are taken
     back: a marker alone opens a new one."""
     changed = []
@@ -79,7 +81,7 @@ def opened(rows: Rows, seen: Iterable[FeedPeriod], read: Collection[Key], at: da
         elif one.key in read and (there.complete_at or there.check):
             if there.complete_at:
                 there = replace(there, complete_at=None, revised_at=at, told=False)
-            changed.append(replace(there, check="", why=REOPENED))
+            changed.append(replace(there, check="", why=why))
     return changed
 
 

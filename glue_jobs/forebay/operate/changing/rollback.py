@@ -41,6 +41,7 @@ from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.operate.changing.alone import alone
+from forebay.operate.changing.reopen import reopen
 from forebay.operate.changing.rollback_ids import ids_as_then
 from forebay.operate.changing.rollback_ledger import CHANGED, Rollback, TableBack, entries_after
 from forebay.operate.lake_view import LakeView, known_table
@@ -96,10 +97,12 @@ def finish_earlier(view: LakeView) -> Rollback | None:
 
 
 def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
+    reopen(view, plan.files)
     stay = {one.table: why for one in plan.tables if (why := _restore(view, one, plan.number))}
     done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
     if done.files and not _has(_there(view, LEDGER), plan.number):
         _change_ledger(view, done)
+    reopen(view, plan.files)  # again: somebody may have looked before the ledger changed
     ids_as_then(view, done)
     store.delete([ROLLBACK_PLAN])
     return done

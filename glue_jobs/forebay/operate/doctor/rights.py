@@ -12,6 +12,7 @@ from forebay.lake.layout import CHECKPOINT
 from forebay.operate.doctor.finding import Finding, error
 from forebay.operate.doctor.queues import key_of_data, key_of_queue
 from forebay.operate.stack.deployment import Deployment
+from forebay.upkeep.complete.tell import SOURCE
 
 __all__ = ["NEEDED", "of_ingest", "policy_for_doctor", "rights_to_look"]
 
@@ -94,7 +95,8 @@ def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:
     for landed in map(on.bucket_arn, on.landing_buckets):
         for action in ("GetObject", "GetObjectVersion"):
             yield f"s3:{action}", f"{landed}/{on.landing_prefix}a.json", {}
-        yield "s3:ListBucket", landed, {}
+        for action in ("ListBucket", "ListBucketVersions"):
+            yield f"s3:{action}", landed, {}
     for action in ("GetObject", "PutObject"):
         yield f"s3:{action}", f"{lake}/{on.key_in_lake('a_table/_delta_log/00000000000000000000.json')}", {}
     yield "s3:DeleteObject", f"{lake}/{on.key_in_lake(f'{CHECKPOINT}/offsets/0')}", {}
@@ -105,3 +107,5 @@ def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:
     group = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.name}/ingest/output:log-stream:a"
     yield "logs:PutLogEvents", group, {}
     yield "cloudwatch:PutMetricData", "*", {"cloudwatch:namespace": on.name}
+    bus = f"arn:{on.partition}:events:{on.region}:{on.account}:event-bus/default"
+    yield "events:PutEvents", bus, {"events:source": SOURCE}

@@ -1,0 +1,67 @@
+"""Hours and days whose rows leave tables or come back are no longer complete.
+
+In: a lake, and ids of files in its ledger. Out: their rows in the table of periods are open again. The next look, by a job or
+reconcile, judges them and sends the events. A replay and a forgotten file need none of this. Their rows stand until a batch
+begins, and that batch opens their periods itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.declaration.pinned import unpinned
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import LEDGER, SERVICES
+from forebay.lake.objects import open_objects
+from forebay.ledger.periods import FeedPeriod, Key, opened
+from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.files import LedgerFile
+from forebay.upkeep.complete.look import periods_of, rules_of
+
+__all__ = ["WHY", "reopen"]
+
+WHY = "rows left or came back with a rollback: the next look judges it again"
+
+
+def reopen(view: LakeView, file_ids: Collection[str]) -> None:
+    """Repeated, it changes nothing that is open."""
+    periods = periods_of(view.lake)
+    there = periods.rows()
+    if not there or not file_ids:
+        return
+    rows = view.rows_with(LEDGER, "*", "file_id", file_ids)
+    keys = {key for name in {one.service for one in there.values()} for key in _keys(view, name, rows, there)}
+    now = datetime.now(UTC)
+
+    def change(known: Mapping[Key, FeedPeriod]) -> list[FeedPeriod]:
+        return opened(known, [known[key] for key in keys if key in known], keys, now, why=WHY)
+
+    periods.change(change)
+
+
+def _keys(view: LakeView, name: str, rows: Sequence[Mapping[str, Any]], there: Collection[Key]) -> set[Key]:
+    """All of a service whose declarations nobody can read here: a period may be open once too often, never once too seldom."""
+    service = _in_force(view, name)
+    names = {name} if service is None else {name, *service.shares_files_with}
+    files = [LedgerFile.of(row).landed for row in rows if row["service"] in (None, *names)]
+    if service is None:
+        return {key for key in there if key[0] == name} if files else set()
+    rules, found = rules_of(service), set[Key]()
+    for file in files:
+        feed = service.feed_of(file.bucket, file.key)
+        rule = rules[feed.name][1] if feed is not None and feed.name in rules else None
+        if feed is not None and rule is not None and (period := rule.period_of(file)) is not None:
+            found.add((name, feed.name, period.start))
+    return found
+
+
+def _in_force(view: LakeView, name: str) -> Service | None:
+    text = open_objects(view.lake).read(f"{SERVICES}/{name}.json")
+    try:
+        return None if text is None else unpinned(json.loads(text), f"the service {name}")
+    except InvalidConfiguration:
+        return None
