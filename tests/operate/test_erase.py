@@ -19,6 +19,9 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from forebay.batch.plan import Plan, Plans
+from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.loading import load_service
+from forebay.lake.layout import SERVICES
 from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
@@ -519,6 +522,27 @@ def test_a_rollback_brings_no_erased_person_back(lake: Path, declared: Callable[
     given(command(lake, declared(), ANNA, "--yes"), "")
     said = failed(2, "rollback", "alpha", "--to", "0", "--lake", str(lake), "--dry-run")
     assert "has rows in version 0 of people who were erased since" in said
+
+
+def test_a_rollback_brings_nobody_back_whose_rows_had_left_before_the_erasure(
+    lake: Path, declared: Callable[..., str]
+) -> None:
+    """The erasure found no row of hers there, and so it made no commit."""
+    service = declared()
+    keep_in_force(str(lake), load_service(service))
+    DeltaTable(lake / "alpha").delete(f"who = '{ANNA}'")
+    looked = DeltaTable(lake / "alpha").version()
+    append(lake, "alpha", "b.json", who=[BEN], n=[9])
+    back = ("rollback", "alpha", "--lake", str(lake), "--dry-run", "--to")
+    assert "alpha" in ran(*back, f"{looked - 1}")
+    given(command(lake, service, ANNA, "--yes"), "")
+    assert DeltaTable(lake / "alpha").version() == looked + 1
+    said = failed(2, *back, f"{looked - 1}")
+    assert f"has rows in version {looked - 1} of people who were erased since" in said
+    assert "alpha" in ran(*back, f"{looked}")
+    shutil.rmtree(lake / SERVICES)
+    assert "nobody can tell" in failed(2, *back, f"{looked - 1}")
+    assert "alpha" in ran(*back, f"{looked}"), "all files of this version were searched"
 
 
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:

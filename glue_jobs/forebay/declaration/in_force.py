@@ -16,13 +16,19 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import SERVICES, writers_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["keep_in_force", "service_for"]
+__all__ = ["keep_in_force", "kept_service", "service_for"]
 
 
 def keep_in_force(lake: str, service: Service) -> None:
     """Repeated, it changes nothing."""
     plain = pinned(service.with_paused(()).with_erased(""))
     open_objects(lake).write(f"{SERVICES}/{service.name}.json", json.dumps(plain).encode())
+
+
+def kept_service(lake: str, name: str) -> Service | None:
+    """This service, as its job works by it; None where no job has kept it yet."""
+    text = open_objects(lake).read(f"{SERVICES}/{name}.json")
+    return None if text is None else unpinned(json.loads(text), f"the service {name}")
 
 
 def service_for(place: str, lake: str, deployed: str = "") -> Service:
@@ -39,8 +45,7 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
         raise InvalidConfiguration.one("--service", problem, "name the folder with the declarations of that service")
     if not kept:
         return example
-    text = objects.read(f"{SERVICES}/{kept[0]}.json") or b"{}"
-    return unpinned(json.loads(text), f"the service {kept[0]}")
+    return kept_service(lake, kept[0]) or example
 
 
 def _said(services: list[str]) -> str:

@@ -7,16 +7,14 @@ begins, and that batch opens their periods itself.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.declaration.pinned import unpinned
+from forebay.declaration.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER, SERVICES
-from forebay.lake.objects import open_objects
+from forebay.lake.layout import LEDGER
 from forebay.ledger.periods import FeedPeriod, Key, opened
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import LedgerFile
@@ -60,8 +58,7 @@ def _keys(view: LakeView, name: str, rows: Sequence[Mapping[str, Any]], there: C
 
 
 def _in_force(view: LakeView, name: str) -> Service | None:
-    text = open_objects(view.lake).read(f"{SERVICES}/{name}.json")
     try:
-        return None if text is None else unpinned(json.loads(text), f"the service {name}")
+        return kept_service(view.lake, name)
     except InvalidConfiguration:
         return None

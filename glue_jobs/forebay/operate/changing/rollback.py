@@ -42,6 +42,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.reopen import reopen
+from forebay.operate.changing.rollback_erased import must_have_nobody_erased
 from forebay.operate.changing.rollback_ids import ids_as_then
 from forebay.operate.changing.rollback_ledger import CHANGED, Rollback, TableBack, entries_after
 from forebay.operate.lake_view import LakeView, known_table
@@ -189,6 +190,7 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
         raise InvalidConfiguration.one(
             f"table {name}", f"has the feature {unknown[0]}", "RESTORE it with Spark, while no job runs"
         )
+    must_have_nobody_erased(view, name, table, then)
     return table, then
 
 
