@@ -190,3 +190,13 @@ def test_the_ledger_says_of_a_poison_file_how_its_reading_ended(said: str, shown
     assert entry.detail is not None
     assert shown in entry.detail
     assert "\n" not in entry.detail
+
+
+def test_the_ledger_keeps_no_text_of_an_error_where_a_service_declares_personal_data() -> None:
+    """An error of Python often quotes the value that it could not take."""
+    (file,) = files(1)
+    said = PYTHON.format(raised="ValueError: invalid literal for int() with base 10: 'anna@example.org'")
+    (entry,) = entries_of([poison_end(file, TaskFailed(said), private=True)], [])
+    assert entry.detail == "reading it alone ended the task twice: ValueError (the job's log has its text)"
+    (entry,) = entries_of([poison_end(file, TaskFailed(CRASH), private=True)], [])
+    assert "Python worker exited unexpectedly" in str(entry.detail)

@@ -109,13 +109,14 @@ def blames_a_file(failure: Exception) -> bool:
     return not isinstance(failure, ForebayError) and bool(TASK_FAILED.search(said)) and not OUR_FAULT.search(said)
 
 
-def poison_end(file: LandedFile, failure: Exception) -> FileEnd:
-    """How such a file ends: as one that nobody can read."""
+def poison_end(file: LandedFile, failure: Exception, *, private: bool = False) -> FileEnd:
+    """How such a file ends: as one that nobody can read. `private`: no text of Python's error is kept, for it may quote a
+    value."""
     return FileEnd(
         file=file,
         outcome="unreadable",
         reason=POISON,
-        detail=f"reading it alone ended the task twice: {_cause(str(failure))}"[:DETAIL_CHARACTERS],
+        detail=f"reading it alone ended the task twice: {_cause(str(failure), private)}"[:DETAIL_CHARACTERS],
         documents=0,
         refused=0,
         bytes_read=0,
@@ -125,10 +126,11 @@ def poison_end(file: LandedFile, failure: Exception) -> FileEnd:
     )
 
 
-def _cause(said: str) -> str:
+def _cause(said: str, private: bool) -> str:
     """The line that says most: the end of a Python traceback, else what Spark says of its worker."""
     ended = PYTHON_ERROR.findall(said)
     if ended:
-        return str(ended[-1])
+        kind, _, _ = (last := str(ended[-1])).partition(":")
+        return f"{kind} (the job's log has its text)" if private else last
     lost = WORKER_LOST.search(said) or TASK_FAILED.search(said)
     return said[lost.start() :].partition("\n")[0] if lost else said.strip().partition("\n")[0]

@@ -91,7 +91,8 @@ def read_contents(
 
     apart = read_apart(files, read)
     together = _together(apart.parts)
-    ends = [*together.ends, *(poison_end(file, failure) for file, failure in apart.poison.items())]
+    private = service.privacy is not None
+    ends = [*together.ends, *(poison_end(one, failure, private=private) for one, failure in apart.poison.items())]
     return replace(together, ends=ends)
 
 
