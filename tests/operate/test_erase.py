@@ -545,6 +545,22 @@ def test_a_rollback_brings_nobody_back_whose_rows_had_left_before_the_erasure(
     assert "alpha" in ran(*back, f"{looked}"), "all files of this version were searched"
 
 
+def test_an_erasure_is_not_finished_with_another_secret(lake: Path, declared: Callable[..., str]) -> None:
+    """It would find nobody, and report them gone."""
+    service = declared()
+    token = token_of(ANNA, secret_at(f"{lake.parent}/secret"))
+    Erasures(str(lake), "games").begin(ErasePlan(0, "2026-11-21T10:00:00+00:00", "games", (token,)))
+    make_secret(f"{lake.parent}/other")
+    first = Path(service).read_text()
+    Path(service).write_text(first.replace("/secret", "/other"))
+    said = failed(2, *command(lake, service))
+    assert "erasure 1: began with another secret than these declarations name; no row was touched" in said
+    assert told(lake, ANNA)
+    Path(service).write_text(first)
+    given(command(lake, service, "--now"), "")
+    assert told(lake, ANNA) == []
+
+
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:
     (tmp_path / "plain.toml").write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
     assert "says of no field whose record it is" in failed(2, *command(lake, f"{tmp_path}/plain.toml", ANNA))

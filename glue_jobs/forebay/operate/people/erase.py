@@ -20,7 +20,7 @@ from forebay.batch.plan import Plans
 from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.batch.retry_plan import RetryPlan
 from forebay.declaration.service import Service
-from forebay.errors import Halt
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import (
     DERIVED_FROM,
     LEDGER,
@@ -37,6 +37,8 @@ from forebay.operate.people.landing import Landed, clear_landing, held_by_us, ho
 from forebay.operate.people.outlook import tables_of_service
 from forebay.operate.people.unseen import unseen
 from forebay.privacy.erased import add_erased
+from forebay.privacy.secret import secret_at
+from forebay.privacy.token import token_of
 from forebay.upkeep.erase.counts import HELD, change_ledger
 from forebay.upkeep.erase.due import erasure_of, gone_from, tables_due
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
@@ -72,6 +74,7 @@ def carry_out(
 ) -> dict[str, Any]:
     """The report. One process at a time does it. It waits for another one, as the lease of one that died runs out; then
     `LeaseHeld` says who has it."""
+    _must_be_of_its_secret(service, plan)
     lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         erasures = Erasures(view.lake, service.name)
@@ -115,6 +118,15 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
 
 
 # --- inside ---
+
+
+def _must_be_of_its_secret(service: Service, plan: ErasePlan) -> None:
+    """With another secret nobody is found, and the report would call them gone. A token is its own token under one secret."""
+    assert service.privacy is not None
+    secret = secret_at(service.privacy.secret)
+    if any(token_of(token, secret) != token for token in plan.tokens):
+        problem = "began with another secret than these declarations name; no row was touched"
+        raise InvalidConfiguration.one(f"erasure {plan.number}", problem, "name its declarations with --service")
 
 
 def _write_checkpoint(view: LakeView, name: str, version: int) -> None:
