@@ -26,7 +26,7 @@ from infra.principals import TRUST, conditions
 if TYPE_CHECKING:
     from infra.foundation import Foundation
 
-__all__ = ["SCRIPTS", "Job", "Work", "conf_argument", "log_settings"]
+__all__ = ["SCRIPTS", "Job", "Work", "conf_argument"]
 
 SCRIPTS = Path(__file__).resolve().parents[2] / "glue_jobs"
 

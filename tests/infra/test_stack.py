@@ -18,7 +18,6 @@ from forebay.settings import CompactSettings, IngestSettings, MaintainSettings, 
 from forebay.spark import runtime
 from forebay.spark.session import job_settings
 from infra.clocked import OF_FUNCTIONS
-from infra.jobs.job import log_settings
 from infra.metrics import published
 from infra.principals import TABLE, markdown
 from infra.runbook import place_in_runbook, runbook_text
@@ -641,7 +640,8 @@ def test_a_job_logs_into_groups_that_are_there_encrypted_and_kept_for_a_while(se
 def test_the_spark_settings_are_those_of_all_engines(service: Synthesized) -> None:
     for job in service.of("Glue::Job").values():
         conf = job["Properties"]["DefaultArguments"]["--conf"].split(" --conf ")
-        assert dict(setting.split("=", 1) for setting in conf) == {**job_settings(), **log_settings("WARN")}
+        quiet = {"spark.log.level": "WARN", "spark.executor.syncLogLevel.enabled": "true"}
+        assert dict(setting.split("=", 1) for setting in conf) == {**job_settings(), **quiet}
 
 
 def test_the_ingest_job_runs_once_at_a_time_and_without_an_end(service: Synthesized) -> None:
