@@ -35,13 +35,17 @@ NEEDED = (
     *runtime.GLUE_LACKS,
 )
 """The packages of jobs, with their dependencies. A test starts with just these and imports everything."""
+GLIBC = 34
+"""The minor version of glibc 2 in EMR's images, of Amazon Linux 2023.
+https://docs.aws.amazon.com/linux/al2023/ug/compare-with-al2.html"""
 INTERPRETER = "python"
 """The folder of the interpreter in the archive."""
 NOT_NEEDED = ("test", "tests", "idlelib", "tkinter", "turtledemo", "ensurepip", "site-packages", "__pycache__")
 """Folders of the standard library that no job imports."""
+OF_GLIBC = re.compile(rb"GLIBC_2\.(\d+)\0")
 START = f"""#!/bin/sh
 # The interpreter of this archive, or else EMR's own, with the packages of this archive.
-here=$(cd "$(dirname "$0")/.." && pwd)
+here=$(cd "${{0%/*}}/.." && pwd)
 export PYTHONPATH="$here/lib${{PYTHONPATH:+:$PYTHONPATH}}"
 [ -x "$here/{INTERPRETER}/bin/python{runtime.PYTHON}" ] && exec "$here/{INTERPRETER}/bin/python{runtime.PYTHON}" "$@"
 command -v python{runtime.PYTHON} >/dev/null || {{
@@ -52,7 +56,9 @@ exec python{runtime.PYTHON} "$@"
 """
 
 
-def emr_environment(folder: Path, *, lock: Path = ROOT / "requirements.lock", interpreter: Path | None = None) -> Path:
+def emr_environment(
+    folder: Path, *, lock: Path = ROOT / "requirements.lock", interpreter: Path | None = None, glibc: int = GLIBC
+) -> Path:
     """`interpreter` is the folder of a relocatable CPython for EMR's platform, with `bin` and `lib` in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as scratch:
@@ -62,11 +68,11 @@ def emr_environment(folder: Path, *, lock: Path = ROOT / "requirements.lock", in
         start.parent.mkdir()
         start.write_text(START)
         if interpreter is not None:
-            pack_interpreter(interpreter, root / INTERPRETER)
+            pack_interpreter(interpreter, root / INTERPRETER, glibc=glibc)
         return _packed(root, folder / NAME)
 
 
-def pack_interpreter(interpreter: Path, to: Path) -> None:
+def pack_interpreter(interpreter: Path, to: Path, *, glibc: int = GLIBC) -> None:
     """The program, its shared library if it has one, and the standard library without what no job imports."""
     program, library = interpreter / "bin" / f"python{runtime.PYTHON}", f"python{runtime.PYTHON}"
     if not program.exists() or not (interpreter / "lib" / library / "os.py").exists():
@@ -77,6 +83,15 @@ def pack_interpreter(interpreter: Path, to: Path) -> None:
     shutil.copytree(interpreter / "lib" / library, to / "lib" / library, ignore=shutil.ignore_patterns(*NOT_NEEDED))
     for shared in (interpreter / "lib").glob("libpython*.so*"):
         shutil.copy(shared, to / "lib" / shared.name)
+    if (needed := _needed_glibc(to)) > glibc:
+        problem = f"needs glibc 2.{needed}, and the image has 2.{glibc}: it would not start there"
+        raise InvalidConfiguration.one(str(interpreter), problem, "take the build that `uv python install` fetches")
+
+
+def _needed_glibc(folder: Path) -> int:
+    """The loader refuses a program, or one of its libraries, that names a later version than it has."""
+    files = (file for file in folder.rglob("*") if file.is_file() and (file.parent.name == "bin" or ".so" in file.name))
+    return max((int(version) for file in files for version in OF_GLIBC.findall(file.read_bytes())), default=0)
 
 
 def _install(to: Path, part: Path, lock: str) -> None:

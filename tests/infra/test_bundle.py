@@ -84,13 +84,13 @@ def test_a_packed_interpreter_starts_where_no_python_is_on_the_path(
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     monkeypatch.setattr(runtime, "PYTHON", version)
     root = tmp_path / "packed"
-    pack_interpreter(Path(sys.base_prefix), root / INTERPRETER)
+    pack_interpreter(Path(sys.base_prefix), root / INTERPRETER, glibc=99)
     (root / "bin").mkdir()
     (root / "bin" / "python").write_text(START.replace(f"python{PYTHON_OF_EMR}", f"python{version}"))
     (root / "bin" / "python").chmod(0o755)
     unpacked = root.rename(tmp_path / "unpacked")
     code = "import sys, json, ssl, zlib, hashlib, ctypes, sqlite3; print(sys.prefix)"
-    command, env = [str(unpacked / "bin" / "python"), "-c", code], {"PATH": "/nowhere:/usr/bin:/bin"}
+    command, env = [str(unpacked / "bin" / "python"), "-c", code], {"PATH": "/nowhere"}
     ran = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     assert (ran.stdout.strip(), ran.returncode) == (str(unpacked / INTERPRETER), 0), ran.stderr
 
@@ -98,3 +98,15 @@ def test_a_packed_interpreter_starts_where_no_python_is_on_the_path(
 def test_a_folder_that_is_no_interpreter_of_emrs_version_is_not_packed(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfiguration, match=f"has no bin/python{runtime.PYTHON}"):
         pack_interpreter(tmp_path, tmp_path / "python")
+
+
+def test_an_interpreter_that_emrs_images_cannot_load_is_not_packed(tmp_path: Path) -> None:
+    """Such as one that was built on a newer Linux: each run would end with "version `GLIBC_2.35' not found"."""
+    built, version = tmp_path / "built", f"python{runtime.PYTHON}"
+    for file, content in ((f"bin/{version}", b"\x7fELF GLIBC_2.34\0"), (f"lib/{version}/os.py", b"")):
+        (built / file).parent.mkdir(parents=True)
+        (built / file).write_bytes(content)
+    pack_interpreter(built, tmp_path / "packed")
+    (built / "lib" / f"lib{version}.so.1.0").write_bytes(b"\x7fELF GLIBC_2.2.5\0GLIBC_2.35\0")
+    with pytest.raises(InvalidConfiguration, match=r"needs glibc 2\.35, and the image has 2\.34"):
+        pack_interpreter(built, tmp_path / "packed-too")
