@@ -124,7 +124,7 @@ class World:
         if not told.questions:
             return list(Task(told)([list(told.pieces)]))
         task = pa.record_batch({"number": [0], "pieces": [pickle.dumps(list(told.pieces))]})
-        sent = pa.Table.from_batches(QuestionsTask(ReadTask(told, 1, 1))([task]), schema=told.asked)
+        sent = pa.Table.from_batches(QuestionsTask(told, ReadTask(told, 1, 1))([task]), schema=told.asked)
         rows = answered(self.spark.createDataFrame(sent), told.service, told.questions).toArrow()
         return list(GatherTask(told, alone=True)(AnswersTask(told).parcels(rows.to_batches())))
 

@@ -7,74 +7,72 @@ same order, the parcels with the answers. Rows of one task stay in order: nothin
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.one_pass.columns import read_columns
-from forebay.batch.one_pass.gathering import OfTable, Parcel, packed, unpacked
+from forebay.batch.one_pass.gathering import OfTable, Parcel, packed
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.questions import DECLARED, PARCEL
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import Told
+from forebay.content.piece import Piece
 from forebay.record.conform import Records
 
-if TYPE_CHECKING:
-    from forebay.batch.one_pass.task import ReadTask
-
-__all__ = ["AnswersTask", "QuestionsTask"]
+__all__ = ["AnswersTask", "Asking", "QuestionsTask"]
 
 
 @dataclass(frozen=True)
 class QuestionsTask:
     """Reads, and asks. Its input is a row for each task: its number, and the pieces that it reads."""
 
-    read: ReadTask
+    told: Told
+    read: Callable[[int, list[list[Piece]]], Iterator[tuple[int, Parcel]]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        asking = Asking(self.read.told)
         for batch in batches:
             for one in batch.to_pylist():
-                for sent in self.read(one["number"], [pickle.loads(one["pieces"])]):
-                    yield from asking.rows_of(sent)
+                for writer, parcel in self.read(one["number"], [pickle.loads(one["pieces"])]):
+                    yield from self.rows_of(writer, parcel)
 
-
-class Asking:
-    """Of one task."""
-
-    def __init__(self, told: Told) -> None:
-        self.told, self.landed = told, Landed(told.pieces, told.service)
-
-    def rows_of(self, sent: tuple[int, Parcel]) -> Iterator[pa.RecordBatch]:
-        parcel = sent[1]
-        made = self._given(parcel) if isinstance(parcel, OfTable) else {}
-        count = len(next(iter(made.values()))) if made else 1
-        made[PARCEL] = pa.concat_arrays([pa.array([pickle.dumps(sent)]), pa.nulls(count - 1, pa.binary())])
+    def rows_of(self, writer: int, parcel: Parcel) -> Iterator[pa.RecordBatch]:
+        given = None
+        if isinstance(parcel, OfTable):
+            given, parcel = parcel.given, replace(parcel, given=None)
+        count = 1 if given is None else given.num_rows
+        texts = pa.concat_arrays([pa.array([pickle.dumps((writer, parcel))]), pa.nulls(count - 1, pa.binary())])
+        made: dict[str, Any] = {PARCEL: texts}
+        if given is not None:
+            made |= dict(zip(given.column_names, given.columns, strict=True))
         schema = self.told.asked
         columns = [made[f.name] if f.name in made else pa.nulls(count, f.type) for f in schema]
         yield from pa.table(columns, schema=schema).to_batches()
 
-    def _given(self, parcel: OfTable) -> dict[str, pa.Array]:
-        """The columns that Spark needs for these rows; none where it is not asked about them."""
-        question = self.told.questions.of.get(parcel.declared)
-        if question is None:
-            return {}
-        table = self.told.service.tables[parcel.declared]
-        block = unpacked(parcel.records)
-        shaping = self.told.place(parcel.table, parcel.declared).shaping
-        assert shaping is not None
+
+class Asking:
+    """The columns of records that Spark is asked about, in one task."""
+
+    def __init__(self, told: Told) -> None:
+        self.told, self.landed = told, Landed(told.pieces, told.service)
+
+    def given(self, name: str, declared: int, block: Block) -> pa.Table | None:
+        """None where Spark is not asked about these records."""
+        question, shaping = self.told.questions.of.get(declared), self.told.place(name, declared).shaping
+        if question is None or shaping is None:
+            return None
+        table = self.told.service.tables[declared]
         records = Records(block.rows["value"].combine_chunks(), shaping.rules, None, block.whole, shaped=False)
         read = read_columns(records, block.rows["piece"].combine_chunks(), table, self.landed)
         made = {
             slot: read.bucketed(one.column) if one.bucketed else read.columns[one.column]
             for slot, one in question.given.items()
         }
-        made[DECLARED] = pa.repeat(pa.scalar(parcel.declared, pa.int32()), len(records.texts))
-        return made
+        return pa.table({DECLARED: pa.repeat(pa.scalar(declared, pa.int32()), block.rows.num_rows), **made})
 
 
 @dataclass(frozen=True)

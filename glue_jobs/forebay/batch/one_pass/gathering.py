@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 
-from forebay.batch.one_pass.rows import Block
+from forebay.batch.one_pass.rows import Block, joined
 from forebay.content.end import PieceEnd
 
 __all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "packed", "unpacked"]
@@ -27,11 +27,13 @@ PARSED = "_parsed"
 
 @dataclass(frozen=True)
 class OfTable:
-    """Records of a table, in Arrow's own format, and Spark's answers about them."""
+    """Records of a table, in Arrow's own format. `given` are columns of them that Spark is asked about, and `answers` what it
+    answers."""
 
     table: str
     declared: int
     records: bytes
+    given: pa.Table | None = None
     answers: bytes | None = None
 
     @property
@@ -75,11 +77,12 @@ Parcel = OfTable | Kept | Ends | Refused
 
 @dataclass
 class Parcels:
-    """Of one reading task, for all writing ones."""
+    """Of one reading task, for all writing ones. `ask` gives the columns of a table's records that Spark is asked about."""
 
     task: int
     readers: int
     writers: int
+    ask: Callable[[str, int, Block], pa.Table | None] = lambda table, declared, block: None
     _ready: list[tuple[int, Parcel]] = field(default_factory=list)
     _waiting: dict[tuple[str, int], list[Block]] = field(default_factory=dict)
     _bytes: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -123,7 +126,8 @@ class Parcels:
         self._sent[table] = self._sent.get(table, 0) + size
         spread = max(1, min(self.writers, self._sent[table] * self.readers // WRITER_BYTES))
         writer = (zlib.crc32(table.encode()) + (self.task + self._sent[table] // PARCEL_BYTES) % spread) % self.writers
-        self._ready += [(writer, OfTable(table, declared, packed(block))) for block in blocks]
+        for block in joined(blocks):
+            self._ready.append((writer, OfTable(table, declared, packed(block), self.ask(table, declared, block))))
 
 
 def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:

@@ -27,7 +27,7 @@ from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, with_columns
 
-__all__ = ["VIOLATED", "Block", "Kept", "Made", "TableRows"]
+__all__ = ["VIOLATED", "Block", "Kept", "Made", "TableRows", "joined"]
 
 Lines = Callable[[pa.Table], pa.Array]
 """The lines of rows, counted in their file."""
@@ -103,7 +103,7 @@ class TableRows:
 
     def made(self, blocks: list[Block], lines: Lines) -> Made:
         made, kept = Made(), []
-        for block in _joined(blocks):
+        for block in joined(blocks):
             records = self._records(block)
             values = self._filled(records, block)
             judged = Judgement(self.table, values)
@@ -194,7 +194,7 @@ def _texts(rows: pa.Table) -> pa.StringArray:
     return rows["value"].combine_chunks()
 
 
-def _joined(blocks: list[Block]) -> Iterator[Block]:
+def joined(blocks: list[Block]) -> Iterator[Block]:
     """Those that Arrow parsed alike, as one; and of the others, not too many at a time."""
     alike: dict[str, list[Block]] = {}
     unparsed = []

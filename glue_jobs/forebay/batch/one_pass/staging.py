@@ -182,7 +182,7 @@ class OnePass:
             return self._dealt(hands).mapPartitionsWithIndex(read)
         tasks = self._dealt([(number, pickle.dumps(hand)) for number, hand in enumerate(hands)])
         rows = self.spark.createDataFrame(tasks, "number int, pieces binary")
-        sent = map_in_arrow(rows, QuestionsTask(read), read.told.questions.sent)
+        sent = map_in_arrow(rows, QuestionsTask(read.told, read), read.told.questions.sent)
         returned = answered(sent, read.told.service, read.told.questions)
         back = map_in_arrow(returned, AnswersTask(read.told), "writer int, parcel binary")
         return back.rdd.map(lambda row: (row["writer"], pickle.loads(row["parcel"])))

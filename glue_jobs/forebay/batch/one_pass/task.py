@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.asking import Asking
 from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, unpacked
 from forebay.batch.one_pass.reader import read
 from forebay.batch.one_pass.told import TASK_BYTES, Told
@@ -76,7 +77,7 @@ class ReadTask:
 
     def parcels(self, number: int, pieces: list[Piece]) -> Iterator[tuple[int, Parcel]]:
         spare_repeats()
-        parcels = Parcels(number, self.readers, self.writers)
+        parcels = Parcels(number, self.readers, self.writers, ask=Asking(self.told).given)
         try:
             read(self.told, pieces, source(self.told.limits), parcels)
             sent = list(parcels.finish())
