@@ -18,6 +18,7 @@ from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RowsAppended
+from forebay.capacity.freshness import in_words
 from forebay.jobs.troubles import TroublesCounted
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
@@ -30,6 +31,8 @@ from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, Sch
 __all__ = ["Alarms"]
 
 MINUTE = Duration.minutes(1)
+LONGER_S = 300
+"""Files that wait without a batch for this much longer than the freshness are late."""
 
 
 @dataclass(frozen=True)
@@ -60,12 +63,12 @@ class Alarms(Construct):
         self.all: list[cw.Alarm] = []
 
     def watch_landing(self, landing: Landing) -> None:
-        minutes = self._settings.freshness_minutes
+        freshness, seconds = self._settings.freshness, self._settings.freshness_s
         self._add(
             "files-wait",
             landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE),
-            f"A file has waited in the queue for more than {minutes} minutes.",
-            Bar(minutes * 60, periods=3),
+            f"A file has waited in the queue for more than {freshness}.",
+            Bar(seconds, periods=3),
         )
         dead = "ApproximateNumberOfMessagesVisible"
         self._add(
@@ -101,19 +104,20 @@ class Alarms(Construct):
         )
 
     def watch_batches(self, queue: sqs.IQueue) -> None:
-        freshness, silent = self._settings.freshness_minutes, self._settings.silence_minutes
+        freshness, seconds = self._settings.freshness, self._settings.freshness_s
+        silence_s = seconds + LONGER_S
         self._add(
             "late-rows",
             self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum", minutes=5),
-            f"One file in a hundred took more than {freshness} minutes to become rows.",
+            f"One file in a hundred took more than {freshness} to become rows.",
             # A batch leaves one point. In a continuous job one slow batch is harmless; drains are far apart.
-            Bar(freshness * 60, periods=6, points=2 if self._settings.mode == "continuous" else 1),
+            Bar(seconds, periods=6, points=2 if self._settings.mode == "continuous" else 1),
         )
         self._add(
             "no-batch",
             self._silence(queue),
-            f"Files are waiting, and no batch has finished for {silent} minutes.",
-            Bar(silent * 60),
+            f"Files are waiting, and no batch has finished for {in_words(silence_s)}.",
+            Bar(silence_s),
         )
         self._add(
             "quarantine-share",

@@ -20,6 +20,14 @@ from infra.settings import Settings
 
 __all__ = ["engine_in", "place_of_declarations", "settings_in"]
 
+GONE = {
+    "trigger_s": 'freshness sets it: "10 min" has batches a minute apart, and "1 min" 15 seconds',
+    "max_files_per_batch": "a batch takes what waits, up to 2,000 files; leave it out",
+    "max_megabytes_per_batch": "a batch takes what waits, up to 2 GiB; leave it out",
+    "freshness_minutes": 'freshness replaces it: 10 is "10 min"',
+    "silence_minutes": 'freshness replaces it: "10 min" rings after 15 minutes',
+}
+"""Settings of earlier versions, and their successors."""
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
 
@@ -90,4 +98,4 @@ def _explained(refused: ValidationError) -> Iterator[Problem]:
 
 
 def _near(key: str) -> str:
-    return meant(key, Settings.model_fields, "infra/README.md lists the settings")
+    return GONE.get(key) or meant(key, Settings.model_fields, "infra/README.md lists the settings")

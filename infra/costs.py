@@ -18,6 +18,7 @@ from pathlib import Path
 from infra import node  # noqa: F401  isort: skip
 from forebay.aws.prices import PRICES, Prices, read_prices
 from forebay.batch.reasons import REASONS
+from forebay.capacity.rules import Rules
 from forebay.errors import ForebayError
 from forebay.operate.stack.cost import MESSAGES_A_RECEIVE
 from forebay.spark.runtime import DPU_OF
@@ -116,7 +117,7 @@ def month(size: Size) -> dict[str, float]:
     """How much of each part, by the name that a price has."""
     settings = size.settings
     files, hours = size.files_a_day * DAYS, size.hours_a_day * DAYS
-    batches = min(files, hours * 3600 / settings.trigger_s)
+    batches = min(files, hours * 3600 / Rules(settings.freshness_s).batch_every_s)
     tables = min(size.tables, size.files_a_day)
     listed_days = RECONCILED_DAYS if settings.reconcile_below else _days_listed(settings)
     lists = DAYS * size.files_a_day * listed_days / OBJECTS_A_LIST  # a LIST costs what a PUT does

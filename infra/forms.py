@@ -7,6 +7,8 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
+from forebay.capacity.freshness import checked
+
 __all__ = [
     "Accounts",
     "Bucket",
@@ -16,6 +18,7 @@ __all__ = [
     "EnvName",
     "Folder",
     "FolderOfLake",
+    "Freshness",
     "KeyArn",
     "KeyArns",
     "Names",
@@ -91,6 +94,7 @@ FolderOfLake = Annotated[
     str,
     words(r"(|([A-Za-z0-9][\w.=-]*/)+)", "empty, or names that each end with /, such as games/ or games/eu/"),
 ]
+Freshness = Annotated[str, BeforeValidator(checked)]
 Database = Annotated[str, words(r"(|[a-z0-9_]{1,255})", "the name of a Glue database: small letters, digits and _")]
 RolePrefix = Annotated[str, words(r"(|[\w+=,.@-]{1,40})", "what names of roles begin with, such as studio-forebay-")]
 _ID = r"[0-9a-f]{8}([0-9a-f]{9})?"

@@ -9,6 +9,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from forebay.capacity.freshness import seconds_of
 from infra.forms import (
     Accounts,
     Bucket,
@@ -18,6 +19,7 @@ from infra.forms import (
     EnvName,
     Folder,
     FolderOfLake,
+    Freshness,
     KeyArn,
     KeyArns,
     Names,
@@ -60,6 +62,11 @@ class Settings(BaseModel):
         "glue", description="the engine of the jobs; the end of infra/README.md says what is proven of each"
     )
     emr_release: Release = Field("emr-spark-8.1.0", description="emr-serverless: its release; Spark 4.1 or newer")
+    freshness: Freshness = Field(
+        "10 min",
+        description="how long after its arrival a file is rows, at most: alarms ring when it takes longer, and batches of a "
+        "run that stays on follow each other often enough",
+    )
     mode: Literal["continuous", "drain", "auto"] = Field(
         "continuous",
         description="continuous: the job runs on; drain: it is started when files wait and ends when none do; "
@@ -89,13 +96,6 @@ class Settings(BaseModel):
     )
     maintenance_window: Window = Field(
         "Sun:2", description="when Glue may restart the continuous job, which it does weekly"
-    )
-    trigger_s: int = Field(
-        60, ge=0, le=3600, description="seconds between batches of the continuous job; a full one is followed at once"
-    )
-    max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
-    max_megabytes_per_batch: int = Field(
-        2048, ge=1, le=1_048_576, description="MiB that one batch takes at most, by the sizes of the objects in S3"
     )
     tables_at_once: int = Field(
         32, ge=1, le=64, description="tables that a batch commits at the same time; each waits for S3 most of its time"
@@ -227,10 +227,6 @@ class Settings(BaseModel):
         "",
         description="the address of your runbook, to which alarms lead; empty: the dashboard, which shows ours",
     )
-    freshness_minutes: int = Field(
-        10, ge=1, le=1440, description="alarm when files wait longer than this until they are rows"
-    )
-    silence_minutes: int = Field(15, ge=5, le=1440, description="alarm when files wait and no batch ends for so long")
     quarantine_percent: float = Field(
         5, gt=0, le=100, description="alarm when a larger share of an hour's records was quarantined"
     )
@@ -306,6 +302,10 @@ class Settings(BaseModel):
     def catalog(self) -> str:
         """The Glue database of the tables."""
         return self.database or self.name.replace("-", "_")
+
+    @property
+    def freshness_s(self) -> int:
+        return seconds_of(self.freshness)
 
     @property
     def watched(self) -> list[str]:

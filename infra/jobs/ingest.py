@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from constructs import Construct
 
+from forebay.capacity.rules import Rules
 from infra import grants
 from infra.forms import listed
 from infra.foundation import Foundation
@@ -24,9 +25,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
         "--landing_buckets": ",".join(on.landing.buckets),
         "--checkpoint": on.lake.checkpoint,
         "--catalog": on.lake.catalog,
-        "--trigger_s": str(on.settings.trigger_s),
-        "--max_files_per_batch": str(on.settings.max_files_per_batch),
-        "--max_bytes_per_batch": str(on.settings.max_megabytes_per_batch << 20),
+        "--trigger_s": str(Rules(on.settings.freshness_s).batch_every_s),
         "--tables_at_once": str(on.settings.tables_at_once),
     }
     if on.settings.worker_type == SMALLEST_WORKER:

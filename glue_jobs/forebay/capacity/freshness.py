@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["in_words", "seconds_of"]
+__all__ = ["checked", "in_words", "seconds_of"]
 
 UNITS = {"s": 1, "min": 60, "h": 3600}
 LEAST_S, MOST_S = 30, 24 * 3600
@@ -20,6 +20,12 @@ def seconds_of(text: str) -> int:
     if not LEAST_S <= seconds <= MOST_S:
         raise ValueError(EXPECTED)
     return seconds
+
+
+def checked(text: object) -> str:
+    """The text of a setting, unchanged."""
+    seconds_of(str(text))
+    return str(text)
 
 
 def in_words(seconds: float) -> str:
