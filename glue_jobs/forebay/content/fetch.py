@@ -63,13 +63,6 @@ Metadata = dict[LandedFile, Mapping[str, str]]
 """The metadata of each object, from the answer to its GET."""
 
 
-class Body(Protocol):
-    """The body of an answer of botocore."""
-
-    def read(self) -> bytes: ...
-    def close(self) -> None: ...
-
-
 class S3(Protocol):
     """The one call that we make."""
 

@@ -15,10 +15,9 @@ from forebay.declaration.column_name import safe_name
 from forebay.record.name import TwinValue, is_text
 from forebay.record.number import NOT_JSON, Written
 
-__all__ = ["NESTED", "SCALARS", "Shape"]
+__all__ = ["SCALARS", "Shape"]
 
 SCALARS = ("boolean", "long", "double", "string")
-NESTED = ("object", "list")
 
 MOST_FIELDS = 20_000
 """The fields of one object that are counted at all: names without end would take all memory."""

@@ -81,7 +81,6 @@ class Snapshot:
     files: tuple[LiveFile, ...]
     partition_types: Mapping[str, str]
     configuration: Mapping[str, str]
-    reader_features: frozenset[str] = frozenset()
     writer_features: frozenset[str] = frozenset()
     columns: tuple[str, ...] = ()
     transactions: Mapping[str, int] = field(default_factory=dict)
@@ -208,7 +207,6 @@ class _Replay:
             tuple(self._files(columns, physical)),
             {name: str(fields[name]["type"]) for name in columns},
             dict(self.metadata.get("configuration") or {}),
-            reading,
             writing,
             tuple(fields),
             dict(self.transactions),
