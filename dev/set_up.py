@@ -23,7 +23,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from pathlib import Path
 
@@ -181,12 +180,12 @@ def fetch_jars(java_home: str) -> None:
     lock = ROOT / "jars.lock"
     if missing := libraries.missing_from(JARS, lock):
         JARS.mkdir(parents=True, exist_ok=True)
-        doing = Progress("JVM libraries, into .forebay/jars", total=len(missing))
+        doing = Progress(f"{len(missing)} JVM libraries, into .forebay/jars")
         with doing as progress, tempfile.TemporaryDirectory(dir=CACHE) as scratch:
             into, java = Path(scratch), f"{java_home}/bin/java"
             pyspark = next(VENV.glob("lib/python3*/site-packages/pyspark"))
             command = libraries.ivy_command(missing, into, java=java, pyspark=pyspark)
-            progress.run(command, watch=lambda: sum(1 for _ in (into / "ivy").glob("*/*/jars/*.jar")))
+            progress.run(command)
             try:
                 for jar in missing:
                     jar.take(into / jar.name, JARS)
@@ -241,54 +240,28 @@ def archive_classes(java_home: str) -> None:
 
 
 class Progress:
-    """One line that says what is being done: a bar on a terminal, the first and last words elsewhere."""
+    """Lines that say what is being done, and how long it took."""
 
-    def __init__(self, what: str, total: int = 0) -> None:
-        self.what, self.total, self.done = what, total, 0
-        self.live = sys.stderr.isatty()
-        self.began = time.monotonic()
-        self.ended = threading.Event()
-        self.watch = lambda: 0
-        self.painter = threading.Thread(target=self._paint, daemon=True)
+    def __init__(self, what: str) -> None:
+        self.what, self.began = what, time.monotonic()
 
     def __enter__(self) -> Progress:
-        if self.live:
-            self.painter.start()
-        else:
-            print(f"set-up: {self.what} ...", file=sys.stderr, flush=True)
+        print(f"set-up: {self.what} ...", file=sys.stderr, flush=True)
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        self.ended.set()
-        took = f"{time.monotonic() - self.began:.0f} s"
-        if self.live:
-            self.painter.join()
-            print("\r\033[K", end="", file=sys.stderr)
         if kind is None:
+            took = f"{time.monotonic() - self.began:.0f} s"
             print(f"set-up: {self.what}: done in {took}", file=sys.stderr, flush=True)
 
-    def run(self, command: list[str], watch: object = None) -> None:
+    def run(self, command: list[str]) -> None:
         """Runs a command in silence; when it fails, its own words are shown."""
-        if watch:
-            self.watch = watch  # type: ignore[assignment]
         ran = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
         if ran.returncode:
             tail = "\n".join(ran.stdout.strip().splitlines()[-15:])
             sys.exit(
                 f"\nset-up: {self.what} failed; `{Path(command[0]).name} {' '.join(command[1:4])} ...` says:\n{tail}"
             )
-
-    def _paint(self) -> None:
-        width = 24
-        while not self.ended.wait(0.1):
-            seconds = time.monotonic() - self.began
-            if self.total:
-                filled = width * min(self.watch(), self.total) // self.total
-                bar = "#" * filled + "-" * (width - filled)
-            else:
-                spot = int(seconds * 10) % width
-                bar = "-" * spot + "#" + "-" * (width - spot - 1)
-            print(f"\r\033[Kset-up: {self.what} [{bar}] {seconds:.0f} s", end="", file=sys.stderr, flush=True)
 
 
 def fingerprint(*files: Path, text: str = "") -> str:
