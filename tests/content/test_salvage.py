@@ -10,6 +10,7 @@ from forebay.content.limits import Limits
 from forebay.content.lines import Records
 from forebay.content.outcome import TooMany
 from forebay.content.salvage import salvaged
+from forebay.record.number import problem_of
 
 NOTHING = np.zeros(0, np.int64)
 
@@ -69,3 +70,57 @@ class _Recursing:
         if text.startswith('{"a":{'):
             raise RecursionError
         return {}, len(text)
+
+
+def taken(text: bytes) -> tuple[list[tuple[bytes, int]], list[tuple[bytes, int]], bool]:
+    """Documents and leftovers with their lines, where the lines that are whole are known; and whether it is tight still."""
+    starts, ends, lines, places, at = [], [], [], [], 0
+    for number, line in enumerate(text.split(b"\n"), 1):
+        if problem_of(line.decode()) is None:
+            starts, ends, lines = [*starts, at], [*ends, at + len(line)], [*lines, number]
+        elif line.strip():
+            places.append((at + len(line) - len(line.lstrip()), at + len(line), number))
+        at += len(line) + 1
+    columns = (np.array(column, np.int64) for column in (starts, ends, lines))
+    records = salvaged(text, Records(*columns, places, len(lines), True), Limits())
+    found = zip(records.starts.tolist(), records.ends.tolist(), records.lines.tolist(), strict=True)
+    return [(text[a:b], n) for a, b, n in found], [(text[a:b], n) for a, b, n in records.leftovers], records.tight
+
+
+WHOLE = b'{"z":1}'
+BROKEN = {
+    "its inner objects stay with it": (b'{\n  "a": {\n    "b": 1\n  } oops\n}', 1),
+    "the inner objects of one within a list as well": (b'  {\n    "a": [\n      {"b": 1} oops\n    ]\n  }', 1),
+    "an opening bracket before blanks": (b'{ \t\n  "a": 1 oops\n}', 1),
+    "its values end with a comma": (b'{"a": 1 oops,\n "b": 2}', 1),
+    "a line that is empty within it": (b'{\n\n  "a": oops\n}', 1),
+    "a line that closes nothing of it": (b'{\n  "a": [1 oops\n  ]\n}', 1),
+}
+
+
+@pytest.mark.parametrize(("text", "line"), BROKEN.values(), ids=BROKEN.keys())
+def test_the_lines_of_a_broken_document_stay_together(text: bytes, line: int) -> None:
+    """And what is whole before and behind it is found, each at its own line."""
+    around = WHOLE + b"\n" + text + b"\n" + WHOLE + b"\n"
+    lines = text.count(b"\n") + 1
+    assert taken(around) == ([(WHOLE, 1), (WHOLE, lines + 2)], [(text.strip(), line + 1)], False)
+
+
+def test_a_broken_line_that_opens_nothing_ends_with_itself() -> None:
+    assert taken(b'{"a": oops\n{"b": 1,\n"c": 2}\n') == ([(b'{"b": 1,\n"c": 2}', 2)], [(b'{"a": oops', 1)], False)
+
+
+def test_documents_on_the_lines_of_others_are_found_with_their_lines() -> None:
+    text = b'{"a": oops} {"b": 1}\n{\n"c": 2} , {"d":\n3}\n' + WHOLE
+    found, left, _ = taken(text)
+    assert found == [(b'{"b": 1}', 1), (b'{\n"c": 2}', 2), (b'{"d":\n3}', 3), (WHOLE, 5)]
+    assert left == [(b'{"a": oops}', 1)]
+
+
+def test_lines_that_begin_no_document_are_left_as_they_are() -> None:
+    assert taken(b"oops\n" + WHOLE + b"\noops") == ([(WHOLE, 2)], [(b"oops", 1), (b"oops", 3)], True)
+
+
+def test_a_document_that_is_torn_at_the_end_of_the_file_is_one_leftover() -> None:
+    text = b'{\n  "a": {\n    "b": 1\n  }'
+    assert taken(WHOLE + b"\n" + text) == ([(WHOLE, 1)], [(text, 2)], False)
