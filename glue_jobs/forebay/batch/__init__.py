@@ -19,7 +19,7 @@
 * `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
-* `one_pass` reads plain files and writes their data files in one Spark job
+* `one_pass` reads files and writes data files in one Spark job
 * `staging` its data files are written      * `writing` they become rows of tables
 * `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` the limit on new tables a day      * `held` the quarantine and the parked records

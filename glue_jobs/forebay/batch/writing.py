@@ -21,10 +21,11 @@ from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.held import Held
 from forebay.batch.late_commits import LateCommits
+from forebay.batch.one_pass.tables import PassStaging
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
-from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
+from forebay.batch.staging import Changes, by_declaration, parked_rows, quarantined_rows
 from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.lake.layout import own_table, table_path
@@ -51,7 +52,7 @@ FORGET_EVERY = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writing(Staging):
+class Writing(PassStaging):
     """The writing of one batch; run again, it does what is left to do."""
 
     catalog: Catalog | None = None

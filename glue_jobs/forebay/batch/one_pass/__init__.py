@@ -16,8 +16,9 @@
 | `asking` | records on their way to that SQL, and back with the answers |
 | `gathering` | records on their way from the tasks that read to those that write |
 | `task` | the tasks |
-| `staging` | the driver: tasks in, staged tables out |
+| `staging` | the driver: tasks in, a pass out |
+| `tables` | its data files, as the tables that a batch commits |
 
-Everything here happens before the batch's plan, so nothing is lost by giving it up: whatever is not ordinary is left to the
-long way (`batch.reading`, `batch.staging`), which asks Spark.
+Everything here happens before the plan of the batch, so giving it up loses nothing. Anything that is not ordinary goes the
+long way (`batch.reading`, `batch.staging`).
 """

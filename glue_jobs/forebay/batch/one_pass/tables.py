@@ -1,0 +1,117 @@
+"""The data files that one pass wrote, as the tables that a batch commits.
+
+In: a `Pass`, with the ends of its files and the fates of their records. Out: `Staged`, as `batch.staging` makes it of rows.
+`NotWritten` and `NotInOnePass` say why the pass cannot be used.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forebay.batch.accounting import Fate, arriving
+from forebay.batch.held import COLUMNS as HELD_COLUMNS
+from forebay.batch.held import MOST_DETAIL, Held
+from forebay.batch.one_pass.staging import NotInOnePass, NotWritten, Pass, fixed_columns_of
+from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
+from forebay.batch.staged import PARKED, QUARANTINE, Staged
+from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
+from forebay.content.end import FileEnd
+from forebay.declaration.table import Table
+from forebay.lake.layout import table_path
+from forebay.ledger.versions import standing
+from forebay.table.destination import Destination, Failed, Skipped
+from forebay.table.in_arrow import columns_of_ddl
+from forebay.table.staged import StagedTable
+from forebay.table.staging import StagingFromTasks
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+__all__ = ["PassStaging"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PassStaging(Staging):
+    """Of one batch."""
+
+    def stage_pass(
+        self,
+        made: Pass,
+        ends: Sequence[FileEnd],
+        fates: Sequence[Fate],
+        changes: Changes,
+        kept_out: Mapping[str, KeptOut] | None,
+    ) -> Staged:
+        """The same of data files that one pass wrote. It knew of the tables that are `kept_out`; `NotWritten` where there are
+        others."""
+        leaving = self.leaving(changes.superseded)
+        if kept_out is None:
+            kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, leaving.keys()).items()}
+            if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
+                raise NotWritten(kept_out)
+        unwritten = {name: why.reason for name, why in kept_out.items()}
+        if len(arriving(fates, unwritten, standing(changes.superseded))) < len(fates):
+            raise NotInOnePass("earlier rows of a file stay in a table that is not written")
+        tables: dict[str, StagedTable] = {}
+        failed: dict[str, KeptOut] = {}
+        for declared, wanted in by_declaration(fates).items():
+            asked = {table: count for table, count in wanted.items() if table not in unwritten}
+            for name, staged in self.tables_of(made, self.service.tables[declared], asked).items():
+                if isinstance(staged, Failed):
+                    failed[name] = KeptOut(TABLE_FAILED, self.failed_before(name, asked[name], staged)[:MOST_DETAIL])
+                elif isinstance(staged, Skipped):
+                    self.must_have_come(table_path(self.lake, name), wanted[name])
+                else:
+                    tables[name] = dataclasses.replace(staged, replaces=name in leaving)
+        if failed:
+            raise NotWritten({**kept_out, **failed})
+        beside = {
+            QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
+            PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(changes.from_parked)),
+        }
+        return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def tables_of(
+        self, made: Pass, declared: Table, wanted: Mapping[str, int]
+    ) -> dict[str, StagedTable | Skipped | Failed]:
+        """Those of one declaration, whose data files the pass wrote."""
+        places = [self.destination(name, declared) for name in sorted(wanted)]
+        return self.from_tasks(made, fixed_columns_of(declared), wanted).run(places, self.tables_at_once)
+
+    def from_tasks(self, made: Pass, columns: StructType, wanted: Mapping[str, int]) -> StagingFromTasks:
+        return StagingFromTasks(self.spark, self.logs, columns, self.txn, self.emit, wanted, made.written)
+
+    def quarantined_by(
+        self,
+        made: Pass,
+        ends: Sequence[FileEnd],
+        fates: Sequence[Fate],
+        unwritten: Mapping[str, str],
+        changes: Changes,
+    ) -> StagedTable | None:
+        """The records that the pass wrote there, and whole files."""
+        replaces = bool(changes.from_quarantine)
+        records = self.kept_by(made, QUARANTINE, quarantined_rows(fates, unwritten), replaces=replaces)
+        files = [end for end in ends if end.outcome == "unreadable"]
+        if not files:
+            return records
+        whole = Held(None, self.spark, {}, {**self.shared, "at": self.began_at}).whole(files)
+        staged = self.stage_beside(self.own(QUARANTINE), whole, len(files), replaces=replaces)
+        return staged if records is None or staged is None else staged.with_files(records)
+
+    def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
+        """Records beside the tables; None where there are none, or where the place has this batch already."""
+        table = self.own(name)
+        if not count:
+            return None
+        staged = self.beside_of(made, table, count)
+        if isinstance(staged, Failed):
+            raise self.stays_open(table, staged)
+        return None if isinstance(staged, Skipped) else dataclasses.replace(staged, replaces=replaces)
+
+    def beside_of(self, made: Pass, table: Destination, count: int) -> StagedTable | Skipped | Failed:
+        return self.from_tasks(made, columns_of_ddl(HELD_COLUMNS), {table.name: count}).run([table], 1)[table.name]
