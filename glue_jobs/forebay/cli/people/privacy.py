@@ -176,7 +176,7 @@ def report(
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show the report of an erasure as JSON, and check its signature; with --json on one line."""
+    """Show the report of an erasure, and check its signature. It is JSON with and without --json."""
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import view_of
     from forebay.operate.people.erase_report import renewed_report
@@ -185,10 +185,7 @@ def report(
     found = renewed_report(view_of(lake), declared, number)
     if found is None:
         raise InvalidConfiguration.one("NUMBER", f"there is no report of erasure {number} of {declared.name}")
-    if as_json:
-        print_json([found])
-    else:
-        console.print_json(data=found)
+    print_json([found])
 
 
 def _people(named: list[str], source: Path | None) -> list[str]:
