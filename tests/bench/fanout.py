@@ -91,8 +91,8 @@ def _make_many_tables(spark: Any, lake: str) -> None:
     """Two rows for each of them, in one batch."""
     from forebay.table.commit import Txn
     from forebay.table.destination import Appended, Destination
-    from forebay.table.fan_out import append
     from forebay.table.kernel import TableLogs
+    from tests.table.appending import append
 
     # In a folder, Delta's usual log store starts a process for each chmod; this one does not, and one driver is alone here.
     spark.conf.set("spark.delta.logStore.file.impl", "io.delta.storage.LocalLogStore")
@@ -119,7 +119,7 @@ class _Contest:
     def fan_out(self) -> None:
         from forebay.table.commit import Txn
         from forebay.table.destination import Appended, Destination
-        from forebay.table.fan_out import append
+        from tests.table.appending import append
 
         self.batch += 1
         rows = self.rows.withColumnRenamed("game", "_table")

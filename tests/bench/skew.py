@@ -107,7 +107,7 @@ class _Contest:
         from forebay.record.growth import Rules
         from forebay.table.commit import Txn
         from forebay.table.destination import Appended, Destination
-        from forebay.table.fan_out import append
+        from tests.table.appending import append
 
         self.batch += 1
         rules = Rules()

@@ -33,12 +33,12 @@ from forebay.merge.step import step
 from forebay.privacy.token import token_of
 from forebay.table.commit import Txn
 from forebay.table.destination import Destination, Failed
-from forebay.table.fan_out import append
 from forebay.table.kernel import TableLogs
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, Found, found_in
 from forebay.upkeep.erase.table import Leaving, TableErasure
 from tests.merge.story import GROWING, HISTORY, MERGE, PARTIAL, SNAPSHOT, Held, Story
+from tests.table.appending import append
 
 KINDS = (MERGE, GROWING, HISTORY, PARTIAL, SNAPSHOT)
 SUMS = {"n": "count(*)", "score": "sum(score)", "latest": "max(at)"}

@@ -19,9 +19,9 @@ from forebay.operate.lake_view import LakeView
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
-from forebay.table.fan_out import append, append_from_driver
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import TableLogs
+from tests.table.appending import append
 from tests.table.log import adds, commits, data_files, folder, stats
 
 if TYPE_CHECKING:
@@ -637,7 +637,7 @@ def test_rows_of_the_driver_are_in_their_table_once_and_skipped_like_all_others(
         "day date, at timestamp, counts map<string, long>, text string",
     )
     table, logs = Destination("own", f"{lake}/own", ("day",)), TableLogs(spark)
-    outcomes = [append_from_driver(rows, table, txn=Txn(A, 1), logs=logs, emit=lambda event: None) for _ in range(2)]
+    outcomes = [append(spark, rows, [table], txn=Txn(A, 1), logs=logs)["own"] for _ in range(2)]
     logs.close()
 
     assert isinstance(outcomes[0], Appended)

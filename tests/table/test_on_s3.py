@@ -14,10 +14,10 @@ from pyspark.sql import functions as F
 
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
-from forebay.table.fan_out import append
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import replace
 from tests.fault_proxy import FaultProxy, Forward, Request, answered, drop_answer
+from tests.table.appending import append
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -14,7 +14,7 @@ from forebay.record.growth import Rules
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed
 from forebay.table.events import ColumnsAdded
-from forebay.table.fan_out import append
+from tests.table.appending import append
 from tests.table.log import commits
 from tests.table.test_fan_out import A, configured
 

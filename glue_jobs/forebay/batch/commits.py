@@ -27,7 +27,7 @@ from forebay.lake.objects import open_objects
 from forebay.privacy.vault import values_of
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
-from forebay.table.fan_out import append, append_from_driver, commit_staged
+from forebay.table.fan_out import commit_staged
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import Staying, replace
 from forebay.table.staged import StagedTable
@@ -127,13 +127,14 @@ class Commits:
         """None where the table has this batch already. Where they are `few`, this process writes them, without a Spark job."""
         from pyspark.sql import functions as F
 
-        more: tuple[Any, ...] = (self.txn, self.emit, {table.name: wanted})
+        expected = {table.name: wanted}
         staging: StagingFromDriver | StagingFromSpark
         if isinstance(rows, pa.Table) or few:
-            staging = StagingFromDriver(self.logs, rows if isinstance(rows, pa.Table) else rows.toArrow(), *more)
+            held = rows if isinstance(rows, pa.Table) else rows.toArrow()
+            staging = StagingFromDriver(self.logs, held, self.txn, self.emit, expected)
         else:
-            named = rows.withColumn("_table", F.lit(table.name))
-            staging = StagingFromSpark(self.logs, named, *more, gather=self.are_few(wanted))
+            named, gather = rows.withColumn("_table", F.lit(table.name)), self.are_few(wanted)
+            staging = StagingFromSpark(self.logs, named, self.txn, self.emit, expected, gather=gather)
         staged = staging.run([table], 1)[table.name]
         if isinstance(staged, Failed):
             raise self.stays_open(table, staged)
@@ -170,26 +171,21 @@ class Commits:
     def write_beside(
         self, table: Destination, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()
     ) -> None:
-        """A table that is not the service's; if it cannot be written, nothing may be marked as done. Rows in Arrow need no
-        Spark job, and let no earlier ones leave."""
-        from pyspark.sql import functions as F
-
-        more: dict[str, Any] = {"txn": self.txn, "logs": self.logs, "emit": self.emit}
-        if isinstance(rows, pa.Table):
-            self.must_be_in(table, wanted, append_from_driver(rows, table, expected=wanted, **more))
-        elif leaving and self.logs.look(table.path) is not None:
+        """A table that is not the service's; if it cannot be written, nothing may be marked as done."""
+        if leaving and self.logs.look(table.path) is not None:
             coming = None if rows is None else lambda seen: rows
             self.must_be_in(table, wanted, self.replaced_beside(table, coming, leaving, None))
         elif rows is not None:
-            named = rows.withColumn("_table", F.lit(table.name))
-            more |= {"expected": {table.name: wanted}, "gather": self.are_few(wanted)}
-            self.must_be_in(table, wanted, append(self.spark, named, [table], **more)[table.name])
+            staged = self.stage_beside(table, rows, wanted)
+            result = Skipped() if staged is None else self.commit_all([(table, staged)])[table.name]
+            self.must_be_in(table, wanted, result)
 
     def replaced_beside(
         self, table: Destination, coming: Any, leaving: Sequence[str], staying: Staying | None
     ) -> AppendResult:
-        more: dict[str, Any] = {"txn": self.txn, "logs": self.logs, "id_column": "file_id", "staying": staying}
-        return replace(self.spark, table, leaving, coming, **more)
+        return replace(
+            self.spark, table, leaving, coming, txn=self.txn, logs=self.logs, id_column="file_id", staying=staying
+        )
 
     # --- what must hold ---
 
@@ -200,9 +196,16 @@ class Commits:
             self.must_have_come(table.path, wanted)
         if isinstance(result, Appended):
             self.must_count(table.path, wanted, result)
-            told: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
-            told |= {"service": self.service.name, "batch": self.txn.version}
-            self.emit(OwnRowsAppended(table=table.name, **told))
+            self.emit(
+                OwnRowsAppended(
+                    service=self.service.name,
+                    table=table.name,
+                    batch=self.txn.version,
+                    rows=result.rows,
+                    files=result.files,
+                    bytes=result.bytes,
+                )
+            )
 
     def stays_open(self, table: Destination, why: Failed) -> Halt:
         return Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {why.error}")

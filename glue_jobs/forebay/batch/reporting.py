@@ -11,7 +11,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from typing import Any
 
 from forebay.batch.accounting import Totals, arriving, percentile, quarantined_by_reason
 from forebay.batch.ending import Ending
@@ -48,8 +47,14 @@ def reports_of(service: str, ending: Ending, stages: Stages, now: datetime) -> I
     batch = ending.plan.batch
     for entry in ending.entries:
         if entry.outcome not in ("loaded", "empty"):
-            why: dict[str, Any] = {"reason": entry.reason, "detail": entry.detail}
-            yield FileHeld(service=service, batch=batch, uri=entry.file.uri, outcome=entry.outcome, **why)
+            yield FileHeld(
+                service=service,
+                batch=batch,
+                uri=entry.file.uri,
+                outcome=entry.outcome,
+                reason=entry.reason,
+                detail=entry.detail,
+            )
     yield _committed(service, ending, stages, now)
     for row in ending.failed:
         why = {name: row[name] for name in ("outcome", "reason", "detail")}

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate, Standing, arriving
 from forebay.batch.columns import rules_of
@@ -149,11 +149,20 @@ class Writing(PassStaging):
                 return Failed(unreadable)
         if staged is None:
             return replace(self.spark, destination, file_ids, None, txn=self.txn, logs=self.logs)
-        more: dict[str, Any] = {"expected": staged.rows, "began_at": self.began_at, "txn": self.txn}
-        return remove_then_append(self.spark, destination, file_ids, coming, **more, logs=self.logs, emit=self.emit)
+        return remove_then_append(
+            self.spark,
+            destination,
+            file_ids,
+            coming,
+            expected=staged.rows,
+            began_at=self.began_at,
+            txn=self.txn,
+            logs=self.logs,
+            emit=self.emit,
+        )
 
     def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
-        where: dict[str, Any] = {"service": self.service.name, "table": table, "batch": self.txn.version}
+        service, batch = self.service.name, self.txn.version
         if isinstance(result, Failed) and not result.may_be_in and self.came_late(table):
             result = Skipped()
         if isinstance(result, Failed):
@@ -161,16 +170,25 @@ class Writing(PassStaging):
                 raise Halt(
                     f"{table}: it is unknown whether its commit arrived, so the batch is repeated: {result.error}"
                 )
-            self.causes[table] = str(result.error)
-            self.emit(TableFailed(**where, rows=wanted, error=self.causes[table]))
+            error = self.causes[table] = str(result.error)
+            self.emit(TableFailed(service=service, table=table, batch=batch, rows=wanted, error=error))
             return True
         if isinstance(result, Skipped):
             self.must_have_come(table_path(self.lake, table), wanted)
         if isinstance(result, Appended):
             self.must_count(table, wanted, result)
-            counts: dict[str, Any] = {"rows": result.rows, "rescued": result.rescued}
-            counts |= {"files": result.files, "bytes": result.bytes}
-            self.emit(RowsAppended(**where, **counts, version=result.version))
+            self.emit(
+                RowsAppended(
+                    service=service,
+                    table=table,
+                    batch=batch,
+                    rows=result.rows,
+                    rescued=result.rescued,
+                    files=result.files,
+                    bytes=result.bytes,
+                    version=result.version,
+                )
+            )
             self.register(table)
         return False
 

@@ -212,10 +212,19 @@ def retry_at_start(batch: Batch) -> None:
     the job continues."""
     paused = paused_tables(batch.lake)
     tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs)
-    more: dict[str, Any] = {"logs": batch.logs, "emit": batch.emit, "now": datetime.now(UTC)}
     reasons = (TABLE_FAILED,) if paused else (TABLE_FAILED, PAUSED_TABLE)
     steps = [partial(retry_if_any, tries, Choice("quarantine", reason=reason)) for reason in reasons]
-    for step in (*steps, partial(remove_leftovers, batch.spark, batch.service, batch.lake, paused=paused, **more)):
+    leftovers = partial(
+        remove_leftovers,
+        batch.spark,
+        batch.service,
+        batch.lake,
+        paused=paused,
+        logs=batch.logs,
+        emit=batch.emit,
+        now=datetime.now(UTC),
+    )
+    for step in (*steps, leftovers):
         try:
             step()
         except Exception as problem:  # whatever is wrong with held records, new files are taken in

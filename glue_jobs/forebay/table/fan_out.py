@@ -1,8 +1,8 @@
 """One batch of rows, committed to many tables, exactly once to each.
 
-Enters: data files that are staged, or rows that are staged first (`append`), and the batch's transaction. Leaves, for each
-table: `Appended`, `Skipped` (it has this batch already), or `Failed` (with the reason; the other tables are not delayed). A
-table without rows is not in the answer and gets no commit. Called again with the same transaction, it does what is left to do.
+Enters: data files that are staged, and the batch's transaction. Leaves, for each table: `Appended`, `Skipped` (it has this
+batch already), or `Failed` (with the reason; the other tables are not delayed). Called again with the same transaction, it
+does what is left to do.
 
 A commit adds files to a table's log, without a Spark job. Where a table got other columns since its files were written, their
 rows are read from the files and written again: the records themselves are not needed.
@@ -11,7 +11,7 @@ rows are read from the files and written again: the records themselves are not n
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
@@ -24,15 +24,14 @@ from forebay.table.kernel import Seen, TableLogs
 from forebay.table.ready import fit, with_wider_types
 from forebay.table.schema import merged, misfits, new_columns
 from forebay.table.staged import StagedTable
-from forebay.table.staging import StagingFromDriver, StagingFromSpark, look
+from forebay.table.staging import StagingFromSpark, look
 from forebay.table.widening import widenings
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["append", "append_from_driver", "commit_staged", "written_anew"]
+__all__ = ["commit_staged", "written_anew"]
 
 ATTEMPTS = 5
 """How often a table may change under us, in one batch, before a person should ask who changes it."""
@@ -44,45 +43,6 @@ class ChangesTooOften(ForebayError):
 
 class OtherwiseNow(ChangesTooOften):
     """The table has changed since its files were written: they must be written again."""
-
-
-def append(
-    spark: SparkSession,
-    rows: DataFrame,
-    tables: Sequence[Destination],
-    *,
-    txn: Txn,
-    pool: int = 8,
-    table_column: str = "_table",
-    logs: TableLogs | None = None,
-    emit: Emit = lambda event: None,
-    expected: Mapping[str, int] | None = None,
-    gather: bool = True,
-) -> dict[str, AppendResult]:
-    """Appends `rows` to `tables`, once for each `txn`. Pass the same `logs` with every batch, and they are not listed again.
-    Where tables have rules, the rows carry the texts of their records as well (`forebay.table.shaping`). `expected` rows of
-    each table are checked before anything is committed: other numbers are a `Halt`. Without `gather` no row leaves its task:
-    each makes a file for each partition."""
-    own_logs = logs is None
-    logs = logs or TableLogs(spark, emit=emit)
-    try:
-        staging = StagingFromSpark(logs, rows, txn, emit, expected, table_column=table_column, gather=gather)
-        staged = staging.run(tables, pool)
-        ready = [(table, one) for table in tables if isinstance(one := staged.get(table.name), StagedTable)]
-        outcomes = {name: one for name, one in staged.items() if not isinstance(one, StagedTable)}
-        return outcomes | commit_staged(spark, ready, txn=txn, logs=logs, emit=emit, pool=pool)
-    finally:
-        if own_logs:
-            logs.close()
-
-
-def append_from_driver(
-    rows: pa.Table, table: Destination, *, txn: Txn, logs: TableLogs, emit: Emit, expected: int | None = None
-) -> AppendResult:
-    """Appends the few rows that this process holds to one table, once for each `txn`. It starts no Spark job."""
-    checked = None if expected is None else {table.name: expected}
-    staged = StagingFromDriver(logs, rows, txn, emit, checked).run([table], 1)[table.name]
-    return _Commit(logs, txn, emit).run(table, staged) if isinstance(staged, StagedTable) else staged
 
 
 def commit_staged(

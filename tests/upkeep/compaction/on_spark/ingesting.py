@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from forebay.spark.session import session
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, Destination
-from forebay.table.fan_out import append
 from forebay.table.kernel import TableLogs
+from tests.table.appending import append
 
 ROWS, OLD_ROWS, MERGES = 50, 400, 5
 

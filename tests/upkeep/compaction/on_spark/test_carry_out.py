@@ -20,11 +20,11 @@ from forebay.lake.layout import lease_of
 from forebay.lake.lease import hold
 from forebay.table.commit import Txn
 from forebay.table.destination import Destination
-from forebay.table.fan_out import append
 from forebay.upkeep.compaction.carry_out import ATTEMPTS, FIRST_PAUSE_S, Engine
 from forebay.upkeep.compaction.events import CompactionEnded, TableCompacted, TableNotCompacted
 from forebay.upkeep.compaction.work import Work
 from forebay.upkeep.events import TableLeftForLater
+from tests.table.appending import append
 from tests.upkeep.compaction.on_spark.lake import SmallLake
 
 ODD = ["it's", "a\\b", "", None, "x y/z=%"]
