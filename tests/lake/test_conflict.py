@@ -7,8 +7,9 @@ from collections.abc import Callable
 import pytest
 from deltalake.exceptions import CommitFailedError, DeltaError
 
+from forebay.aws.retrying import COMMITS
 from forebay.errors import Halt
-from forebay.lake.conflict import ATTEMPTS, commit
+from forebay.lake.conflict import commit
 
 
 def refusing(times: int, error: type[Exception] = CommitFailedError) -> Callable[[], str]:
@@ -25,14 +26,14 @@ def refusing(times: int, error: type[Exception] = CommitFailedError) -> Callable
 def test_a_conflict_is_tried_again_after_growing_pauses() -> None:
     slept: list[float] = []
     assert commit(refusing(3), refused="-", sleep=slept.append) == "done"
-    assert slept == [0.1, 0.2, 0.4]
+    assert slept == [0.2, 0.4, 0.8]
 
 
 def test_where_others_always_come_first_it_says_what_to_do_and_pauses_no_more() -> None:
     slept: list[float] = []
     with pytest.raises(Halt, match="say it again"):
-        commit(refusing(ATTEMPTS), refused="say it again", sleep=slept.append)
-    assert len(slept) == ATTEMPTS - 1
+        commit(refusing(COMMITS), refused="say it again", sleep=slept.append)
+    assert len(slept) == COMMITS - 1
 
 
 def test_another_failure_is_told_as_it_is() -> None:

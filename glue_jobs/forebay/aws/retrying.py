@@ -1,13 +1,28 @@
-"""How often something is tried, and how long to wait in between; the same for the queue and for the store."""
+"""How often something is tried, and how long to wait in between: requests to AWS, and commits after conflicts."""
 
 from __future__ import annotations
 
-__all__ = ["ATTEMPTS", "backoff_s"]
+import time
+from collections.abc import Callable, Iterator
+
+__all__ = ["ATTEMPTS", "COMMITS", "attempts", "backoff_s"]
 
 ATTEMPTS = 5
+COMMITS = 9
+"""Attempts at a commit that others come before."""
 
 
 def backoff_s(attempt: int, chance: float, *, first_s: float = 0.5, most_s: float = 20.0) -> float:
     """How long to wait before trying again: a random part of a doubling span, so that many clients do not meet
     again."""
     return chance * min(most_s, first_s * 2.0 ** min(attempt, 16))
+
+
+def attempts(
+    most: int = COMMITS, *, first_s: float = 0.2, longest_s: float = 60, sleep: Callable[[float], None] = time.sleep
+) -> Iterator[int]:
+    """The numbers of attempts. Before each but the first it waits, twice as long each time."""
+    for number in range(most):
+        if number:
+            sleep(min(longest_s, first_s * 2.0 ** (number - 1)))
+        yield number

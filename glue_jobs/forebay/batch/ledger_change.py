@@ -7,10 +7,10 @@ nothing is committed, and the change is made again. The rows travel as a table, 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from forebay.aws.retrying import attempts
 from forebay.errors import Halt
 from forebay.table.commit import Txn, is_conflict
 from forebay.table.exchange import of_session
@@ -28,7 +28,6 @@ COUNTS = ("written", "quarantined", "parked", "dropped")
 COLUMNS = ", ".join(
     ["day date, file_id string, tables map<string, long>", *(f"{name} long, was_{name} long" for name in COUNTS)]
 )
-ATTEMPTS = 8
 OTHERWISE = "the ledger counts it otherwise by now"
 
 
@@ -37,7 +36,7 @@ def change_counts(
 ) -> None:
     """`changes` is asked again before each attempt. Run again, it finds its transaction and does nothing."""
     why: Exception | None = None
-    for attempt in range(ATTEMPTS):
+    for _ in attempts():
         if logs.has(path, txn, again=True):
             return
         try:
@@ -48,8 +47,7 @@ def change_counts(
             if not is_conflict(refused) and OTHERWISE not in str(refused):
                 raise
             why = refused
-        time.sleep(0.2 * 2**attempt)
-    raise Halt(f"{path} was changed by others {ATTEMPTS} times; run it again, and it is finished: {why}")
+    raise Halt(f"{path} was changed by others each time; run it again, and it is finished: {why}")
 
 
 def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:

@@ -7,11 +7,11 @@ all.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from forebay.aws.retrying import attempts
 from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import Change, change_counts
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
 __all__ = ["SUPERSEDED", "Moving", "Retried"]
 
-ATTEMPTS = 8
 SUPERSEDED = "superseded"
 """The fate of a record that stays held, because an earlier version of its file is in force again in its table."""
 KEYS = ("file_id", "byte_offset")
@@ -159,14 +158,13 @@ class Moving:
         gone = moved.select(F.col("_file_id").alias("file_id"), "byte_offset")
         held = DeltaTable.forPath(self.spark, table_path(self.lake, own_table(self.plan.choice.held)))
         same = " AND ".join(f"held.{key} = gone.{key}" for key in KEYS)
-        for attempt in range(ATTEMPTS):
+        for _ in attempts():
             try:
                 held.alias("held").merge(gone.alias("gone"), same).whenMatchedDelete().execute()
                 return
             except Exception as refused:
                 if not is_conflict(refused):
                     raise
-                time.sleep(0.2 * 2**attempt)
         raise Halt("the records are where they belong, but could not leave where they were held: run it again")
 
 

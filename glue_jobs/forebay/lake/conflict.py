@@ -12,20 +12,19 @@ from typing import TypeVar
 
 from deltalake.exceptions import CommitFailedError
 
+from forebay.aws.retrying import attempts
 from forebay.errors import Halt
 
 __all__ = ["commit"]
 
-ATTEMPTS = 10
 T = TypeVar("T")
 
 
 def commit(attempt: Callable[[], T], *, refused: str, sleep: Callable[[float], None] = time.sleep) -> T:
     """`attempt` must read the table itself. `refused` says what was done, and what to do."""
-    for number in range(ATTEMPTS):
+    for _ in attempts(sleep=sleep):
         try:
             return attempt()
         except CommitFailedError:
-            if number + 1 < ATTEMPTS:
-                sleep(0.1 * 2**number)
+            pass
     raise Halt(refused)

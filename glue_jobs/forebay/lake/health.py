@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.aws.retrying import ATTEMPTS
 from forebay.events import TableEvent, metric
 from forebay.lake.layout import HEALTH
 from forebay.lake.log.live_file import Partition
@@ -24,7 +25,6 @@ __all__ = ["HOUR", "HOURS_KEPT", "Health", "HealthMeasured", "HealthRecords", "s
 
 SMALL_BELOW_BYTES = 96 << 20
 """The limit of a small file without the table's policy: three quarters of half of 256 MiB, as with the policy's defaults."""
-ATTEMPTS = 5
 HOUR, HOURS_KEPT = "%Y-%m-%dT%H", 48
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["commit_staged", "written_anew"]
+__all__ = ["ATTEMPTS", "ChangesTooOften", "commit_staged", "written_anew"]
 
 ATTEMPTS = 5
 """How often a table may change under us, in one batch, before a person should ask who changes it."""

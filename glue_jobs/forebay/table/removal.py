@@ -13,19 +13,19 @@ so readers miss the rows for the time of one commit. Once the earlier rows have 
 from __future__ import annotations
 
 import dataclasses
-import time
 from collections.abc import Callable, Collection
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from forebay.aws.retrying import attempts
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.table.commit import LogFailed, Txn, is_conflict
 from forebay.table.destination import AppendResult, Destination, Failed, Skipped
 from forebay.table.exchange import of_session
-from forebay.table.fan_out import ChangesTooOften, commit_staged
+from forebay.table.fan_out import ATTEMPTS, ChangesTooOften, commit_staged
 from forebay.table.kernel import Seen, TableLogs
-from forebay.table.replace import ATTEMPTS, FEW_IDS, NotReplaced, texts, unanswered
+from forebay.table.replace import FEW_IDS, NotReplaced, texts, unanswered
 from forebay.table.staging import StagedOrNot, StagingFromSpark, look
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def remove(
     spark: SparkSession, table: Destination, file_ids: Collection[str], *, txn: Txn, began_at: datetime
 ) -> Failed | None:
     """Rows of these files leave, but for those that this very batch wrote. Run again, it does nothing."""
-    for attempt in range(ATTEMPTS if file_ids else 0):
+    for _ in attempts(ATTEMPTS if file_ids else 0):
         try:
             with of_session(spark, Txn(f"{txn.app_id}/removal", txn.version)):
                 _delete(spark, table.path, file_ids, txn, began_at)
@@ -77,7 +77,6 @@ def remove(
         except Exception as refused:
             if not is_conflict(refused):
                 return _failed(table, refused)
-            time.sleep(0.2 * 2**attempt)
     why = f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times"
     return Failed(ChangesTooOften(why)) if file_ids else None
 

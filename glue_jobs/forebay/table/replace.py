@@ -18,21 +18,21 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from forebay.aws.retrying import attempts
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.spark.java_failure import COMMIT_UNKNOWN, causes, java_exception
 from forebay.table.commit import CommitUnknown, LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.exchange import exchange
-from forebay.table.fan_out import ChangesTooOften
+from forebay.table.fan_out import ATTEMPTS, ChangesTooOften
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.ready import derived
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["ATTEMPTS", "FEW_IDS", "NotReplaced", "Staying", "replace", "texts", "unanswered"]
+__all__ = ["FEW_IDS", "NotReplaced", "Staying", "replace", "texts", "unanswered"]
 
-ATTEMPTS = 5
 FEW_IDS = 500
 ROWS_MUST_FIT = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 CONFLICTS = ("ConcurrentModification", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite", "MetadataChanged")
@@ -67,7 +67,7 @@ def replace(
     """The table must exist. Rows whose `id_column` is among `file_ids` leave it, and `rows` come."""
     began, seen, leaving = time.monotonic(), None, set(file_ids)
     try:
-        for attempt in range(ATTEMPTS):
+        for _ in attempts(ATTEMPTS):
             if logs.has(table.path, txn, again=True):
                 return Skipped()
             seen = logs.look(table.path)
@@ -87,7 +87,6 @@ def replace(
             except Exception as refused:
                 if not _may_be_tried_again(logs, table, seen, refused):
                     raise
-                time.sleep(0.2 * 2**attempt)
         return Failed(ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times"))
     except LogFailed as failure:
         return Failed(failure, may_be_in=True)

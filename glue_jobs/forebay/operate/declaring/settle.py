@@ -47,6 +47,7 @@ from forebay.refusal import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.commit import Committed
 from forebay.table.data_file import TableFolder
+from forebay.table.fan_out import ATTEMPTS
 from forebay.table.files import write_files
 from forebay.table.from_records import shape_of
 from forebay.table.kernel import Seen, TableLogs
@@ -61,7 +62,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Settled", "must_have_no_feed", "settle", "with_column"]
 
-ATTEMPTS = 5
 EVERY = 10**9
 NUMBERS = ("int", "bigint", "float", "double", "decimal")
 

@@ -21,6 +21,7 @@ from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
 from urllib.parse import unquote
 
+from forebay.aws.retrying import attempts
 from forebay.errors import ForebayError, Halt
 from forebay.lake.log.listing import commit_name
 from forebay.lake.log.live_file import LiveFile
@@ -33,7 +34,6 @@ __all__ = ["FILES_AT_ONCE", "Find", "Leaving", "Refused", "TableErasure", "Tally
 
 ATTEMPTS = 200
 """After the first one, an attempt takes only a few requests, so a writer who always commits in between is very quick."""
-LONGEST_PAUSE_S = 0.5
 FILES_AT_ONCE = 4
 UNDERSTOOD = {
     "appendOnly",
@@ -128,7 +128,7 @@ class TableErasure:
         if before is not None and (not before.rows or self._arrived(before)):
             return before
         table = Followed(self._objects)
-        for attempt in range(ATTEMPTS):
+        for _ in attempts(ATTEMPTS, first_s=0.05, longest_s=0.5, sleep=self._sleep):
             snapshot = table.newest()
             leaving = self._leaving(snapshot)
             done = self._judged(self._done(snapshot.version + bool(leaving), leaving), snapshot)
@@ -136,7 +136,6 @@ class TableErasure:
             if not leaving or self._objects.write_once(commit_name(done.version), self._commit(snapshot, leaving)):
                 self._tidy(leaving)
                 return done
-            self._sleep(min(LONGEST_PAUSE_S, 0.05 * 2**attempt))
         raise Halt(f"{self.name}: others committed {ATTEMPTS} times before us; run it again when there is less to do")
 
     # --- inside ---
