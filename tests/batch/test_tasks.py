@@ -76,3 +76,26 @@ def test_a_name_that_two_declarations_make_in_two_tasks_gives_the_pass_up(monkey
     batch, _ = told(BY_KIND, files, monkeypatch)
     answers = [answer for piece in batch.pieces for answer in Task(batch)([[piece]])]
     assert together(answers).odd == "two declarations make the name g"
+
+
+def test_a_new_column_does_not_get_its_type_from_another_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrow parses the records of all tables at once, and takes a number for a double where another one has a fraction."""
+    lines = [
+        '{"game":"a","n":1,"deep":{"n":[2]}}',
+        '{"game":"b","n":1.5,"deep":{"n":[2.5]}}',
+        '{"game":"c","n":1.0,"deep":{}}',
+    ]
+    batch, storage = told(
+        'name = "s"\n[[tables]]\nname = "{game}"\n', {"x.json": "\n".join(lines).encode()}, monkeypatch
+    )
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    assert [repr(storage.rows(answer, game)[0]["n"]) for game in "abc"] == ["1", "1.5", "1.0"]
+    assert repr(storage.rows(answer, "a")[0]["deep"]) == "{'n': [2]}"
+
+
+def test_a_record_that_may_not_be_in_a_table_decides_no_type_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = 'name = "s"\n[[tables]]\nname = "t"\ncolumns = [{ name = "place" }]\npartitions = ["place"]\n'
+    content = b'{"place":"here","n":1}\n{"place":"a/b","n":1.5}'
+    batch, storage = told(service, {"x.json": content}, monkeypatch)
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    assert [repr(row["n"]) for row in storage.rows(answer, "t")] == ["1"]

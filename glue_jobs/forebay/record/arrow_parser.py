@@ -11,10 +11,22 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from forebay.declaration.column_name import safe_name
+from forebay.record.kind import Kind, Many, Struct
 from forebay.texts import read_json
 
-__all__ = ["CELLS", "ParseHints", "Unordinary", "first_rows", "has_numbers", "leaves_of", "read_records"]
+__all__ = [
+    "CELLS",
+    "ParseHints",
+    "Unordinary",
+    "first_rows",
+    "has_numbers",
+    "leaves_of",
+    "may_be_whole",
+    "read_records",
+]
 
 CELLS = 4_000_000
 """Values, nulls included, that Arrow makes at a time, or a few times as many: some 50 MB."""
@@ -88,6 +100,22 @@ def has_numbers(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return any(has_numbers(child.type) for child in kind)
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))
+
+
+def may_be_whole(array: pa.Array, known: Kind | None) -> bool:
+    """Whether a field has only numbers without a fraction here, though Arrow took it for one of doubles: records that were
+    parsed beside these may have had fractions. Of `known` doubles it does not matter."""
+    kind = array.type
+    if pa.types.is_struct(kind):
+        inner = known.fields if isinstance(known, Struct) else {}
+        columns = ((inner.get(safe_name(child.name)), place) for place, child in enumerate(kind))
+        children = array.flatten() if kind.num_fields and has_numbers(kind) else []
+        return any(may_be_whole(children[at], None if of is None else of.kind) for of, at in columns if children)
+    if pa.types.is_list(kind):
+        return has_numbers(kind) and may_be_whole(array.flatten(), known.of if isinstance(known, Many) else None)
+    if not pa.types.is_floating(kind) or known == "double" or array.null_count == len(array):
+        return False
+    return bool(pc.all(pc.equal(array, pc.round(array))).as_py())
 
 
 def _times(kind: pa.DataType) -> Iterator[pa.Field]:

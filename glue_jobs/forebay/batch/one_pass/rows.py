@@ -20,7 +20,7 @@ from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.told import KeptOut, Told
 from forebay.batch.reasons import EXPECTATION
 from forebay.declaration.table import Table
-from forebay.record.arrow_parser import ParseHints
+from forebay.record.arrow_parser import ParseHints, may_be_whole
 from forebay.record.conform import Records
 from forebay.record.growth import grown
 from forebay.record.kind import Struct
@@ -128,7 +128,13 @@ class TableRows:
         return made
 
     def _records(self, block: Block) -> Records:
-        return Records(_texts(block.rows), self._rules, self._hints, block.whole)
+        """Parsed again where the records of other tables may have decided the type of a column that this one is to get."""
+        records = Records(_texts(block.rows), self._rules, self._hints, block.whole)
+        if block.whole is None or not self._rules.grows:
+            return records
+        if any(may_be_whole(part.fields, self._known) for part in records.parsed_parts):
+            return Records(records.texts, self._rules, self._hints)
+        return records
 
     def _filled(self, records: Records, block: Block) -> Filled:
         return filled(records, block.rows, self.table, self.landed, self.question)
