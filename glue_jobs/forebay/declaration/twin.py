@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
-__all__ = ["is_twin", "taken_key"]
+__all__ = ["family_of", "is_twin", "taken_key"]
 
 
 def taken_key(keys: Collection[str], declared: str) -> str | None:
@@ -19,6 +19,11 @@ def taken_key(keys: Collection[str], declared: str) -> str | None:
         return declared
     folded = _folded(declared)
     return None if folded is None else min((key for key in keys if _folded(key) == folded), default=None)
+
+
+def family_of(key: str) -> str:
+    """What a key shares with its twins alone."""
+    return _folded(key) or key
 
 
 @lru_cache(maxsize=100_000)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.declaration.column_name import safe_name
-from forebay.declaration.twin import is_twin
+from forebay.declaration.twin import family_of
 from forebay.record.arrow_parser import (
     CELLS,
     ParseHints,
@@ -189,8 +189,11 @@ def _undeclared(array: pa.StructArray, declared: Mapping[str, Any]) -> pa.Struct
 def _taken(keys: list[str], declared: Mapping[str, Any]) -> dict[str, Any]:
     """The keys that declared fields are read from. `Unordinary` where records may differ in which."""
     taken = {}
+    families: dict[str, list[str]] = {}
+    for key in keys:
+        families.setdefault(family_of(key), []).append(key)
     for name, nested in declared.items():
-        same = [key for key in keys if key == name or is_twin(key, name)]
+        same = families.get(family_of(name), [])
         if len(same) > 1:
             raise Unordinary("twins of a declared field")
         taken.update(dict.fromkeys(same, nested))

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from forebay.declaration.column import Column
 from forebay.declaration.path import Path, parse_path
-from forebay.declaration.twin import is_twin, taken_key
+from forebay.declaration.twin import family_of, taken_key
 from forebay.record.conform import Records
 from forebay.record.declared import fits, value_of
 from forebay.record.field import text_at
@@ -86,8 +86,10 @@ def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = (
     for part in records.parsed_parts:
         for into, column in zip(made, columns, strict=True):
             into.append(pa.nulls(part.start - at, arrow_type_of(column)))
+        fields, nothing = _Fields(part.whole), pa.nulls(part.stop - part.start)
         for into, column, path in zip(made, columns, paths, strict=True):
-            found = _found(part.whole, path)
+            found = fields.at(path)
+            found = nothing if found is None else found
             if inexact is None and _shows_digits(found.type, column):
                 inexact = records.inexact
                 odd |= inexact
@@ -181,23 +183,37 @@ def _shows_digits(have: pa.DataType, column: Column) -> bool:
     )
 
 
-def _found(whole: pa.StructArray, path: Path) -> pa.Array:
-    """The field at the path. Twins of a declared field were looked for when the records were parsed."""
-    found: pa.Array = whole
-    for step in path.steps:
-        child = _child(found, str(step)) if pa.types.is_struct(found.type) else None
-        if child is None:
-            return pa.nulls(len(whole), pa.null())
-        found = child
-    return found
+class _Fields:
+    """Of an object. Each is looked for once, however many columns there are. Twins of a declared field were looked for when the
+    records were parsed."""
 
+    def __init__(self, of: pa.StructArray) -> None:
+        self._arrays: list[pa.Array] = of.flatten() if of.type.num_fields else []
+        self._places: dict[str, list[int]] = {}
+        for place, field in enumerate(of.type):
+            self._places.setdefault(family_of(field.name), []).append(place)
+        self._below: dict[int, _Fields] = {}
 
-def _child(parent: pa.StructArray, name: str) -> pa.Array | None:
-    names = [field.name for field in parent.type]
-    same = [n for n, key in enumerate(names) if key == name or is_twin(key, name)]
-    if len(same) > 1:
-        raise NotOrdinary("twins of a declared field")
-    return parent.flatten()[same[0]] if same else None
+    def at(self, path: Path) -> pa.Array | None:
+        fields: _Fields | None = self
+        found: pa.Array | None = None
+        for step in path.steps:
+            place = None if fields is None else fields._place(str(step))
+            if fields is None or place is None:
+                return None
+            found, fields = fields._arrays[place], fields._fields_below(place)
+        return found
+
+    def _place(self, key: str) -> int | None:
+        same = self._places.get(family_of(key), [])
+        if len(same) > 1:
+            raise NotOrdinary("twins of a declared field")
+        return same[0] if same else None
+
+    def _fields_below(self, place: int) -> _Fields | None:
+        if place not in self._below and pa.types.is_struct(self._arrays[place].type):
+            self._below[place] = _Fields(self._arrays[place])
+        return self._below.get(place)
 
 
 def _converted(found: pa.Array, column: Column) -> tuple[pa.Array, Bits | None]:

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from forebay.declaration.column_name import safe_name
-from forebay.declaration.twin import is_twin, taken_key
+from forebay.declaration.twin import family_of, taken_key
 from forebay.record.growth import Rules
 from forebay.record.kind import Kind, Many, Struct
 from forebay.record.name import TwinValue, free_name, is_text
@@ -59,11 +59,12 @@ def parsed(text: str, rules: Rules) -> dict[str, Any]:
 def undeclared(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[str, Any]:
     """Without the fields that are read elsewhere. An object with nothing left but nulls is gone."""
     taken = {taken_key(record, name): nested for name, nested in declared.items()}
+    families = {*map(family_of, declared)}
     left: dict[str, Any] = {}
     for key, value in record.items():
         nested = taken.get(key)
         if nested is None:
-            twin = value is not None and any(is_twin(key, name) for name in declared)
+            twin = value is not None and key.isascii() and family_of(key) in families
             left[key] = TwinValue(value) if twin else value
         elif nested and isinstance(value, dict):
             rest = undeclared(value, nested)
