@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 __all__ = [
+    "FOLDER_TYPES",
     "Values",
     "by_partition",
     "destination_column",
@@ -33,6 +34,8 @@ __all__ = [
 Values = tuple[tuple[str, str | None], ...]
 """Partition columns and their values, in the table's order; None is null, and so is the empty string."""
 
+FOLDER_TYPES = (pa.string(), pa.date32(), pa.int32(), pa.int64(), pa.bool_())
+"""Types whose values have the same text in Arrow as in Spark."""
 NULL = "__HIVE_DEFAULT_PARTITION__"
 ESCAPED = frozenset({*map(chr, range(0x20)), *"\"#%'*/:=?\\{[]^", "\x7f"})
 
@@ -88,7 +91,7 @@ def parse_destination(key: str, partitions: Mapping[str, Sequence[str]]) -> tupl
 
 
 def by_partition(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
-    """The rows of each partition, in Arrow. Of types whose text is the same in Spark: texts, dates, whole numbers, booleans."""
+    """The rows of each partition, in Arrow. The columns have `FOLDER_TYPES`."""
     if not columns:
         yield (), rows
         return

@@ -13,13 +13,12 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.record.route import deciding_paths
-from forebay.record.typed import has_type, is_typed
+from forebay.record.typed import arrow_type_of, has_type, is_typed
+from forebay.table.partition import FOLDER_TYPES
 
 __all__ = ["day_source", "is_plain"]
 
 DAY_OF = re.compile(r"\s*(?:(?:to_)?date\s*\(\s*(\w+)\s*\)|cast\s*\(\s*(\w+)\s+as\s+date\s*\))\s*", re.IGNORECASE)
-FOLDER_TYPES = ("string", "date", "int", "long", "boolean")
-"""Of partition columns whose values have the same text here as in Spark."""
 
 
 def is_plain(service: Service) -> bool:
@@ -46,7 +45,7 @@ def day_source(column: Column, table: Table) -> Column | None:
 def _is_plain(table: Table) -> bool:
     if table.where_sql or table.dedupe or table.explode:
         return False
-    kinds = {column.name: column.type for column in table.columns}
-    if any(kinds[name] not in FOLDER_TYPES for name in table.partitions):
+    kinds = {column.name: arrow_type_of(column) for column in table.columns if column.name in table.partitions}
+    if not set(kinds.values()) <= set(FOLDER_TYPES):
         return False
     return all(is_typed(column) or (column.expression and has_type(column)) for column in table.columns)

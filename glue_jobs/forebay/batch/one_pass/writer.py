@@ -25,14 +25,13 @@ from forebay.lake.layout import own_table, table_path
 from forebay.record.kind import Struct
 from forebay.record.typed import NotOrdinary
 from forebay.table.data_file import TableFolder
-from forebay.table.partition import by_partition
+from forebay.table.partition import FOLDER_TYPES, by_partition
 from forebay.table.upload import OpenFile, Uploads
 
 __all__ = ["Writer"]
 
 TABLE_BYTES = 64 << 20
 """Of text. Where so much waits for one table, it becomes a data file."""
-FOLDER_TYPES = (pa.string(), pa.date32(), pa.int32(), pa.int64(), pa.bool_())
 KEPT_OUT = "kept out"
 FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop", KEPT_OUT: "write"}
 """Of the rows that are in no table. Those that are kept out were meant to be written, and go to the quarantine."""

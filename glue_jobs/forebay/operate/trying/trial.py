@@ -8,7 +8,6 @@ is Spark's alone, so a trial names the SQL that it did not evaluate.
 from __future__ import annotations
 
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,7 +34,7 @@ from forebay.record.conform import Records, writable
 from forebay.record.declared import fits
 from forebay.record.growth import grown
 from forebay.record.kind import Struct, leaves
-from forebay.record.number import read_json
+from forebay.record.number import problem_of, read_json
 from forebay.record.route import Route, route_of, text_of
 
 __all__ = ["Trial", "TrialColumn", "TrialTable", "differences", "try_out"]
@@ -138,14 +137,7 @@ def _read(sample: Sample) -> tuple[Any, str | None, str | None]:
     try:
         return read_json(sample.text), None, None
     except ValueError as broken:
-        return None, "several-documents" if _are_several(sample.text) else "not-json", str(broken)
-
-
-def _are_several(text: str) -> bool:
-    try:
-        return len(json.loads(f"[{text}]")) > 1
-    except ValueError:
-        return False
+        return None, problem_of(sample.text), str(broken)
 
 
 def _known_as(sample: Sample) -> str:
