@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import forebay.batch.one_pass.gathering as gathering
+import forebay.batch.one_pass.writer as writer
 import forebay.content.reading as contents
 import forebay.content.rows as content_rows
 from forebay.batch.one_pass.answers import Answer, together
@@ -33,7 +34,7 @@ def parcels(told: Told, reader: int = 0, *, readers: int = 2, writers: int = 2) 
 
 def written(told: Told, sent: list[list[Any]]) -> Answer:
     """By one writer for each of what was sent at a time, of which it takes its own."""
-    made = [GatherTask(told)([one for one in some if one[0] == writer]) for writer, some in enumerate(sent)]
+    made = [GatherTask(told)([one for one in some if one[0] == number]) for number, some in enumerate(sent)]
     return together([answer for answers in made for answer in answers])
 
 
@@ -99,3 +100,25 @@ def test_a_record_that_may_not_be_in_a_table_decides_no_type_in_it(monkeypatch: 
     batch, storage = told(service, {"x.json": content}, monkeypatch)
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert [repr(row["n"]) for row in storage.rows(answer, "t")] == ["1"]
+
+
+def test_a_writer_does_not_hold_all_that_others_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "TABLE_BYTES", 2_000)
+    monkeypatch.setattr(writer, "TASK_BYTES", 4_000)
+    batch, storage = told(SERVICE, {f"{n}.json": records(alpha=30) for n in range(6)}, monkeypatch)
+    sent = [one for at, piece in enumerate(batch.pieces) for one in ReadTask(batch, 6, 1)(at, [[piece]])]
+    answer = written(batch, [sent])
+    assert answer.odd is None
+    assert len([file for file in answer.files if "path" in file]) > 1
+    assert len(storage.rows(answer, "alpha")) == 180
+
+
+def test_records_beside_the_tables_make_no_small_data_files_and_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writer, "TASK_BYTES", 4_000)
+    files = {f"{n}.json": records(alpha=1, homeless=20) for n in range(30)}
+    for count, odd in ((10, False), (30, True)):
+        batch, _ = told(SERVICE, dict([*files.items()][:count]), monkeypatch)
+        monkeypatch.setattr(contents, "joined", lambda batches: batches)
+        answer = together(list(Task(batch)([list(batch.pieces)])))
+        assert len([file for file in answer.files if file["table"] == "alpha" and "path" in file]) == (not odd)
+        assert ("more records wait" in (answer.odd or "")) == odd

@@ -109,8 +109,10 @@ class GatherTask:
             writer = Writer(self.told, uploads)
             try:
                 writer.end_all(ends)
-                for parcel in mine:
-                    _hand_over(parcel, writer)
+                while mine:
+                    _hand_over(mine.pop(), writer)
+                    writer.write_large()
+                    writer.rest()
                 answer = writer.finish()
             except ODD as odd:
                 answer = _given_up(writer, uploads, odd)

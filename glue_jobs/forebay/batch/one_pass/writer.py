@@ -48,6 +48,8 @@ class Writer:
         self.held = {place: HeldRows(self.landed, told) for place in FATES}
         self.ends: dict[int, PieceEnd] = {}
         self.lines_before: dict[int, int] = {}
+        self.over: set[int] = set()
+        """Pieces whose end is known."""
         self.has_ended = False
 
     def take(self, table: str, declared: int, block: Block) -> None:
@@ -63,6 +65,7 @@ class Writer:
 
     def end(self, end: PieceEnd) -> None:
         self.ends[end.piece] = end
+        self.over.add(end.piece)
         self.has_ended = True
 
     def end_all(self, ends: Iterable[PieceEnd]) -> None:
@@ -73,17 +76,21 @@ class Writer:
         self.lines_before = {number: lines for end in of_files for number, lines in end.lines_before.items()}
         lands = {number for end in of_files if end.lands for number in end.lines_before}
         self.ends = {end.piece: end for end in ends if end.piece in lands}
+        self.over |= ended
 
     def rest(self) -> None:
-        waiting = sum(t.bytes for t in self.tables.values()) + sum(held.bytes for held in self.held.values())
+        """Where a piece has ended since, tables are written. Records beside the tables wait until all are read."""
         if self.has_ended:
             self.has_ended = False
-            if waiting > TASK_BYTES:
-                self.write_tables(self.tables.values())
-            else:
-                self.write_tables(table for table in self.tables.values() if table.bytes > TABLE_BYTES)
-        elif waiting > 2 * TASK_BYTES:
-            raise NotOrdinary("a file is larger than may wait for its end")
+            self.write_large()
+        kept = sum(held.bytes for held in self.held.values())
+        if kept + sum(table.bytes for table in self.tables.values()) > 2 * TASK_BYTES:
+            raise NotOrdinary("more records wait than a task may hold, for the end of a file or beside the tables")
+
+    def write_large(self) -> None:
+        """Tables of which much waits; all of them where much waits in all."""
+        are_all = sum(table.bytes for table in self.tables.values()) > TASK_BYTES
+        self.write_tables(table for table in self.tables.values() if are_all or table.bytes > TABLE_BYTES)
 
     def finish(self) -> Answer:
         self.write_tables(self.tables.values())
@@ -99,7 +106,7 @@ class Writer:
         return pa.array([n for n, end in self.ends.items() if end.outcome in ("loaded", "empty")], pa.int32())
 
     def write_tables(self, tables: Iterable[TableRows]) -> None:
-        over, landing = pa.array(list(self.ends), pa.int32()), self.landing
+        over, landing = pa.array(sorted(self.over), pa.int32()), self.landing
         for table in list(tables):
             if blocks := list(table.take(landing, over)):
                 made = table.made(blocks, self.lines)
