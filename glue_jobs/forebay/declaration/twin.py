@@ -22,7 +22,7 @@ def taken_key(keys: Collection[str], declared: str) -> str | None:
 
 
 def family_of(key: str) -> str:
-    """What a key shares with its twins alone."""
+    """The text that a key shares with its twins alone."""
     return _folded(key) or key
 
 

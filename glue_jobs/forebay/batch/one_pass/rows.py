@@ -128,7 +128,7 @@ class TableRows:
         return made
 
     def _records(self, block: Block) -> Records:
-        """Parsed again where the records of other tables may have decided the type of a column that this one is to get."""
+        """Parsed again where the records of other tables may have decided the type of a column that this one gets."""
         records = Records(_texts(block.rows), self._rules, self._hints, block.whole)
         if block.whole is None or not self._rules.grows:
             return records

@@ -88,7 +88,7 @@ class Writer:
             raise NotOrdinary("more records wait than a task may hold, for the end of a file or beside the tables")
 
     def write_large(self) -> None:
-        """Tables of which much waits; all of them where much waits in all."""
+        """Tables with much that waits; all of them where much waits in all."""
         are_all = sum(table.bytes for table in self.tables.values()) > TASK_BYTES
         self.write_tables(table for table in self.tables.values() if are_all or table.bytes > TABLE_BYTES)
 
