@@ -17,29 +17,44 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 from forebay.declaration.loading import parse_service
-from forebay.errors import InvalidConfiguration
+from forebay.declaration.service import Service
+from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import LEDGER
 from forebay.operate.changing.forget import to_forget
 from forebay.operate.changing.replay import mark
+from forebay.operate.declaring.settle import must_have_no_feed
+from forebay.operate.exporting.export import export
 from forebay.operate.lake_view import LakeView
+from forebay.operate.people.erase import begin, carry_out, unfinished
+from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.token import token_of
 from forebay.upkeep.erase.age import drop_old
 from tests.batch.downstream import Downstream, versions_of
 from tests.batch.test_histories import KEYS, Play
 from tests.batch.test_histories import steps as of_all_histories
 from tests.batch.world import Died, World, records
+from tests.operate.test_export import applied, now
 
 SERVICE = """
 name = "studio"
 overwritten = "replace"
+[privacy]
+subject = "event_id"
+secret = "{secret}"
 [[tables]]
-name = "{game}"
-columns = [{ name = "event_id" }]
+name = "{{game}}"
+columns = [{{ name = "event_id" }}]
 keep_days = 10
-properties = { "delta.enableChangeDataFeed" = "true" }
+properties = {{ "delta.enableChangeDataFeed" = "true" }}
 """
 TABLES = ("alpha", "beta")
 
+ALPHA, BETA = (st.integers(0, 2).map(lambda n, of=of: f"{of}-{n}") for of in TABLES)
 steps = st.one_of(
     of_all_histories,
+    st.tuples(st.just("erase"), ALPHA | BETA),
+    st.tuples(st.just("settle"), st.sampled_from(TABLES)),
+    st.tuples(st.just("export")),
     st.tuples(st.just("forget"), st.sampled_from(KEYS)),
     st.tuples(st.just("compact"), st.sampled_from(TABLES)),
     st.tuples(st.just("expire"), st.sampled_from(TABLES)),
@@ -48,15 +63,17 @@ steps = st.one_of(
 
 
 class StreamedPlay(Play):
-    """With both kinds of consumers behind each table."""
+    """With both kinds of consumers behind each table, and a copy elsewhere that an export keeps."""
 
     def __init__(self, world: World, folder: Path) -> None:
         super().__init__(world)
+        self.elsewhere = folder / "elsewhere"
         paths = {table: f"{world.lake}/{table}" for table in TABLES}
         self.behind = {table: Downstream(world.spark, path, folder / table) for table, path in paths.items()}
 
     def do(self, step: tuple[object, ...]) -> None:
         deeds = {"forget": self.forget, "compact": self.compact, "expire": self.expire, "read": self.read}
+        deeds |= {"erase": self.erase, "settle": self.settle, "export": self.export}
         name, *arguments = step
         if (deed := deeds.get(str(name))) is None:
             super().do(step)
@@ -87,8 +104,47 @@ class StreamedPlay(Play):
         for one in self.behind.values():
             one.read()
 
+    @property
+    def service(self) -> Service:
+        return parse_service({"service.toml": self.world.service})
+
+    def erase(self, person: str) -> None:
+        """An erasure that has to wait for a batch is finished by the next one, at the latest in the end."""
+        view, service = LakeView(self.world.lake), self.service
+        assert service.privacy is not None
+        if view.table(LEDGER) is None:
+            return
+        begin(view, service, [token_of(person, secret_at(service.privacy.secret))])
+        self.finish_erasures()
+
+    def finish_erasures(self) -> None:
+        view, service = LakeView(self.world.lake), self.service
+        for plan in unfinished(view, service):
+            try:
+                carry_out(view, service, plan, wait_s=0)
+            except Halt:
+                return
+
+    def settle(self, table: str) -> None:
+        """It would write rows again that a feed had told, so it refuses."""
+        there = LakeView(self.world.lake).table(table)
+        if there is not None:
+            with pytest.raises(InvalidConfiguration, match="has a change feed"):
+                must_have_no_feed(table, there.metadata().configuration)
+
+    def export(self) -> None:
+        for table in TABLES:
+            if LakeView(self.world.lake).table(table) is not None:
+                [*export(LakeView(self.world.lake), self.service, table, str(self.elsewhere))]
+
+    def end(self) -> None:
+        super().end()
+        self.finish_erasures()
+        assert unfinished(LakeView(self.world.lake), self.service) == []
+
     def check_streams(self) -> None:
         self.read()
+        self.export()
         self.world.tables_agree_with_the_ledger(*TABLES)
         for table, one in self.behind.items():
             versions = versions_of(one.path)
@@ -96,6 +152,8 @@ class StreamedPlay(Play):
             assert one.came == dict.fromkeys(set().union(*versions), 1), f"{table}: who wants every new row"
             assert +one.stands == (versions[-1] if versions else {}), f"{table}: who wants the table"
             assert -one.stands == {}, f"{table}: rows left that had not come"
+            if versions:
+                assert applied(self.elsewhere, table) == now(Path(one.path.removeprefix("file://")).parent, table)
 
 
 @pytest.fixture
@@ -105,7 +163,9 @@ def play_in(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     def play() -> StreamedPlay:
         made.append(1)
         folder = tmp_path / str(len(made))
-        world = World(spark, f"file://{folder}/lake", monkeypatch, service=SERVICE, generation="generation-1")
+        make_secret(secret := f"{folder}/secret")
+        service = SERVICE.format(secret=secret)
+        world = World(spark, f"file://{folder}/lake", monkeypatch, service=service, generation="generation-1")
         return StreamedPlay(world, folder)
 
     return play
@@ -157,7 +217,8 @@ def test_every_verb_in_turn_leaves_the_streams_of_a_table_right(play_in: Callabl
         *[("try",), ("read",), ("put", "a.json"), ("try",), ("replay", "b.json"), ("try",), ("read",)],
         *[("forget", "b.json"), ("try",), ("read",), ("roll back", "alpha", 1), ("read",), ("compact", "alpha")],
         *[("try",), ("pause", "alpha"), ("put", "a.json"), ("try",), ("resume", "alpha"), ("retry",), ("read",)],
-        *[("expire", "alpha"), ("put", "b.json"), ("try",)],
+        *[("export",), ("erase", "beta-0"), ("read",), ("settle", "alpha"), ("put", "a.json"), ("try", 1)],
+        *[("erase", "alpha-1"), ("read",), ("try",), ("export",), ("expire", "alpha"), ("put", "b.json"), ("try",)],
     ]
     for step in story:
         play.do(step)
