@@ -157,6 +157,18 @@ def fits(name: str, kept: bool, pattern: str, told: bool) -> bool:
     return fnmatchcase(name, pattern) and kept == told
 
 
+def test_cloudformation_can_take_what_a_removed_stack_kept_into_a_new_one(made: Made) -> None:
+    """It imports a resource that has a deletion policy, by the identifier that the page names."""
+    asks_for = {"AWS::S3::Bucket": "BucketName", "AWS::KMS::Key": "KeyId"}
+    kept = [one for one in made({}).template["Resources"].values() if one["Type"] in asks_for]
+    assert kept
+    for one in kept:
+        schema = SCHEMAS.get_resource_schema("us-east-1", one["Type"]).schema
+        assert schema["primaryIdentifier"] == [f"/properties/{asks_for[one['Type']]}"]
+        assert one["DeletionPolicy"] == KEPT
+    assert "buckets by name, keys by id" in " ".join(PAGE.read_text().split())
+
+
 def on_the_page() -> dict[str, dict[str, bool]]:
     """By setting, what leaves the stack, and whether it is kept."""
     found: dict[str, dict[str, bool]] = {}
