@@ -122,3 +122,14 @@ def test_records_beside_the_tables_make_no_small_data_files_and_are_bounded(monk
         answer = together(list(Task(batch)([list(batch.pieces)])))
         assert len([file for file in answer.files if file["table"] == "alpha" and "path" in file]) == (not odd)
         assert ("more records wait" in (answer.odd or "")) == odd
+
+
+def test_a_text_whose_personal_fields_nobody_can_find_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = f'{SERVICE}[privacy]\npersonal = ["email"]\n'
+    broken = b"""{'game': 'a', 'email': 'anna@example.org'}\n{"game": "a", "email": "anna@example.org",}\n"""
+    batch, storage = told(service, {"x.json": broken + b'{"game": "a", "email": "anna@example.org"}'}, monkeypatch)
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    assert len(storage.rows(answer, "_forebay/quarantine")) == 2
+    assert not [place for place, content in storage.files.items() if b"anna" in content]
+    kept = [row["record"] for row in storage.rows(answer, "_forebay/quarantine")]
+    assert kept == ["(not kept: its personal fields are unknown)"] * 2

@@ -23,6 +23,7 @@ from forebay.content.fetch import Get
 from forebay.content.outcome import ERASED
 from forebay.content.piece import Piece
 from forebay.content.reading import read_pieces
+from forebay.content.treated import NOT_KEPT
 from forebay.record.arrow_parser import ParseHints
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
@@ -65,7 +66,7 @@ def read(told: Told, pieces: Sequence[Piece], get: Get, sink: Sink) -> None:
 
 class _Reading:
     def __init__(self, told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
-        self.sink = sink
+        self.sink, self.service = sink, told.service
         self.router = Router(told.service, Landed(pieces, told.service))
         self.hints, self.mixed = ParseHints(), 0
 
@@ -113,8 +114,15 @@ class _Reading:
         odd = [(at, why) for at, why in zip(walked, problems, strict=True) if why is not None]
         if odd:
             reasons = pa.array([why for _, why in odd], pa.string())
-            self.sink.keep(QUARANTINE, rows.take([at for at, _ in odd]), reason=reasons)
+            self.sink.keep(QUARANTINE, self.without_persons(rows.take([at for at, _ in odd])), reason=reasons)
         return [at for at, why in zip(walked, problems, strict=True) if why is None]
+
+    def without_persons(self, rows: pa.Table) -> pa.Table:
+        """Nobody can find the personal fields of a text that is no JSON."""
+        if not self.service.personal:
+            return rows
+        nothing = pa.repeat(pa.scalar(NOT_KEPT, rows["value"].type), rows.num_rows)
+        return rows.set_column(rows.schema.get_field_index("value"), "value", nothing)
 
     def parsed(self, texts: pa.StringArray) -> Records:
         """Tables that use one field for different types cannot be parsed together: then each is parsed by itself, later."""
