@@ -122,7 +122,7 @@ def test_a_mistyped_skip_is_refused(tmp_path: Path) -> None:
     write_ledger(tmp_path)
     for command in (("skip",), ("retry", "--skipped", "--queue-url", "q")):
         said = failed(2, "files", *command, "--file-id", "3f", "--lake", str(tmp_path))
-        assert "--file-id 3f: is no id of a file" in said, "it would skip nothing, or take back others' skips"
+        assert "--file-id 3f: is not the id of a file" in said, "it would skip nothing, or take back others' skips"
 
 
 def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> None:

@@ -153,7 +153,7 @@ def test_wrong_use_is_told_before_anything_is_marked(lake: str, queue: str) -> N
     to = ("--lake", lake, "--queue-url", queue, "--yes")
     assert "names no file" in failed(2, "files", "forget", *to)
     assert "is not the address of an object" in failed(2, "files", "forget", "in/a.json", *to)
-    assert "is no id of a file" in failed(2, "files", "forget", "--file-id", "abc", *to)
+    assert "is not the id of a file" in failed(2, "files", "forget", "--file-id", "abc", *to)
     said = failed(2, "files", "forget", A, "s3://landing/in/b.json", "s3://landing/tset-*", *to)
     assert said.count("the ledger does not know it") == 2
     assert "--queue-url" in failed(2, "files", "forget", A, "--lake", lake)
