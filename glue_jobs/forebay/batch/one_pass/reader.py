@@ -118,7 +118,7 @@ class _Reading:
         return [at for at, why in zip(walked, problems, strict=True) if why is None]
 
     def without_persons(self, rows: pa.Table) -> pa.Table:
-        """Nobody can find the personal fields of a text that is no JSON."""
+        """Nobody can find the personal fields of a text that is not JSON."""
         if not self.service.personal:
             return rows
         nothing = pa.repeat(pa.scalar(NOT_KEPT, rows["value"].type), rows.num_rows)
