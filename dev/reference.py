@@ -120,7 +120,8 @@ def commands() -> str:
         "`forebay COMMAND --help` shows the same, with examples. With `--json` a command prints one JSON object a line. "
         "A command that changes something prints exactly one, and its sentences go to standard error. "
         "Three commands have no `--json`: the journal of `ingest` and the schema of `tables editor-schema` are JSON already, "
-        "and `demo` is for people.",
+        "and `demo` is for people. `--service` takes declarations, and `--of` the name of a service. "
+        "`tables check` and `tables diff` compare with a lake only if you give `--lake`: they ignore `FOREBAY_LAKE`.",
     )
     text += "\n## Exit status\n\n"
     statuses = re.findall(r"^  (\d+)\s+(.*)$", EXITS, re.M)
