@@ -31,7 +31,7 @@ from forebay_local.twin.policy import USED
 from forebay_local.twin.process import Process, start
 from forebay_local.twin.server import MARK
 
-__all__ = ["Status", "Stopped", "Twin", "aws_environment", "down", "find", "relay", "running", "status", "up"]
+__all__ = ["Status", "Stopped", "Twin", "aws_environment", "down", "find", "running", "status", "up"]
 
 KNOWN = "twin.json"
 LOG = "server.log"
@@ -189,23 +189,6 @@ def aws_environment(*, s3: Twin, sqs: Twin) -> dict[str, str]:
         "AWS_ENDPOINT_URL_SQS": sqs.endpoint,
         **_identity(s3.region, s3.endpoint, sqs.endpoint),
     }
-
-
-def relay(source: Twin, target: Twin) -> int:
-    """Carry every visible message of one twin's queue to the other's; returns how many. A twin's S3 announces only to
-    its own topic, so this replaces the announcements between two servers."""
-    receiver, sender = source.client("sqs"), target.client("sqs")
-    carried = 0
-    while True:
-        got = receiver.receive_message(QueueUrl=source.queue_url, MaxNumberOfMessages=10, WaitTimeSeconds=0).get(
-            "Messages"
-        )
-        if not got:
-            return carried
-        for message in got:
-            sender.send_message(QueueUrl=target.queue_url, MessageBody=message["Body"])
-            receiver.delete_message(QueueUrl=source.queue_url, ReceiptHandle=message["ReceiptHandle"])
-            carried += 1
 
 
 # --- starting ---
