@@ -55,6 +55,7 @@ def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.Monk
     crash(story, monkeypatch)
 
 
+@pytest.mark.deep
 def test_a_log_with_a_column_that_the_history_has_for_itself_is_merged(story: Story) -> None:
     """An earlier release gave the field this column. Now it gets another one, and the state has the values of both there."""
     story.declared = HISTORY
@@ -358,6 +359,7 @@ def test_a_merge_whose_lease_was_lost_while_it_computed_commits_nothing(story: S
     assert len(DeltaTable(f"{story.lake}/players").to_pyarrow_table()) == 1 + known
 
 
+@pytest.mark.deep
 def test_another_log_at_the_place_of_its_own_is_refused_until_the_state_is_deleted(story: Story) -> None:
     story.append([("p", "a", 1, "u", 1, None, "f", 1, 1, NOW)])
     story.merge()
@@ -371,6 +373,7 @@ def test_another_log_at_the_place_of_its_own_is_refused_until_the_state_is_delet
     story.must_agree()
 
 
+@pytest.mark.deep
 def test_a_key_of_another_type_computes_the_state_anew(story: Story) -> None:
     story.append([("7", "a", 1, "u", 1, None, "f", 1, 1, NOW), ("8", "a", 1, "d", 1, None, "f", 2, 1, NOW)])
     story.merge()

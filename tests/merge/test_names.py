@@ -65,6 +65,7 @@ def test_a_state_takes_no_records_of_another_game_and_no_table_of_records_become
     logs.close()
 
 
+@pytest.mark.deep
 def test_a_state_whose_log_became_the_state_of_another_one_stays_and_is_told(story: Story) -> None:
     story.bring(count=5)
     story.merge()

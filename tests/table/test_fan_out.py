@@ -120,6 +120,7 @@ def test_the_next_transaction_and_another_application_are_added(spark: SparkSess
 ODD_VALUES = ["plain", "a b", "a/b", "50%", "x=y", "ö", "#?&+", "__HIVE_DEFAULT_PARTITION", "", None]
 
 
+@pytest.mark.deep
 def test_partition_values_of_every_kind_come_back(spark: SparkSession, lake: str) -> None:
     values = [("a", i, zone) for i, zone in enumerate(ODD_VALUES)]
     rows = spark.createDataFrame(values, "_table string, id long, zone string").selectExpr(
@@ -299,6 +300,7 @@ def test_a_stream_of_the_table_sees_each_row_once_also_over_compaction(
     assert sorted(seen) == list(range(30))
 
 
+@pytest.mark.deep
 def test_compaction_and_vacuum_treat_our_files_as_their_own(spark: SparkSession, lake: str) -> None:
     logs = TableLogs(spark)
     for batch in range(3):
@@ -462,6 +464,7 @@ def test_a_commit_of_which_nothing_is_known_is_said_to_be_so(spark: SparkSession
 # --- many, large and long --------------------------------------------------------------------------------------------
 
 
+@pytest.mark.deep
 def test_checkpoints_are_written_where_only_we_commit(spark: SparkSession, lake: str) -> None:
     rows, logs = rows_for(spark, ("a", 1)), TableLogs(spark)
     table = Destination("a", f"{lake}/a", properties={"delta.checkpointInterval": "3"})
@@ -517,6 +520,7 @@ def test_the_rows_of_a_salted_table_are_spread_over_tasks_and_all_of_them_are_th
     assert [row[0] for row in read(f"{lake}/salted")] == list(range(0, 1000, 2))
 
 
+@pytest.mark.deep
 def test_a_clustered_table_asks_no_more_of_readers_and_takes_whatever_other_tables_take(
     spark: SparkSession, lake: str
 ) -> None:
@@ -576,6 +580,7 @@ def test_types_become_wider_where_that_is_declared_and_readers_must_know_it_from
     assert len(LakeView(lake).query("a", "select id from t")) == 3
 
 
+@pytest.mark.deep
 def test_a_table_gets_the_properties_that_it_lacks_before_its_next_rows(spark: SparkSession, lake: str) -> None:
     from pyspark.sql import functions as F
 
