@@ -57,6 +57,7 @@ columns = [
   { name = "month", expression = "date_format(at, 'yyyy-MM')" },
   { name = "share", type = "double", expression = "100 / (level - 2)" },
   { name = "gone", type = "int", expression = "cast(event_id as int)" },
+  { name = "dear", type = "boolean", expression = "price > 9" },
 ]
 partitions = ["month"]
 event_time = { column = "at", oldest_days = 30, outside = "bucket" }

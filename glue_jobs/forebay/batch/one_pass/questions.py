@@ -73,13 +73,13 @@ def _ddl(columns: Mapping[str, str]) -> str:
 
 
 def questions_of(service: Service) -> Questions:
-    given, answers = _Slots("given"), _Slots("answer")
+    given, columns, checks = _Slots("given"), _Slots("column"), _Slots("check")
     of = {
-        number: _question(table, given, answers)
+        number: _question(table, given, columns, checks)
         for number, table in enumerate(service.tables)
         if table.expectations or asked_columns(table)
     }
-    return Questions(of, given.kinds, answers.kinds)
+    return Questions(of, given.kinds, columns.kinds | checks.kinds)
 
 
 def asked_columns(table: Table) -> list[Column]:
@@ -88,7 +88,8 @@ def asked_columns(table: Table) -> list[Column]:
 
 
 class _Slots:
-    """The columns that declarations share: the second long of each declaration is in the second slot for longs."""
+    """The columns that declarations share: the second long of each declaration is in the second slot for longs. What is asked
+    in one step must not share columns with what is asked in another."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -99,25 +100,23 @@ class _Slots:
         taken: Counter[str] = Counter()
         for kind in kinds:
             plain = "".join(letter if letter.isalnum() else "_" for letter in kind.lower())
-            slot = f"{self.name}_{plain}_{taken[kind]}"
-            taken[kind] += 1
+            slot = f"{self.name}_{plain}_{taken[plain]}"
+            taken[plain] += 1
             self.kinds[slot] = kind
             yield slot
 
 
-def _question(table: Table, given: _Slots, answers: _Slots) -> Question:
+def _question(table: Table, given: _Slots, columns: _Slots, checks: _Slots) -> Question:
     derived = asked_columns(table)
     wanted = list(dict.fromkeys(_wanted(table)))
     kinds = {column.name: spark_type(column) for column in table.columns}
     slots = given.of_one([kinds[one.column] for one in wanted])
-    names = [*(column.name for column in derived), *table.expectations]
-    filled = dict(
-        zip(names, answers.of_one([*map(spark_type, derived), *("boolean" for _ in table.expectations)]), strict=True)
-    )
+    computed = columns.of_one([*map(spark_type, derived)])
+    checked = checks.of_one(["BOOLEAN" for _ in table.expectations])
     return Question(
         dict(zip(slots, wanted, strict=True)),
-        {column.name: filled[column.name] for column in derived},
-        {name: filled[name] for name in table.expectations},
+        dict(zip((column.name for column in derived), computed, strict=True)),
+        dict(zip(table.expectations, checked, strict=True)),
     )
 
 
