@@ -30,7 +30,7 @@ from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
 from forebay.batch.moving import Moving
-from forebay.batch.one_pass.staging import NotInOnePass, Pass
+from forebay.batch.one_pass.outcome import NotInOnePass, Pass
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reading import Read
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
@@ -221,6 +221,10 @@ class Rows(list[dict[str, Any]]):
         return self
 
     def count(self) -> int:  # type: ignore[override]
+        return len(self)
+
+    @property
+    def num_rows(self) -> int:
         return len(self)
 
 
@@ -421,9 +425,7 @@ class PaperBatch(heart.Batch):
         rows = [row for row in read.rows or () if row["_file_id"] in fresh]
         if dedupe.wanted:
             _drop_duplicates(rows, dedupe.known_to(lake, {end.file.file_id for end in ends if end.lands}))
-        told = Counter((r["_file_id"], r["fate"], r["table"], r["declared"], r["violated"], r["reason"]) for r in rows)
-        fates = [Fate(f, fate, n, table, declared, v, why) for (f, fate, table, declared, v, why), n in told.items()]
-        return PaperRead(Rows(rows), ends, fates)  # type: ignore[arg-type]
+        return PaperRead(Rows(rows), ends, _fates(rows))  # type: ignore[arg-type]
 
 
 class PaperPass:
@@ -433,7 +435,7 @@ class PaperPass:
         self.batch = batch
 
     def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
-        return bool(files) and not any(table.dedupe for table in service.tables)
+        return bool(files)
 
     def worked(self) -> None:
         pass
@@ -453,15 +455,22 @@ class PaperPass:
             raise NotInOnePass("said the test")
         with ExitStack() as cached:
             read = self.batch.read(files, cached)
-        told = Counter(
-            (r["_file_id"], r["fate"], r["table"], r["declared"], r["violated"], r["reason"])
-            for r in read.rows or ()  # type: ignore[attr-defined]
-        )
-        fates = [Fate(f, fate, n, table, declared, v, why) for (f, fate, table, declared, v, why), n in told.items()]
+        fates = _fates(read.rows or ())
         paused = {fate.table: PAUSED_TABLE for fate in fates if fate.table and service.is_paused(fate.table)}
         kept_out = {name: why.reason for name, why in (unwritten or {}).items()} | paused
         written: Any = SimpleNamespace(rows=pickle.dumps(read.rows), files={}, kept_out=kept_out)
         return Pass(read.ends, fates, written, PLACE)
+
+    def without_duplicates(self, made: Pass, dedupe: PaperDedupe) -> Pass:
+        if not dedupe.wanted:
+            return made
+        lake: Lake = self.batch.logs.lake  # type: ignore[attr-defined]
+        rows = Rows(row for row in pickle.loads(made.written.rows) if row["_file_id"] in made.landed)  # type: ignore[attr-defined]
+        _drop_duplicates(rows, dedupe.known_to(lake, made.landed))
+        kept_out = made.written.kept_out  # type: ignore[attr-defined]
+        written: Any = SimpleNamespace(rows=pickle.dumps(rows), files={}, kept_out=kept_out)
+        ids = dedupe.ids(rows, kept_out)
+        return replace(made, fates=_fates(rows), written=written, ids=ids if len(ids) else None)
 
 
 class PaperRetry(Retry):
@@ -558,6 +567,11 @@ def _row(file: LandedFile, offset: int, record: Record, service: str) -> dict[st
     }
     reason = "not-json" if record.broken else None
     return {**row, "declared": 0 if table else None, "violated": (), "reason": reason}
+
+
+def _fates(rows: Any) -> list[Fate]:
+    told = Counter((r["_file_id"], r["fate"], r["table"], r["declared"], r["violated"], r["reason"]) for r in rows)
+    return [Fate(f, fate, n, table, declared, v, why) for (f, fate, table, declared, v, why), n in told.items()]
 
 
 def _drop_duplicates(rows: list[dict[str, Any]], known: set[Any]) -> None:

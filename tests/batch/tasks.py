@@ -74,5 +74,6 @@ def told(
         questions=Questions(),
         asked=pa.schema([]),
         unwritten={},
+        ids_at_most=1_000_000,
     )
     return made, storage

@@ -23,7 +23,8 @@ from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
-from forebay.batch.one_pass.staging import NotInOnePass, NotWritten, OnePass, Pass
+from forebay.batch.one_pass.outcome import NotInOnePass, NotWritten, Pass
+from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reading import Read, fates_of, read_contents
@@ -216,14 +217,18 @@ class Batch:
             while begun is None:
                 with stages.stage("read"):
                     made = self.read_in_one_pass(to_read.fresh, writing, kept_out)
+                counted = {*made.fates}
                 try:
-                    if before is not None and before != {*made.fates}:
+                    if before not in (None, counted):
                         raise NotInOnePass("the files gave other records when they were read again")
                     with stages.stage("write"):
-                        begun = self.staged_pass(files, claim.decided(made.landed), writing, made, kept_out, cached)
+                        split = _of_all(claim, made)
+                        dedupe = self.dedupe(writing, split, self.last_try())
+                        made = self.one_pass.without_duplicates(made, dedupe)
+                        begun = self.staged_pass(files, split, dedupe, writing, made, kept_out, cached)
                 except NotWritten as found:
                     made.undo()
-                    kept_out, before = found.tables, {*made.fates}
+                    kept_out, before = found.tables, counted
                 except (NotInOnePass, FilesDoNotFit):
                     made.undo()  # no plan names its files, which is not so certain of other failures
                     raise
@@ -244,15 +249,13 @@ class Batch:
         self,
         files: Sequence[LandedFile],
         split: Sorted,
+        dedupe: Dedupe,
         writing: Writing,
         made: Pass,
         kept_out: Mapping[str, KeptOut] | None,
         cached: ExitStack,
     ) -> Begun:
-        if not made.landed.keys() <= {file.file_id for file in split.fresh}:
-            raise NotInOnePass("files were left out once they were read")
         changes = Changes(split.superseded_by(made.landed), split.released)
-        dedupe = self.dedupe(writing, split, self.last_try())
         ends = [end for end in made.ends if end.file.file_id in {file.file_id for file in split.fresh}]
         fates = [fate for fate in made.fates if fate.file_id in made.landed]
         staged = writing.stage_pass(made, without_failed_replays(ends, split), fates, changes, kept_out)
@@ -446,6 +449,14 @@ class Batch:
                 rows = arrow_rows((entry.row(**shared) for entry in new), LEDGER_COLUMNS)
             writing.write_own("ledger", rows, len(new) + len(changed), leaving)
             self.ledger.remember(new, at)
+
+
+def _of_all(claim: Claim, made: Pass) -> Sorted:
+    """The files of a pass, sorted by the ledger after they are read. None of them may be left out then."""
+    split = claim.decided(made.landed)
+    if not made.landed.keys() <= {file.file_id for file in split.fresh}:
+        raise NotInOnePass("files were left out once they were read")
+    return split
 
 
 def _must_be_unknown(plan: Plan, split: Sorted) -> None:

@@ -11,11 +11,13 @@ retries since its first attempt: it must reach the same fates.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
 
 from forebay.batch.columns import declared_column
 from forebay.batch.declared_columns import of, with_declared_columns
@@ -87,7 +89,7 @@ class Dedupe:
         mine = mine.withColumn("_nth", F.row_number().over(order))
         again = F.col("_nth") > 1
         asked = mine.select(F.col(ID).alias("id")).distinct()
-        if (known := self._known(asked, landed)) is not None:
+        if (known := self._known(lambda: asked.toArrow()["id"], landed)) is not None:
             mine = mine.join(known, F.col(ID) == F.col("id"), "left")
             again = again | (F.col("day") >= self._since())
         doubles = until(cached, mine.where(again).select(*RECORD, F.lit(True).alias("_again")))
@@ -107,13 +109,17 @@ class Dedupe:
         written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
         if unwritten:
             written = written.where(~F.col("_table").isin(sorted(unwritten)))
-        same = {name: F.lit(value) for name, value in self.shared.items()}
+        same = {name: F.lit(value) for name, value in self.of_all_ids.items()}
         same["batch"] = same["batch"].cast("long")
-        day = F.lit(self.day).alias("day")
         told = {ID: "id", "_file_id": "file_id", "_table": "table"}
         return written.select(
-            day, *(v.alias(n) for n, v in same.items()), *(F.col(name).alias(as_) for name, as_ in told.items())
+            *(v.alias(n) for n, v in same.items()), *(F.col(name).alias(as_) for name, as_ in told.items())
         )
+
+    @property
+    def of_all_ids(self) -> dict[str, Any]:
+        """The values that all rows of the batch share in the table of ids."""
+        return {"day": self.day, **self.shared}
 
     def forget(self, today: date) -> None:
         """Days that no window of this service reaches are removed; again is harmless, and so is another time, where they are
@@ -157,20 +163,27 @@ class Dedupe:
                 read.setdefault(by, []).append(number)
         return read, computed
 
-    def _known(self, asked: DataFrame, landed: Collection[str]) -> DataFrame | None:
+    def days_of(self, ids: pa.FixedSizeBinaryArray, landed: Collection[str]) -> dict[bytes, date]:
         """Of these ids, those that other batches wrote, with the last day on which each was written."""
+        known = self._known(lambda: pa.chunked_array([ids]), landed)
+        return {} if known is None else {bytes(row["id"]): row["day"] for row in known.toArrow().to_pylist()}
+
+    def _known(self, asked: Callable[[], pa.ChunkedArray], landed: Collection[str]) -> DataFrame | None:
+        """The same, as Spark has it."""
         from pyspark.sql import functions as F
 
         if self.as_of == NO_VERSION or self.logs.look(self.path) is None:
             return None
         since = self.day - timedelta(days=self._longest())
-        hints = None if self.recent is None else self.recent.days_of(asked.toArrow()["id"], since)
+        wanted = asked()
+        hints = None if self.recent is None else self.recent.days_of(wanted, since)
         if hints == {}:
             return None
         reader = self.spark.read.format("delta")
         ids = (reader if self.as_of is None else reader.option("versionAsOf", self.as_of)).load(self.path)
         if hints is None:
-            ids = ids.where(F.col("day") >= F.lit(since)).join(asked, "id", "left_semi")
+            some = self.spark.createDataFrame(pa.table({"id": wanted.cast(pa.binary())}))
+            ids = ids.where(F.col("day") >= F.lit(since)).join(some, "id", "left_semi")
         else:
             ids = rows_with(ids.where(F.col("day").isin(sorted(set().union(*hints.values())))), "id", "binary", hints)
         own = (F.col("generation") == self.shared["generation"]) & (F.col("batch") == self.shared["batch"])
@@ -189,11 +202,15 @@ class Dedupe:
         from pyspark.sql import functions as F
 
         since = F.lit(None).cast("date")
-        for number, table in enumerate(self.service.tables):
-            if table.dedupe is not None:
-                first = F.lit(self.day - timedelta(days=table.dedupe.days))
-                since = F.when(F.col("_declared") == number, first).otherwise(since)
+        for number, first in self.since.items():
+            since = F.when(F.col("_declared") == number, F.lit(first)).otherwise(since)
         return since
+
+    @property
+    def since(self) -> dict[int, date]:
+        """From which day on an id counts, by the number of its declaration."""
+        tables = enumerate(self.service.tables)
+        return {n: self.day - timedelta(days=table.dedupe.days) for n, table in tables if table.dedupe is not None}
 
     def _longest(self) -> int:
         return max(table.dedupe.days for table in self.service.tables if table.dedupe is not None)

@@ -22,7 +22,7 @@ from forebay.lake.objects import Objects
 from forebay.ledger.data_files import opened
 from forebay.ledger.index import Index, packed
 
-__all__ = ["RecentIds"]
+__all__ = ["ID_BYTES", "RecentIds"]
 
 MOST = 250_000_000
 """Two gigabytes."""

@@ -2,7 +2,7 @@
 
 Enters: a table's path, a file's path inside it, its bytes. It runs in executors, so it is picklable and makes its client
 on first use, with the environment's credentials. A put run twice leaves the same object. Errors are `OSError` for a
-folder and `UploadFailed` for S3, and concern this one file.
+folder, and `UploadFailed` or `DownloadFailed` for S3, and concern this one file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import ForebayError, InvalidConfiguration
 
-__all__ = ["Storage", "UploadFailed", "storage_as"]
+__all__ = ["DownloadFailed", "Storage", "UploadFailed", "storage_as"]
 
 MULTIPART_BYTES = 64 << 20
 
@@ -36,9 +36,14 @@ def storage_as(env: Mapping[str, str]) -> Storage:
     )
 
 
+class DownloadFailed(ForebayError):
+    """S3 refused to give this file, or did not answer."""
+
+
 @dataclass(frozen=True)
 class Storage:
-    """Puts files where their table is. No secrets travel with it: each executor finds its own credentials."""
+    """Puts files where their table is, and gets them back. No secrets travel with it: each executor finds its own
+    credentials."""
 
     region: str | None = None
     endpoint: str | None = None
@@ -55,6 +60,19 @@ class Storage:
             target.write_bytes(content)
         else:
             raise InvalidConfiguration.one(table_path, "data files cannot be put there", "use s3://, s3a:// or file:")
+
+    def get(self, table_path: str, name: str) -> pa.Buffer:
+        """The bytes of a file that was put."""
+        if not is_s3(table_path):
+            return pa.py_buffer((local_folder(table_path) / name).read_bytes())
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        bucket, key = bucket_and_key(table_path)
+        try:
+            found = self._clients.of(self).get_object(Bucket=bucket, Key=f"{key}/{name}".lstrip("/"))
+            return pa.py_buffer(found["Body"].read())
+        except (BotoCoreError, ClientError) as failure:
+            raise DownloadFailed(f"s3://{bucket}/{key}/{name}: {failure}") from failure
 
     def _put_object(self, bucket: str, key: str, content: pa.Buffer) -> None:
         from boto3.exceptions import Boto3Error

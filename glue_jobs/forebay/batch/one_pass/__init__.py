@@ -7,6 +7,7 @@
 | `questions` | the declared SQL that Spark is asked in the middle of a pass |
 | `routing` | which records of a block go to which table |
 | `columns` | the columns of a table's rows |
+| `ids` | the ids by which duplicates are found |
 | `rows` | the rows of one table in one task |
 | `held` | the rows that are kept beside the tables |
 | `answers` | the answers of tasks: ends, counts, data files |
@@ -17,6 +18,9 @@
 | `gathering` | records on their way from the tasks that read to those that write |
 | `task` | the tasks |
 | `staging` | the driver: tasks in, a pass out |
+| `outcome` | the pass, and the reasons why there is none |
+| `fewer_rows` | data files written again without some of their rows |
+| `duplicates` | the pass without the rows that came before |
 | `tables` | its data files, as the tables that a batch commits |
 
 Everything here happens before the plan of the batch, so giving it up loses nothing. Anything that is not ordinary goes the

@@ -17,7 +17,7 @@ from forebay.batch.accounting import Fate
 from forebay.content.end import PieceEnd
 from forebay.table.data_file import ANSWER, Written, collect_answers
 
-__all__ = ["Answer", "Judged", "names_of", "together"]
+__all__ = ["Answer", "Identified", "Judged", "names_of", "together"]
 
 
 @dataclass(frozen=True)
@@ -40,14 +40,25 @@ def names_of(violated: str | None) -> tuple[str, ...]:
     return () if violated is None else tuple(json.loads(violated))
 
 
+@dataclass(frozen=True)
+class Identified:
+    """The rows of one data file, in order, as Arrow's stream: their ids, their records' places, and what they violate."""
+
+    table: str
+    declared: int
+    path: str
+    rows: bytes
+
+
 @dataclass
 class Answer:
     """`files` are answers as `table.data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
-    run whose records it got."""
+    run whose records it got. `identified` are the data files of tables that leave out duplicates."""
 
     ends: list[PieceEnd] = field(default_factory=list)
     fates: Counter[Judged] = field(default_factory=Counter)
     files: list[dict[str, Any]] = field(default_factory=list)
+    identified: list[Identified] = field(default_factory=list)
     odd: str | None = None
     runs: frozenset[tuple[int, str]] = frozenset()
 
@@ -69,6 +80,7 @@ def together(answers: Sequence[Answer]) -> Answer:
         total.ends += one.ends
         total.fates += one.fates
         total.files += one.files
+        total.identified += one.identified
         total.odd = total.odd or one.odd
     total.odd = total.odd or _disagreement(answers)
     return total

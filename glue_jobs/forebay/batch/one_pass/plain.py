@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from forebay.batch.fields import metadata_is_asked_for
+from forebay.batch.one_pass.ids import makes_ids
 from forebay.declaration.column import Column
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
@@ -43,9 +44,10 @@ def day_source(column: Column, table: Table) -> Column | None:
 
 
 def _is_plain(table: Table) -> bool:
-    if table.where_sql or table.dedupe or table.explode:
+    if table.where_sql or table.explode:
         return False
     kinds = {column.name: arrow_type_of(column) for column in table.columns if column.name in table.partitions}
     if not set(kinds.values()) <= set(FOLDER_TYPES):
         return False
-    return all(is_typed(column) or (column.expression and has_type(column)) for column in table.columns)
+    are_made = all(is_typed(column) or (column.expression and has_type(column)) for column in table.columns)
+    return are_made and makes_ids(table)

@@ -88,8 +88,8 @@ def asked_columns(table: Table) -> list[Column]:
 
 
 class _Slots:
-    """The columns that declarations share: the second long of each declaration is in the second slot for longs. What is asked
-    in one step must not share columns with what is asked in another."""
+    """The columns that declarations share: the second long of each declaration is in the second slot for longs. The questions
+    of one step do not share columns with those of another."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.one_pass.columns import Bits, Filled, filled
+from forebay.batch.one_pass.ids import ID, ids_of
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.told import KeptOut, Told
 from forebay.batch.reasons import EXPECTATION
@@ -27,11 +28,13 @@ from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, with_columns
 
-__all__ = ["VIOLATED", "Block", "Kept", "Made", "TableRows", "joined"]
+__all__ = ["IDENTITY", "VIOLATED", "Block", "Kept", "Made", "TableRows", "joined"]
 
 Lines = Callable[[pa.Table], pa.Array]
 """The lines of rows, counted in their file."""
 VIOLATED = "_violated"
+IDENTITY = (ID, "_piece", "_byte_offset")
+"""Of rows in tables that leave out duplicates: the id, and the place of the record."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Kept:
 @dataclass
 class Made:
     """Rows that may not be in the table, rows that are left out, rows of a table that is not written, and the other rows, ready
-    to be written but for `VIOLATED`: the expectations that a row violates, as JSON."""
+    to be written but for `VIOLATED`, the expectations that a row violates, as JSON, and for `IDENTITY`."""
 
     refused: list[Kept] = field(default_factory=list)
     dropped: list[Kept] = field(default_factory=list)
@@ -150,6 +153,10 @@ class TableRows:
         if self.table.keep_record:
             made["_record"] = pc.utf8_rtrim(block.rows["value"], " ")
         made[VIOLATED] = violations(values)
+        if self.table.dedupe is not None:
+            by = [values.columns[name] for name in self.table.dedupe.by]
+            identity = ids_of(self.name, by), pieces, block.rows["byte_offset"]
+            made |= zip(IDENTITY, identity, strict=True)
         return pa.table({**made, DOCUMENT: block.rows["value"], MISFITS: values.misfits})
 
 

@@ -8,34 +8,33 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import Fate
 from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
+from forebay.batch.dedupe import Dedupe
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.asking import AnswersTask, QuestionsTask
+from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
+from forebay.batch.one_pass.outcome import NotInOnePass, Pass
 from forebay.batch.one_pass.plain import is_plain
 from forebay.batch.one_pass.questions import Questions, answered, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import KeptOut, Known, Told
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file
-from forebay.content.end import FileEnd, file_ends
+from forebay.content.end import file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.lake.layout import table_path
-from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.record.conform import writable
 from forebay.record.growth import Rules
-from forebay.table.data_file import TableFolder, Written
+from forebay.table.data_file import TableFolder
 from forebay.table.in_arrow import arrow_schema, columns_of_ddl, map_in_arrow
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.shaping import RESCUED, Shaping, known_columns
@@ -46,53 +45,16 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["NotInOnePass", "NotWritten", "OnePass", "Pass", "fixed_columns_of"]
+__all__ = ["OnePass", "fixed_columns_of"]
 
 SKIPPED_AT_MOST = 63
 """Batches that go the long way, before one pass is tried again."""
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
+IDS_AT_MOST = 8_000_000
+"""Of a batch: the driver compares them, and takes about a hundred bytes for each."""
 READER_BYTES = 16 << 20
 """Of a batch, for each task that reads."""
-
-
-class NotInOnePass(Exception):
-    """Something asks for Spark."""
-
-
-class NotWritten(Exception):
-    """Some tables are not to be written, as the rows show or the lake. Their rows must go to the quarantine."""
-
-    def __init__(self, tables: Mapping[str, KeptOut]) -> None:
-        super().__init__(f"{len(tables)} tables are not written, such as {min(tables)}")
-        self.tables = tables
-
-
-@dataclass(frozen=True)
-class Pass:
-    """The result of one pass over files."""
-
-    ends: Sequence[FileEnd]
-    fates: Sequence[Fate]
-    written: Written
-    lake: str
-
-    @cached_property
-    def landed(self) -> Mapping[str, str]:
-        """The ids of the files that could be read, with the hash of what was read."""
-        return {end.file.file_id: end.content_hash for end in self.ends if end.lands}
-
-    def unaccounted(self) -> list[str]:
-        """Files with a record that has no fate: a task that is repeated may read another object."""
-        rows: Counter[str] = Counter()
-        for fate in self.fates:
-            rows[fate.file_id] += fate.rows
-        return [e.file.uri for e in self.ends if e.lands and e.documents + e.refused != rows[e.file.file_id]]
-
-    def undo(self) -> None:
-        """Its data files are in no plan."""
-        for name, files in self.written.files.items():
-            open_objects(table_path(self.lake, name)).delete([file.path for file in files])
 
 
 class OnePass:
@@ -146,6 +108,7 @@ class OnePass:
             questions=questions,
             asked=arrow_schema(questions.sent),
             unwritten=unwritten or {},
+            ids_at_most=IDS_AT_MOST // self.spark.sparkContext.defaultParallelism,
         )
         try:
             answer = together(self._answers(told))
@@ -154,7 +117,7 @@ class OnePass:
                 raise
             # Its files are in no log, and the long way finds the file that is to blame.
             raise NotInOnePass(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
-        made = Pass([], answer.counted, answer.written, self.lake)
+        made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()
             raise NotInOnePass(odd)
@@ -163,6 +126,9 @@ class OnePass:
             made.undo()
             raise NotInOnePass(f"{odd_files[0]} gave other records when it was read again")
         return made
+
+    def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
+        return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
 
     def _answers(self, told: Told) -> list[Answer]:
         weight = sum(piece.weight for piece in told.pieces)

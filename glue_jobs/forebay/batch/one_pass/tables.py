@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 from forebay.batch.accounting import Fate, arriving
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.held import MOST_DETAIL, Held
-from forebay.batch.one_pass.staging import NotInOnePass, NotWritten, Pass, fixed_columns_of
+from forebay.batch.one_pass.outcome import NotInOnePass, NotWritten, Pass
+from forebay.batch.one_pass.staging import fixed_columns_of
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.batch.staged import PARKED, QUARANTINE, Staged
+from forebay.batch.staged import IDS, PARKED, QUARANTINE, Staged
 from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
 from forebay.content.end import FileEnd
 from forebay.declaration.table import Table
@@ -54,6 +55,12 @@ class PassStaging(Staging):
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
                 raise NotWritten(kept_out)
         unwritten = {name: why.reason for name, why in kept_out.items()}
+        if any(
+            self.service.tables[fate.declared].dedupe
+            for fate in fates
+            if fate.declared is not None and fate.table in unwritten
+        ):
+            raise NotInOnePass("a table that leaves out duplicates is not written")
         if len(arriving(fates, unwritten, standing(changes.superseded))) < len(fates):
             raise NotInOnePass("earlier rows of a file stay in a table that is not written")
         tables: dict[str, StagedTable] = {}
@@ -72,6 +79,7 @@ class PassStaging(Staging):
         beside = {
             QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
             PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(changes.from_parked)),
+            IDS: self.ids_of(made, replaces=bool(changes.superseded)),
         }
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
@@ -84,6 +92,12 @@ class PassStaging(Staging):
 
     def from_tasks(self, made: Pass, columns: StructType, wanted: Mapping[str, int]) -> StagingFromTasks:
         return StagingFromTasks(self.spark, self.logs, columns, self.txn, self.emit, wanted, made.written)
+
+    def ids_of(self, made: Pass, *, replaces: bool) -> StagedTable | None:
+        """Of what is written, for the batches to come."""
+        if made.ids is None:
+            return None
+        return self.stage_beside(self.own(IDS), made.ids, made.ids.num_rows, replaces=replaces)
 
     def quarantined_by(
         self,

@@ -66,6 +66,8 @@ class Told:
     """Of the rows about which Spark is asked."""
     unwritten: Mapping[str, KeptOut]
     """Tables that the driver does not write."""
+    ids_at_most: int
+    """The rows of a task whose ids the driver can compare."""
 
     def kept_out(self, table: str) -> KeptOut | None:
         return KeptOut(PAUSED_TABLE) if self.service.is_paused(table) else self.unwritten.get(table)

@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.one_pass.answers import Answer, Judged, names_of
+from forebay.batch.one_pass.answers import Answer, Identified, Judged, names_of
+from forebay.batch.one_pass.gathering import packed
 from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED
-from forebay.batch.one_pass.rows import VIOLATED, Block, TableRows
+from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, TableRows
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.staged import PARKED, QUARANTINE
 from forebay.content.end import PieceEnd, file_ends
@@ -32,6 +33,8 @@ __all__ = ["Writer"]
 
 TABLE_BYTES = 64 << 20
 """Of text. Where so much waits for one table, it becomes a data file."""
+BESIDE = [VIOLATED, *IDENTITY]
+"""Of rows that are ready, the columns that are in no data file."""
 KEPT_OUT = "kept out"
 FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop", KEPT_OUT: "write"}
 """Of the rows that are in no table. Those that are kept out were meant to be written, and go to the quarantine."""
@@ -51,6 +54,7 @@ class Writer:
         self.over: set[int] = set()
         """Pieces whose end is known."""
         self.has_ended = False
+        self.identified = 0
 
     def take(self, table: str, declared: int, block: Block) -> None:
         found = self.tables.get(table)
@@ -114,7 +118,7 @@ class Writer:
                     for kept in some:
                         self.held[place].add(kept.rows, table=table.name, declared=table.declared, **kept.said)
                 if made.rows is not None:
-                    self.write(table.name, table.place, made.rows.drop_columns([VIOLATED]), table.columns)
+                    self.write(table.name, table.place, made.rows, table.columns, table.declared)
                     self.count(table, made.rows)
 
     def count(self, table: TableRows, written: pa.Table) -> None:
@@ -141,11 +145,22 @@ class Writer:
                 path = table_path(self.told.lake, own_table(place))
                 self.write(own_table(place), TableFolder(path, ("day",)), pa.concat_tables(kept), None)
 
-    def write(self, name: str, place: TableFolder, rows: pa.Table, columns: Struct | None) -> None:
+    def write(
+        self, name: str, place: TableFolder, rows: pa.Table, columns: Struct | None, declared: int | None = None
+    ) -> None:
         for column in place.partition_columns:
             if column not in rows.column_names or rows[column].type not in FOLDER_TYPES:
                 raise NotOrdinary(f"{name} is partitioned by {column}")
         for values, some in by_partition(rows, place.partition_columns):
-            file = OpenFile(name, name, place.path, values, some.schema, columns)
-            file.write(some)
+            written = some.drop_columns([name for name in BESIDE if name in some.column_names])
+            file = OpenFile(name, name, place.path, values, written.schema, columns)
+            file.write(written)
             self.answer.files += self.uploads.add(file)
+            if declared is not None and IDENTITY[0] in some.column_names:
+                self.identify(Identified(name, declared, file.name, packed(Block(some.select(BESIDE)))), some.num_rows)
+
+    def identify(self, rows: Identified, count: int) -> None:
+        self.identified += count
+        if self.identified > self.told.ids_at_most:
+            raise NotOrdinary("more rows have ids than the driver may compare")
+        self.answer.identified.append(rows)

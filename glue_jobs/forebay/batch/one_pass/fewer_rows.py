@@ -1,0 +1,47 @@
+"""Data files without some of their rows, which no log names yet.
+
+In: data files, and for each the rows that stay. Out: the files that take their place. A file without rows that stay has none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from forebay.table.data_file import DataFile, failure_of
+from forebay.table.storage import DownloadFailed, Storage
+from forebay.table.upload import OpenFile, Uploads
+
+__all__ = ["FewerRows", "written_again"]
+
+
+@dataclass(frozen=True)
+class FewerRows:
+    """Of one data file. `stay` has a bit for each row."""
+
+    table_path: str
+    file: DataFile
+    stay: npt.NDArray[Any]
+
+
+def written_again(storage: Storage, some: Iterable[FewerRows]) -> Iterator[dict[str, Any]]:
+    """Answers as `data_file` has them."""
+    with Uploads(storage.put) as uploads:
+        for one in some:
+            try:
+                yield from uploads.add(_file_of(storage, one))
+            except (OSError, DownloadFailed) as failure:
+                yield failure_of(one.file.table, failure)
+        yield from uploads.finish()
+
+
+def _file_of(storage: Storage, one: FewerRows) -> OpenFile:
+    rows = pq.read_table(pa.BufferReader(storage.get(one.table_path, one.file.path))).filter(pa.array(one.stay))
+    file = OpenFile(one.file.table, one.file.table, one.table_path, one.file.partitions, rows.schema, one.file.columns)
+    file.write(rows)
+    return file

@@ -1,0 +1,64 @@
+"""The ids of rows, by which a table leaves out records that came before.
+
+In: the columns that make a record of a table the same. Out: sixteen bytes for each row; null where none of them has a value.
+It does what `batch.dedupe` has Spark do; a test compares the two.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from hashlib import md5
+from json.encoder import encode_basestring
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.batch.recent_ids import ID_BYTES
+from forebay.declaration.table import Table
+from forebay.record.typed import arrow_type_of
+
+__all__ = ["ID", "ids_of", "makes_ids"]
+
+ID = "_id"
+ESCAPED = re.compile(r"\\(u00[01][0-9a-f]|.)")
+
+
+def makes_ids(table: Table) -> bool:
+    """Whether the ids of its rows can be made here. Java writes some doubles with other digits than Python."""
+    by = set(table.dedupe.by) if table.dedupe else set()
+    return not any(column.name in by and pa.types.is_floating(arrow_type_of(column)) for column in table.columns)
+
+
+def ids_of(table: str, columns: Sequence[pa.Array]) -> pa.FixedSizeBinaryArray:
+    before = f"[{_quoted(table)},"
+    made: list[bytes | None] = []
+    for values in zip(*map(_texts, columns), strict=True):
+        if all(value is None for value in values):
+            made.append(None)
+            continue
+        parts = ",".join("null" if value is None else _quoted(value) for value in values)
+        made.append(md5(f"{before}{parts}]".encode(), usedforsecurity=False).digest())
+    return pa.array(made, pa.binary(ID_BYTES))
+
+
+def _quoted(text: str) -> str:
+    """As Spark's `to_json` writes it."""
+    quoted: str = encode_basestring(text)
+    return ESCAPED.sub(_upper, quoted) if "\\u00" in quoted else quoted
+
+
+def _upper(escape: re.Match[str]) -> str:
+    return f"\\u{escape[1][1:].upper()}" if len(escape[1]) > 1 else escape[0]
+
+
+def _texts(values: pa.Array) -> list[str | None]:
+    """As Spark's cast to a string writes them."""
+    kind = values.type
+    if pa.types.is_decimal(kind):
+        return [None if value is None else format(value, "f") for value in values.to_pylist()]
+    if pa.types.is_timestamp(kind):
+        texts: list[Any] = values.cast(pa.timestamp("us")).cast(pa.string()).to_pylist()
+        return [None if text is None else text.rstrip("0").rstrip(".") for text in texts]
+    found: list[str | None] = values.cast(pa.string()).to_pylist()
+    return found

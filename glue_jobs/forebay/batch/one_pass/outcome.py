@@ -1,0 +1,69 @@
+"""The result of one pass over files, and the reasons why there is none."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from forebay.batch.accounting import Fate
+from forebay.batch.one_pass.answers import Identified
+from forebay.batch.one_pass.told import KeptOut
+from forebay.content.end import FileEnd
+from forebay.lake.layout import table_path
+from forebay.lake.objects import open_objects
+from forebay.table.data_file import Written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["NotInOnePass", "NotWritten", "Pass"]
+
+
+class NotInOnePass(Exception):
+    """Something asks for Spark."""
+
+
+class NotWritten(Exception):
+    """Some tables are not to be written, as the rows show or the lake. Their rows must go to the quarantine."""
+
+    def __init__(self, tables: Mapping[str, KeptOut]) -> None:
+        super().__init__(f"{len(tables)} tables are not written, such as {min(tables)}")
+        self.tables = tables
+
+
+@dataclass(frozen=True)
+class Pass:
+    """`identified` are the data files of tables that leave out duplicates; `ids` are those of the rows that stay, as the table
+    of ids has them."""
+
+    ends: Sequence[FileEnd]
+    fates: Sequence[Fate]
+    written: Written
+    lake: str
+    identified: Sequence[Identified] = ()
+    ids: pa.Table | None = None
+
+    @cached_property
+    def landed(self) -> Mapping[str, str]:
+        """The ids of the files that could be read, with the hash of what was read."""
+        return {end.file.file_id: end.content_hash for end in self.ends if end.lands}
+
+    @cached_property
+    def files_by_piece(self) -> Mapping[int, str]:
+        """The ids of the files that land, by the numbers of their pieces."""
+        return {piece: end.file.file_id for end in self.ends if end.lands for piece in end.lines_before}
+
+    def unaccounted(self) -> list[str]:
+        """Files with a record that has no fate: a task that is repeated may read another object."""
+        rows: Counter[str] = Counter()
+        for fate in self.fates:
+            rows[fate.file_id] += fate.rows
+        return [e.file.uri for e in self.ends if e.lands and e.documents + e.refused != rows[e.file.file_id]]
+
+    def undo(self) -> None:
+        """Its data files are in no plan."""
+        for name, files in self.written.files.items():
+            open_objects(table_path(self.lake, name)).delete([file.path for file in files])
