@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
@@ -36,7 +37,7 @@ def gathered(readers: int, writers: int) -> Any:
             for writer, parcel in ReadTask(told, len(hands), writers)(number, [hand]):
                 boxes[writer].append((writer, parcel))
         made = [answer for writer in sorted(boxes) for answer in GatherTask(told)(boxes[writer])]
-        return [made[0], *(Answer([], one.fates, one.files, one.odd) for one in made[1:])]
+        return [made[0], *(replace(one, ends=[]) for one in made[1:])]
 
     return answers
 
@@ -51,18 +52,22 @@ def content(file: int) -> bytes:
     return "\n".join([*lines, "{broken", '{"event": "no game"}', '{"game": "Bad Name"}']).encode()
 
 
+DEDUPED = re.sub("(?m)^partitions", 'dedupe = { by = ["event_id"] }\npartitions', SERVICE)
+
+
+@pytest.mark.parametrize("service", [SERVICE, DEDUPED], ids=["plain", "deduped"])
 def test_many_tasks_make_the_lake_that_one_makes(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:
     lakes = []
     monkeypatch.setattr(gathering, "PARCEL_BYTES", 2000)
     monkeypatch.setattr(gathering, "WRITER_BYTES", 5000)
     for way in ("alone", "gathered"):
         with monkeypatch.context() as patched:
-            world = World(spark, f"file://{tmp_path}/{way}", patched, service=SERVICE)
+            world = World(spark, f"file://{tmp_path}/{way}", patched, service=service)
             if way == "gathered":
                 patched.setattr(OnePass, "_answers", gathered(4, 3))
-            world.answers |= {f"{n}.json": content(n) for n in range(5)}
+            world.answers |= {f"{n}.json": content(n) for n in range(5)} | {"again.json": content(0) + content(1)}
             world.answers["torn.json.gz"] = b"\x1f\x8b\x08\x00torn"
             world.try_batch(0, [world.file(key) for key in world.answers])
             assert not [event for event in world.events if isinstance(event, BatchReadTwice)]

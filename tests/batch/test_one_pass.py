@@ -16,7 +16,7 @@ from deltalake import DeltaTable
 
 from forebay.batch.accounting import Fate
 from forebay.batch.events import BatchReadTwice
-from forebay.batch.one_pass import staging
+from forebay.batch.one_pass import duplicates, staging
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.plan import Plans
 from forebay.landed_file import LandedFile
@@ -264,6 +264,30 @@ def test_rows_of_tables_that_are_not_written_are_kept_by_the_pass(
     assert given_up == []
     reasons = re.findall(r"'reason': '([a-z-]+)'", "".join(one["_forebay/quarantine"][1]))
     assert {"paused", "too-many-new-tables", "expectation-failed", "expectation"} <= {*reasons}
+
+
+@pytest.mark.parametrize("by", ["the driver", "a job"])
+def test_only_data_files_with_duplicates_are_written_again(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
+) -> None:
+    monkeypatch.setattr(duplicates, "FEW_BYTES", 1 << 20 if by == "the driver" else 0)
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=DEDUPED)
+
+    def land(number: int, *events: tuple[str, str]) -> None:
+        lines = [json.dumps({"game": "alpha", "event_id": one, "country": country}) for one, country in events]
+        world.answers[f"{number}.json"] = "\n".join(lines).encode()
+        world.try_batch(number, [world.file(f"{number}.json")])
+
+    land(0, ("e0", "de"), ("e1", "de"), ("e2", "at"))
+    land(1, ("e0", "de"), ("e3", "de"), ("e3", "de"), ("e4", "at"), ("e1", "fr"))
+    land(2, ("e0", "de"), ("e4", "at"))
+    found = sorted((row["_batch"], row["event_id"], row["country"]) for row in world._table("alpha"))
+    assert found == [(0, "e0", "de"), (0, "e1", "de"), (0, "e2", "at"), (1, "e3", "de"), (1, "e4", "at")]
+    assert [world.ledger()[f"{n}.json"]["dropped"] for n in range(3)] == [0, 3, 2]
+    assert [event.why for event in world.events if isinstance(event, BatchReadTwice)] == []
+    folder = Path(f"{tmp_path}/lake/alpha")
+    there = {file.name for file in folder.rglob("*.parquet") if "_delta_log" not in file.parts}
+    assert there == {Path(uri).name for uri in DeltaTable(str(folder)).file_uris()}
 
 
 def test_ordinary_files_are_read_once(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
