@@ -31,8 +31,8 @@ from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, Sch
 __all__ = ["Alarms"]
 
 MINUTE = Duration.minutes(1)
-LONGER_S = 300
-"""Files that wait without a batch for this much longer than the freshness are late."""
+LONGER_S = DRAINS_FROM_S = 300
+"""Files that wait without a batch for this much longer than the freshness are late. Drains may hold such a freshness."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +64,11 @@ class Alarms(Construct):
 
     def watch_landing(self, landing: Landing) -> None:
         freshness, seconds = self._settings.freshness, self._settings.freshness_s
+        budget = " The budget may hold runs back." if self._settings.budget_usd_month else ""
         self._add(
             "files-wait",
             landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE),
-            f"A file has waited in the queue for more than {freshness}.",
+            f"A file has waited in the queue for more than {freshness}.{budget}",
             Bar(seconds, periods=3),
         )
         dead = "ApproximateNumberOfMessagesVisible"
@@ -110,8 +111,8 @@ class Alarms(Construct):
             "late-rows",
             self._metrics.of(BatchCommitted, "latency_p99_seconds", statistic="Maximum", minutes=5),
             f"One file in a hundred took more than {freshness} to become rows.",
-            # A batch leaves one point. In a continuous job one slow batch is harmless; drains are far apart.
-            Bar(seconds, periods=6, points=2 if self._settings.mode == "continuous" else 1),
+            # A batch leaves one point. In a run that stays on one slow batch is harmless; drains are far apart.
+            Bar(seconds, periods=6, points=2 if seconds < DRAINS_FROM_S else 1),
         )
         self._add(
             "no-batch",
@@ -259,16 +260,6 @@ class Alarms(Construct):
             "Freshness was not measured for 15 minutes. Other alarms depend on it and may stay silent.",
             silence(),
         )
-
-    def wake(self, function: lam.IFunction, queue: sqs.IQueue) -> None:
-        """Many waiting messages start the job now rather than at the next tick."""
-        alarm = self._alarm(
-            "many-wait",
-            queue.metric_approximate_number_of_messages_visible(statistic="Maximum", period=MINUTE),
-            f"{self._settings.drain_at_messages} messages are waiting, so the job is started. Nobody needs to act.",
-            Bar(self._settings.drain_at_messages, cw.ComparisonOperator.GREATER_THAN_OR_EQUAL_TO_THRESHOLD),
-        )
-        alarm.add_alarm_action(actions.LambdaAction(function))
 
     def _silence(self, queue: sqs.IQueue) -> cw.MathExpression:
         """How long files have waited, or no batch has finished, whichever is less: a quiet night does not count."""

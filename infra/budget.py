@@ -40,7 +40,7 @@ def budget(scope: Construct, *, settings: Settings, topic: sns.Topic) -> budgets
             budget_name=f"{settings.name}-{Aws.REGION}",
             budget_type="COST",
             time_unit="MONTHLY",
-            budget_limit=budgets.CfnBudget.SpendProperty(amount=settings.monthly_budget_usd, unit="USD"),
+            budget_limit=budgets.CfnBudget.SpendProperty(amount=settings.budget_usd_month, unit="USD"),
             cost_filters={"TagKeyValue": [f"user:{TAG}${settings.name}"], "Region": [Aws.REGION]},
         ),
         notifications_with_subscribers=[_tell(kind, percent, topic) for kind, percent in LIMITS],

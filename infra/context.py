@@ -20,12 +20,12 @@ from infra.settings import Settings
 
 __all__ = ["engine_in", "place_of_declarations", "settings_in"]
 
+FOLLOWS = 'follows from freshness now: "1 min" keeps a run on while files come, "10 min" drains where that is cheaper'
 GONE = {
-    "trigger_s": 'freshness sets it: "10 min" has batches a minute apart, and "1 min" 15 seconds',
-    "max_files_per_batch": "a batch takes what waits, up to 2,000 files; leave it out",
-    "max_megabytes_per_batch": "a batch takes what waits, up to 2 GiB; leave it out",
-    "freshness_minutes": 'freshness replaces it: 10 is "10 min"',
-    "silence_minutes": 'freshness replaces it: "10 min" rings after 15 minutes',
+    **dict.fromkeys(("mode", "stay_on_at_percent", "leave_after_minutes", "start_every_minutes"), FOLLOWS),
+    **dict.fromkeys(("drain_at_messages", "trigger_s", "max_files_per_batch", "max_megabytes_per_batch"), FOLLOWS),
+    **dict.fromkeys(("freshness_minutes", "silence_minutes"), 'freshness replaces it: 10 minutes are "10 min"'),
+    "monthly_budget_usd": "budget_usd_month replaces it",
 }
 """Settings of earlier versions, and their successors."""
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")

@@ -56,7 +56,7 @@ PUTS_A_COMMIT = 2
 LAKE_SHARE = 0.25
 """Parquet's size by that of JSON, uncompressed."""
 MEASURED_ALWAYS = tuple(one.__name__ for one in (FreshnessMeasured, KeysChecked, SchedulesChecked))
-ALARM_METRICS = 34
+ALARM_METRICS = 33
 """The metrics of all alarms, with the default settings; one alarm may use several metrics."""
 DASHBOARD_METRICS, FREE_DASHBOARD_METRICS = 50, 50
 """The metrics of our dashboard, and of each of the three dashboards that are free in an account."""
@@ -96,14 +96,14 @@ class Size:
     @property
     def _how(self) -> str:
         if not self.hours_a_day:
-            return "deployed in drain mode, and nothing lands"
+            return "nothing lands"
         on = f"{self.workers} workers of {self.settings.worker_type} on average"
         minutes = 60 * self.hours_a_day / max(self.runs_a_day, 1)
         how = "continuous" if self.hours_a_day == 24 else f"{self.runs_a_day} drains a day of {minutes:g} min"
         return f"{how}, {on}; {self.minutes_of_compaction:g} min of compaction a day"
 
 
-_DRAINS = Settings(mode="drain")
+_DRAINS = Settings()
 _BY_DAY = Settings(workers=4, keep_landed_days=90, reconcile_below="in/%Y/%m/%d/")
 SIZES = (
     Size("idle", 0, 70, 0, 0, 0, 0, 0, _DRAINS),
@@ -192,8 +192,9 @@ def _upkeep_worker_hours(size: Size) -> float:
 
 def _looks(settings: Settings) -> float:
     """Calls of the functions that run by the clock."""
-    every = (settings.start_every_minutes, 5, 60, WAITING_EVERY_MINUTES, settings.plan_compaction_every_minutes)
-    return sum(HOURS * 60 / minutes for minutes in (*every, settings.status_page_every_minutes))
+    start = Rules(settings.freshness_s).look_every_s / 60
+    other = (settings.plan_compaction_every_minutes, settings.status_page_every_minutes)
+    return sum(HOURS * 60 / minutes for minutes in (start, 5, 60, WAITING_EVERY_MINUTES, *other))
 
 
 def _days_stored(settings: Settings) -> int:

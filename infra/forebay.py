@@ -18,6 +18,7 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from forebay.address import is_s3
+from forebay.capacity.rules import Rules
 from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
@@ -105,7 +106,7 @@ class Forebay(Construct):
         start = each.start_ingest(functions, on, jobs.ingest)
         announce = each.announce_files(functions, on)
         self._wake(on, jobs, functions, start)
-        self._show(on, jobs, functions, start)
+        self._show(on, jobs, functions)
         self._let_people_in(on, jobs, announce)
         make_endpoints(self, settings)
         self._tell(on, jobs)
@@ -154,7 +155,7 @@ class Forebay(Construct):
         settings, schedules = on.settings, Schedules(self, "Schedules", settings=on.settings)
         freshness = each.publish_freshness(functions, on, jobs.ingest, jobs.upkeep)
         planner = each.plan_compaction(functions, on, jobs.upkeep["compact"])
-        schedules.every(settings.start_every_minutes, "start_ingest", start)
+        schedules.every(Rules(settings.freshness_s).look_every_s // 60, "start_ingest", start)
         schedules.every(5, "publish_freshness", freshness)
         schedules.every(60, "measure_trend", freshness, {"trend": True})
         schedules.every(settings.plan_compaction_every_minutes, "plan_compaction", planner)
@@ -167,7 +168,7 @@ class Forebay(Construct):
         ended = each.job_ended(functions, on, jobs.all)
         when_a_job_ends(self, settings=settings, engine=on.engine, jobs=jobs.all, function=ended, untold=on.untold)
 
-    def _show(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
+    def _show(self, on: Foundation, jobs: Jobs, functions: Functions) -> None:
         """The alarms, the dashboard and the roles of people."""
         settings, landing, service = on.settings, on.landing, on.service.name
         alarms = Alarms(self, "Alarms", settings=settings, topic=on.alarms_to, service=service)
@@ -181,10 +182,8 @@ class Forebay(Construct):
         alarms.watch_the_watchers(functions.all, settings.name)
         for table in settings.watched:
             alarms.watch_table(table)
-        if settings.monthly_budget_usd:
+        if settings.budget_usd_month:
             budget(self, settings=settings, topic=on.alarms_to)
-        if settings.mode != "continuous":
-            alarms.wake(start, landing.queue)
         dashboard(self, settings=settings, service=service, landing=landing, jobs=jobs.all, alarms=alarms.all)
 
     def _let_people_in(self, on: Foundation, jobs: Jobs, announce: lam.Function) -> None:

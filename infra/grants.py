@@ -239,7 +239,9 @@ def read_secret(role: iam.IGrantable, address: str) -> None:
 
 
 def remember_code(role: iam.IGrantable, lake: Lake) -> None:
-    allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], [lake.arn_of(f"{CHECKPOINT}/last-good.json")])
+    kept = [lake.arn_of(f"{CHECKPOINT}/{name}") for name in ("last-good.json", "waiting.json")]
+    allow(role, "RememberCode", ["s3:PutObject", "s3:GetObject"], kept)
+    allow(role, "ReadPace", ["s3:GetObject"], [lake.arn_of(f"{CHECKPOINT}/pace.json")])
     _tell_missing_from_forbidden(role, "Code", lake.bucket.bucket_arn)
 
 

@@ -48,7 +48,7 @@ class Keys(Construct):
         if settings.landing_eventbridge:
             self._let_in("events.amazonaws.com", "RuleFillsQueues", source=one_or_all(rule_arns_of(settings)))
         self._let_in("cloudwatch.amazonaws.com", "AlarmsPublish", source=alarms)
-        if settings.monthly_budget_usd:
+        if settings.budget_usd_month:
             of_ours = conditions("budgets", KEY, StringEquals={"aws:SourceAccount": Aws.ACCOUNT_ID})
             self.data.add_to_resource_policy(_statement("BudgetPublishes", "budgets.amazonaws.com", USE, of_ours))
         self._let_in_logs(settings)

@@ -64,25 +64,14 @@ class Settings(BaseModel):
     emr_release: Release = Field("emr-spark-8.1.0", description="emr-serverless: its release; Spark 4.1 or newer")
     freshness: Freshness = Field(
         "10 min",
-        description="how long after its arrival a file is rows, at most: alarms ring when it takes longer, and batches of a "
-        "run that stays on follow each other often enough",
+        description="how long after its arrival a file is rows, at most. When runs start and end follows from it, and alarms "
+        "ring when files take longer; `forebay plan-capacity` shows the price of others",
     )
-    mode: Literal["continuous", "drain", "auto"] = Field(
-        "continuous",
-        description="continuous: the job runs on; drain: it is started when files wait and ends when none do; "
-        "auto: it drains, and stays on while its runs would fill most of an hour",
-    )
-    stay_on_at_percent: int = Field(
-        50, ge=10, le=100, description="auto: so much of the last hour filled by runs makes the next one stay on"
-    )
-    leave_after_minutes: int = Field(
-        30, ge=5, le=1440, description="auto: a run that stayed on ends when no batch came for so long"
-    )
-    start_every_minutes: int = Field(
-        5, ge=1, le=59, description="how often to look whether the ingest job should run and does not"
-    )
-    drain_at_messages: int = Field(
-        500, ge=1, description="drain and auto: this many waiting messages start the job at once, without the next look"
+    budget_usd_month: int = Field(
+        0,
+        ge=0,
+        description="what all of this may cost a month: ingest runs take three quarters of it at most, and files may then "
+        "come late. Alarms ring then, at 80 % of it, and when more is expected; 0: no budget",
     )
     worker_type: Literal["G.025X", "G.1X", "G.2X", "G.4X", "G.8X"] = Field(
         "G.1X",
@@ -95,7 +84,7 @@ class Settings(BaseModel):
         description="maximum number of workers; one is the driver, and auto scaling uses fewer when it can",
     )
     maintenance_window: Window = Field(
-        "Sun:2", description="when Glue may restart the continuous job, which it does weekly"
+        "Sun:2", description="when Glue may restart a run that stays on, which it does weekly"
     )
     tables_at_once: int = Field(
         32, ge=1, le=64, description="tables that a batch commits at the same time; each waits for S3 most of its time"
@@ -255,9 +244,6 @@ class Settings(BaseModel):
         ge=0,
         le=10,
         description="the price of a DPU-hour in your region: the dashboard then shows the cost of jobs; 0: it does not",
-    )
-    monthly_budget_usd: int = Field(
-        0, ge=0, description="alarm when all of this costs more in a month, or will; 0: no budget"
     )
 
     keep_deleted_days: int = Field(

@@ -7,14 +7,18 @@ from collections.abc import Iterable, Mapping
 from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_sqs as sqs
 
+from forebay.aws.prices import read_prices
+from forebay.capacity.rules import share_of_budget
 from forebay.declaration.schedule import schedules_of
 from forebay.settings import IngestSettings
+from forebay.spark.runtime import DPU_OF
 from infra import grants
 from infra.clocked import tables_that_wait
 from infra.foundation import Foundation
 from infra.functions.function import Functions
 from infra.jobs.job import Job
 from infra.runbook import place_in_runbook
+from infra.settings import Settings
 
 __all__ = [
     "announce_files",
@@ -32,19 +36,18 @@ SPARE_MINUTES = 30
 
 
 def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Function:
-    """Starts the ingest job if it should run and does not."""
+    """Starts and ends runs of the ingest job, as the freshness asks."""
     settings, lake = on.settings, on.lake
     function = functions.make(
         "start_ingest",
         ENGINE=on.engine.said,
         JOB=ingest.name,
         QUEUE_URL=on.landing.queue.queue_url,
-        MODE=settings.mode,
         CHECKPOINT=on.lake.checkpoint,
         LAKE=on.lake.uri,
         ALARM_TOPIC=on.alarms_to.topic_arn,
-        STAY_ON_AT_PERCENT=str(settings.stay_on_at_percent),
-        LEAVE_AFTER_MINUTES=str(settings.leave_after_minutes),
+        FRESHNESS_S=str(settings.freshness_s),
+        SHARE_PER_MILLE=str(int(1000 * share_of_budget(settings.budget_usd_month, usd_an_hour(settings)))),
         DRAIN_MINUTES_AT_MOST=str(DRAIN_MINUTES + SPARE_MINUTES),
     )
     grants.count_messages(function, on.landing.queue)
@@ -55,6 +58,12 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
     grants.use_key(function, "ReadWriteAndTell", on.keys.data)
     grants.see_batches(function, lake)
     return function
+
+
+def usd_an_hour(settings: Settings) -> float:
+    """Of a run of the ingest job with all its workers."""
+    price = settings.dpu_hour_usd or read_prices().usd["glue_dpu_hour"]
+    return settings.workers * DPU_OF[settings.worker_type] * price
 
 
 def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.Function:

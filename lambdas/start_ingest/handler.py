@@ -1,4 +1,4 @@
-"""Enters: a schedule's tick, or the alarm that many messages wait. Leaves: the decision of `starting`: a run of the ingest job,
+"""Enters: a schedule's tick. Leaves: the decision of `starting`: a run of the ingest job,
 a request that one ends, or nothing; and a sentence that says which."""
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A run of the ingest job, unless one is there, nothing waits (drain mode), or a person stopped the last one. After a recent
-failure it waits first. A run that is older than the job's definition is asked to stop after its batch. The next call then
-starts one with the deployed code. If that code fails at once, repeatedly, runs get the earlier code, and a message is sent.
-Run twice at once it starts one: the job allows no second run."""
+"""A run of the ingest job, when the rules of `forebay.capacity` say so; none while one is at work, or after a person stopped
+the last one. After a recent failure it waits first. A run that is older than the job's definition is asked to stop after its
+batch. A later call then starts one with the deployed code. If that code fails at once, repeatedly, runs get the earlier
+code, and a message is sent. Run twice at once it starts one: the job allows no second run."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
+from forebay.capacity.rules import RUNS_LISTED, Rules
 from lambdas.messages import send_message
 from lambdas.publish_freshness.ledger_log import batch_since
 from lambdas.publish_freshness.measuring import counts
 from lambdas.start_ingest.code import code_for
-from lambdas.start_ingest.ending import ask_to_stop, idle, outdated
-from lambdas.start_ingest.stay_on import busy_percent
+from lambdas.start_ingest.ending import ask_to_stop, outdated
+from lambdas.start_ingest.looking import look
 from lambdas.start_ingest.why_not import why_not
 
 __all__ = ["Settings", "start"]
@@ -26,18 +27,17 @@ __all__ = ["Settings", "start"]
 class Settings:
     job: str
     queue_url: str
-    mode: str
     checkpoint: str
     lake: str
     alarm_topic: str
     engine: str = "glue"
-    stay_on_at_percent: int = 50
-    leave_after_minutes: int = 30
+    freshness_s: int = 600
+    share_per_mille: int = 1000
     drain_minutes_at_most: int = 90
 
 
 def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: datetime) -> str:
-    runs = glue.get_job_runs(JobName=settings.job, MaxResults=50)["JobRuns"]
+    runs = glue.get_job_runs(JobName=settings.job, MaxResults=RUNS_LISTED)["JobRuns"]
     job = glue.get_job(JobName=settings.job)["Job"]
     if outdated(runs, job):
         ask_to_stop(s3, settings.checkpoint)
@@ -45,31 +45,33 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
     code = code_for(
         runs, job, s3=s3, checkpoint=settings.checkpoint, batch_since=partial(batch_since, s3, settings.lake)
     )
-    waiting, held = counts(sqs, settings.queue_url)
-    quiet = settings.mode == "auto" and not waiting + held
-    if quiet and idle(runs, s3, settings.lake, now=now, minutes=settings.leave_after_minutes):
+    waiting, _ = counts(sqs, settings.queue_url)
+    rules = Rules(settings.freshness_s, settings.share_per_mille / 1000)
+    blocked = why_not(runs, now)
+    seen = look(rules, runs, waiting, s3=s3, checkpoint=settings.checkpoint, now=now)
+    if blocked and not seen.staying:
+        return blocked
+    decision = rules.decide(seen)
+    if decision.does == "end":
         ask_to_stop(s3, settings.checkpoint)
-        return "nothing comes: the run that stayed on was asked to stop"
-    if reason := why_not(runs, now):
-        return reason
-    if settings.mode != "continuous" and not waiting:
-        return "nothing waits"
-    stays = settings.mode == "auto" and busy_percent(runs, now) >= settings.stay_on_at_percent
-    drains = settings.mode != "continuous" and not stays
+        return f"{decision.why}: the run was asked to stop after its batch"
+    if decision.does == "wait":
+        return decision.why
     try:
-        glue.start_job_run(JobName=settings.job, **asked_for(code.request, drains, settings))
+        glue.start_job_run(JobName=settings.job, **asked_for(code.request, decision.cap_s, settings))
     except glue.exceptions.ConcurrentRunsExceededException:
         return "it runs already"
     if code.is_first:
         tell(settings, code.stays, sns)
-    return ("started, to stay on" if stays else "started") + (" with the code of before" if code.request else "")
+    started = "started" if decision.cap_s else "started, to stay on"
+    return started + (" with the code of before" if code.request else "")
 
 
-def asked_for(code: dict[str, Any], drains: bool, settings: Settings) -> dict[str, Any]:
+def asked_for(code: dict[str, Any], cap_s: int, settings: Settings) -> dict[str, Any]:
     """A drain ends by itself. One that hangs is ended, so that the next one works on; a run that stays on has no end."""
-    if not drains:
+    if not cap_s:
         return code
-    arguments = {**code.get("Arguments", {}), "--drain": "true"}
+    arguments = {**code.get("Arguments", {}), "--drain": "true", "--drain_cap_s": str(cap_s)}
     return {**code, "Arguments": arguments, "Timeout": settings.drain_minutes_at_most}
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-__all__ = ["why_not"]
+__all__ = ["AT_WORK", "FAILED", "why_not"]
 
 AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
 FAILED = ("FAILED", "ERROR", "TIMEOUT")

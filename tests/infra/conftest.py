@@ -65,11 +65,10 @@ name = "orders"
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """Everything is made anew, another account puts files there, and the lake is copied; it drains."""
+    """Everything is made anew, another account puts files there, and the lake is copied."""
     return synthesized(
         tmp_path_factory.mktemp("made"),
         env="dev",
-        mode="drain",
         producer_accounts=PRODUCER,
         keep_deleted_days=30,
         replicate_to="studio-copies",
@@ -79,13 +78,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 
 @pytest.fixture(scope="session")
 def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """The landing bucket was there already; it runs on; tables of its own; data may go with the stack."""
+    """The landing bucket was there already; a run stays on while files come; tables of its own; data may go with the stack."""
     service = tmp_path_factory.mktemp("declarations") / "service.toml"
     service.write_text(SERVICE)
     return synthesized(
         tmp_path_factory.mktemp("adopted"),
         env="prod",
-        mode="continuous",
+        freshness="4 min",
         service=str(service),
         landing_bucket="studio-drops",
         landing_topic=TOPIC,
@@ -95,7 +94,7 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         alarm_url="https://oncall.example.org/in",
         alarm_slack="T01234567/C0123456789",
         watched_tables="orders",
-        monthly_budget_usd="200",
+        budget_usd_month="200",
         dpu_hour_usd="0.44",
         delete_data="true",
         delete_data_of="forebay-prod",

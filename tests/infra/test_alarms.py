@@ -209,10 +209,6 @@ DRAINS = {
         Story("a drain of each half hour is late", {LATE: LATER[LATE](30)}, within=35 + 5),
         Story("drains are in time", {LATE: every(30, 400)}),
     ],
-    "many-wait": [
-        Story("five hundred wait", {VISIBLE: every(1, lambda minute: 500 if minute >= TROUBLE else 3)}, within=5),
-        Story("a few wait", {VISIBLE: every(1, 400)}),
-    ],
 }
 
 

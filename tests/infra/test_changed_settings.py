@@ -50,11 +50,6 @@ TAKE_NOTHING: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
     (
         {},
         {
-            "mode": "auto",
-            "stay_on_at_percent": 60,
-            "leave_after_minutes": 20,
-            "start_every_minutes": 7,
-            "drain_at_messages": 50,
             "worker_type": "G.2X",
             "workers": 5,
             "maintenance_window": "Mon:3",
@@ -85,7 +80,7 @@ TAKE_NOTHING: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
             "stale_table_minutes": 30,
             "table_metrics": "*",
             "dpu_hour_usd": 0.44,
-            "monthly_budget_usd": 200,
+            "budget_usd_month": 200,
             "keep_deleted_days": 30,
             "replicate_to": "studio-copies",
             "replicate_to_key": REPLICA_KEY,

@@ -43,7 +43,7 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     stack = cdk.Stack(app, "studio")
     s3.Bucket(stack, "Mine")
     games = Forebay(stack, "Games", settings=Settings(env="prod", prefix="games"))
-    Forebay(stack, "Games2", settings=Settings(env="prod", prefix="games-eu", mode="drain"))
+    Forebay(stack, "Games2", settings=Settings(env="prod", prefix="games-eu", freshness="30 min"))
     assert games.foundation.lake.uri.startswith("s3://")
     app.synth()
     found: dict[str, Any] = json.loads((outdir / "studio.template.json").read_text())

@@ -27,7 +27,7 @@ CFN_EXCEPTIONS = {
     "W3005": "the CDK names a role with the policy that a run must find there; the role alone would be enough",
 }
 NOT_EVERYWHERE = ("AWS::Budgets::Budget", "AWS::Chatbot::SlackChannelConfiguration")
-"""Of the settings `monthly_budget_usd` and `alarm_slack`: some regions lack them, and CloudFormation says so there."""
+"""Of the settings `budget_usd_month` and `alarm_slack`: some regions lack them, and CloudFormation says so there."""
 RESOURCES_FIT_ACTIONS = "I3510"
 
 

@@ -30,17 +30,17 @@ def problems(context: dict[str, Any]) -> dict[str, str]:
 def test_every_environment_of_the_repository_is_accepted() -> None:
     context = json.loads((ROOT / "cdk.json").read_text())["context"]
     found = {env: settings_in({**context, "env": env}) for env in context["environments"]}
-    assert {env: (s.name, s.mode) for env, s in found.items()} == {
-        "local": ("forebay-local", "drain"),
-        "dev": ("forebay-dev", "drain"),
-        "prod": ("forebay-prod", "auto"),
+    assert {env: (s.name, s.freshness_s) for env, s in found.items()} == {
+        "local": ("forebay-local", 600),
+        "dev": ("forebay-dev", 600),
+        "prod": ("forebay-prod", 300),
     }
 
 
 def test_a_setting_on_the_command_line_wins_and_may_be_text() -> None:
-    context = {"env": "dev", "environments": {"dev": {"workers": 3, "mode": "drain"}}, "workers": "7"}
+    context = {"env": "dev", "environments": {"dev": {"workers": 3, "freshness": "1 h"}}, "workers": "7"}
     settings = settings_in(context)
-    assert (settings.workers, settings.mode) == (7, "drain")
+    assert (settings.workers, settings.freshness_s) == (7, 3600)
 
 
 def test_the_flags_of_the_cdk_are_not_settings() -> None:
@@ -66,8 +66,8 @@ def test_a_freshness_is_a_duration(freshness: object) -> None:
 
 
 def test_all_problems_are_told_at_once() -> None:
-    found = problems({"workers": "many", "mode": "sometimes", "landing_prefix": "in", "colour": "blue"})
-    assert set(found) == {"workers", "mode", "landing_prefix", "colour"}
+    found = problems({"workers": "many", "engine": "steam", "landing_prefix": "in", "colour": "blue"})
+    assert set(found) == {"workers", "engine", "landing_prefix", "colour"}
     assert found["landing_prefix"].startswith("must be empty, or a key prefix that ends with /")
 
 

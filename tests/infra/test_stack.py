@@ -269,9 +269,11 @@ def test_each_function_may_do_what_it_does_and_no_more(made: Synthesized) -> Non
         "glue:StartJobRun": {"glue:job/forebay-dev-ingest"},
         "glue:GetJobRuns": {"glue:job/forebay-dev-ingest"},
         "glue:GetJob": {"glue:job/forebay-dev-ingest"},
-        "s3:PutObject": {f"Lake/_forebay/checkpoints/ingest/{name}" for name in ("stop", "last-good.json")},
+        "s3:PutObject": {
+            f"Lake/_forebay/checkpoints/ingest/{name}" for name in ("stop", "last-good.json", "waiting.json")
+        },
         "s3:GetObject": {
-            "Lake/_forebay/checkpoints/ingest/last-good.json",
+            *(f"Lake/_forebay/checkpoints/ingest/{name}" for name in ("last-good.json", "waiting.json", "pace.json")),
             "Lake/_forebay/ledger/_delta_log/*.json",
             "Lake/_forebay/ledger/_delta_log/_last_checkpoint",
         },
@@ -772,8 +774,8 @@ def test_alarms_lead_to_a_runbook_of_ones_own() -> None:
 
 
 def test_alarms_go_to_the_topic_and_its_policy_lets_them(service: Synthesized) -> None:
-    for name, alarm in service.of("CloudWatch::Alarm").items():
-        wanted = "<FunctionsStartIngest" if name == "AlarmsManyWait" else "<AlarmTopic"
+    wanted = "<AlarmTopic"
+    for alarm in service.of("CloudWatch::Alarm").values():
         assert [text(a)[: len(wanted)] for a in alarm["Properties"]["AlarmActions"]] == [wanted]
     (policy,) = [p for n, p in service.of("SNS::TopicPolicy").items() if n.startswith("AlarmTopic")]
     lets = [s for s in policy["Properties"]["PolicyDocument"]["Statement"] if s["Effect"] == "Allow"]
@@ -853,11 +855,6 @@ def test_a_service_in_two_regions_of_an_account_shares_no_name(request: pytest.F
             assert not name or "AWS::Region" in json.dumps(name), f"{logical_id} {name}"
 
 
-def test_many_waiting_files_wake_a_draining_service_only(made: Synthesized, adopted: Synthesized) -> None:
-    assert "AlarmsManyWait" in made.of("CloudWatch::Alarm")
-    assert "AlarmsManyWait" not in adopted.of("CloudWatch::Alarm")
-
-
 def test_only_watched_and_chosen_tables_have_metrics_of_their_own(made: Synthesized, adopted: Synthesized) -> None:
     arguments = [s.one("Glue::Job", "IngestJob")["DefaultArguments"] for s in (made, adopted)]
     assert [one.get("--metrics_of_tables") for one in arguments] == [None, "orders"]
@@ -883,16 +880,13 @@ def test_a_quarter_worker_is_for_the_streaming_job_alone(tmp_path: Path) -> None
         assert "--task_memory_bytes" not in job["DefaultArguments"]
 
 
-def test_in_mode_auto_files_wake_it_and_it_may_see_when_the_last_batch_was(tmp_path: Path) -> None:
-    auto = synthesized(tmp_path, env="dev", mode="auto")
-    assert "AlarmsManyWait" in auto.of("CloudWatch::Alarm")
-    variables = auto.one("Lambda::Function", "FunctionsStartIngest")["Environment"]["Variables"]
-    assert (variables["MODE"], variables["STAY_ON_AT_PERCENT"], variables["LEAVE_AFTER_MINUTES"]) == (
-        "auto",
-        "50",
-        "30",
-    )
-    assert "s3:ListBucket" in auto.policies()["FunctionsStartIngestRole"]
+def test_the_function_that_starts_runs_knows_the_freshness_and_what_the_budget_pays_for(tmp_path: Path) -> None:
+    bounded = synthesized(tmp_path, env="dev", freshness="30 min", budget_usd_month=100)
+    variables = bounded.one("Lambda::Function", "FunctionsStartIngest")["Environment"]["Variables"]
+    assert (variables["FRESHNESS_S"], variables["SHARE_PER_MILLE"]) == ("1800", "116")
+    schedules = [one["Properties"] for one in bounded.of("Scheduler::Schedule").values()]
+    assert {one["ScheduleExpression"] for one in schedules if one["Name"] == "start-ingest"} == {"rate(2 minutes)"}
+    assert "s3:ListBucket" in bounded.policies()["FunctionsStartIngestRole"]
 
 
 def test_an_address_that_was_given_is_told(adopted: Synthesized) -> None:
@@ -924,7 +918,7 @@ def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
     found.pop("night", None)  # declared
     assert {name for name, when in found.items() if when.startswith("rate")} == set(OF_FUNCTIONS)
     assert found == {
-        "start-ingest": "rate(5 minutes)",
+        "start-ingest": "rate(1 minutes)",
         "publish-freshness": "rate(5 minutes)",
         "measure-trend": "rate(60 minutes)",
         "status-page": "rate(20 minutes)",

@@ -14,17 +14,16 @@ import pytest
 
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
-from forebay_local.twin.alarms import evaluate
 from forebay_local.twin.fire import fire
 from forebay_local.twin.policy import USED
 from forebay_local.twin.twin import Twin
 from tests.journey.story import event, lines
+from tests.twin.waiting import note_that_files_wait
 
 pytestmark = [pytest.mark.jvm, pytest.mark.deep]
 
 
 FILES = 20
-"""As many as the environment `local` says that wake the job at once."""
 
 
 def runs(twin: Twin, job: str) -> list[dict[str, Any]]:
@@ -49,14 +48,16 @@ def impatient(twin: Twin) -> None:
     glue.update_job(JobName=job, JobUpdate=update)
 
 
-def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twin) -> None:
+def test_files_that_have_waited_wake_the_job_that_makes_them_rows_and_ends(twin: Twin) -> None:
     job = f"{twin.stack}-ingest"
     for number in range(FILES):
         body = lines([event("alpha", number), event("beta", number), *(["{broken"] if number == 0 else [])])
         twin.client("s3").put_object(Bucket=twin.landing_bucket, Key=f"{twin.prefix}{number}.json", Body=body)
     assert runs(twin, job) == []
 
-    assert evaluate(twin.client)[f"{twin.stack}-many-wait"] == "ALARM"
+    assert fire(twin.client, "start-ingest") == "files wait, and there is time"
+    note_that_files_wait(twin.client, twin.lake_bucket, minutes=9)
+    assert fire(twin.client, "start-ingest") == "started"
 
     (run,) = runs(twin, job)
     assert run["Arguments"]["--drain"] == "true"
@@ -67,7 +68,6 @@ def test_many_waiting_files_wake_the_job_that_makes_them_rows_and_ends(twin: Twi
     assert sums.differences() == []
     assert sums.files == {"loaded": FILES}
     assert sums.rows == {"alpha": FILES, "beta": FILES, "_forebay/quarantine": 1, "_forebay/parked": 0}
-    assert evaluate(twin.client)[f"{twin.stack}-many-wait"] == "OK"
     assert fire(twin.client, "start-ingest") == "nothing waits"
 
 
@@ -97,7 +97,8 @@ def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> No
     assert (done["Id"], done["JobRunState"]) == (run_id, "SUCCEEDED"), done.get("ErrorMessage")
 
     land(5)
-    assert fire(twin.client, "start-ingest") == "started"
+    assert fire(twin.client, "start-ingest") == "files wait, and there is time"
+    glue.start_job_run(JobName=job, Arguments={"--drain": "true"})
     assert wait(twin, job)["JobRunState"] == "SUCCEEDED"
     sums = accounts(lake)
     assert sums.differences() == []
@@ -149,7 +150,7 @@ def test_a_file_that_s3_told_nobody_of_is_found_announced_and_loaded(twin: Twin)
     done = wait(twin, job)
     assert done["JobRunState"] == "SUCCEEDED", done.get("ErrorMessage")
 
-    assert fire(twin.client, "start-ingest") == "started"
+    glue.start_job_run(JobName=f"{twin.stack}-ingest", Arguments={"--drain": "true"})
     assert wait(twin, f"{twin.stack}-ingest")["JobRunState"] == "SUCCEEDED"
     after = accounts(LakeView(f"s3://{twin.lake_bucket}"))
     assert after.differences() == []

@@ -11,27 +11,27 @@ from typing import Any
 
 import pytest
 
+from forebay.capacity.pace import Done, Pace
 from forebay.lake.stop import NAME
 from forebay.settings import IGNORE_ARGUMENTS, IngestSettings
 from lambdas.start_ingest.last_good import IGNORE, WENT_BACK
 from lambdas.start_ingest.starting import Settings
 from lambdas.start_ingest.starting import start as start_ingest
-from lambdas.start_ingest.stay_on import busy_percent
 from lambdas.start_ingest.why_not import why_not
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 CHECKPOINT = "s3://lake/_forebay/checkpoints/ingest"
 GOOD = f"{CHECKPOINT}/last-good.json"
+NOTE, PACE = f"{CHECKPOINT}/waiting.json", f"{CHECKPOINT}/pace.json"
 NEWEST = f"s3://lake/_forebay/ledger/_delta_log/{7:020}.json"
 DRAIN = Settings(
-    job="ingest", queue_url="q", mode="drain", checkpoint=CHECKPOINT, lake="s3://lake", alarm_topic="arn:topic"
+    job="ingest", queue_url="q", checkpoint=CHECKPOINT, lake="s3://lake", alarm_topic="arn:topic", freshness_s=420
 )
-CONTINUOUS = replace(DRAIN, mode="continuous")
-AUTO = replace(DRAIN, mode="auto")
+TIGHT = replace(DRAIN, freshness_s=60)
 
 
 ABOUT = {"WorkerType": "G.1X", "NumberOfWorkers": 4, "GlueVersion": "6.0", "Role": "ingest"}
-DRAINS = {"Arguments": {"--drain": "true"}, "Timeout": 90}
+DRAINS = {"Arguments": {"--drain": "true", "--drain_cap_s": "3600"}, "Timeout": 90}
 
 
 class Exceptions:
@@ -57,7 +57,7 @@ class Glue:
         return {"Job": {"LastModifiedOn": self.changed, "Command": command, "DefaultArguments": arguments, **ABOUT}}
 
     def get_job_runs(self, **asked: Any) -> dict[str, Any]:
-        assert asked == {"JobName": "ingest", "MaxResults": 50}
+        assert asked == {"JobName": "ingest", "MaxResults": 200}
         return {"JobRuns": self.runs}
 
     def start_job_run(self, **asked: Any) -> None:
@@ -76,7 +76,7 @@ class Sqs:
 
 
 class S3:
-    """A lake whose newest batch was so many minutes ago."""
+    """A lake whose newest batch was so many minutes ago. Files were seen to wait 200 seconds ago."""
 
     class exceptions:  # noqa: N801
         class NoSuchKey(Exception):
@@ -84,7 +84,7 @@ class S3:
 
     def __init__(self, batch_minutes_ago: float = 0, by: str = "forebay/games/0123456789ab") -> None:
         self.put: list[str] = []
-        self.kept: dict[str, bytes] = {}
+        self.kept = {NOTE: json.dumps({"since": NOW.timestamp() - 200}).encode()}
         self.newest, self.by = NOW - timedelta(minutes=batch_minutes_ago), by
 
     def get_object(self, **asked: Any) -> Any:
@@ -102,7 +102,7 @@ class S3:
 
     def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:  # noqa: N803
         place = f"s3://{Bucket}/{Key}"
-        if place == GOOD:
+        if place in (GOOD, NOTE):
             self.kept[place] = Body
         else:
             assert Body == b""
@@ -125,11 +125,12 @@ def start(
     return start_ingest(settings, glue=glue, sqs=sqs, s3=s3 or S3(), sns=sns or Sns(), now=now)
 
 
-@pytest.mark.parametrize("settings", [DRAIN, CONTINUOUS])
+@pytest.mark.parametrize("settings", [DRAIN, TIGHT])
 def test_a_run_that_is_older_than_the_jobs_definition_is_asked_to_stop_and_the_next_look_starts_one(
     settings: Settings,
 ) -> None:
     glue, s3 = Glue("RUNNING"), S3()
+    glue.runs[0]["Arguments"] = {"--drain": "true"}
     assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "it runs already"
     assert s3.put == []
     glue.changed = NOW
@@ -137,7 +138,7 @@ def test_a_run_that_is_older_than_the_jobs_definition_is_asked_to_stop_and_the_n
     assert s3.put == [f"{IngestSettings(lake='s3://lake', queue_url='q').checkpoint_folder}/{NAME}"]
     assert glue.started == []
     glue.runs[0]["JobRunState"] = "SUCCEEDED"
-    assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "started"
+    assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW).startswith("started")
 
 
 def test_a_drain_is_started_when_files_wait() -> None:
@@ -158,26 +159,51 @@ def test_no_drain_is_started_when_nothing_waits() -> None:
     assert glue.started == []
 
 
-def test_the_continuous_job_is_started_whether_files_wait_or_not() -> None:
+def test_a_run_stays_on_where_a_drain_would_be_too_late() -> None:
     glue = Glue("EXPIRED")
-    assert start(CONTINUOUS, glue=glue, sqs=Sqs(0), now=NOW) == "started"
+    assert start(TIGHT, glue=glue, sqs=Sqs(0), now=NOW) == "nothing waits"
+    assert start(TIGHT, glue=glue, sqs=Sqs(1), now=NOW) == "started, to stay on"
     assert glue.started == [{"JobName": "ingest"}]
+
+
+def test_files_that_were_just_seen_wait_and_the_time_is_noted_once() -> None:
+    glue, s3 = Glue("SUCCEEDED", ended_minutes_ago=30), S3()
+    del s3.kept[NOTE]
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "files wait, and there is time"
+    later = NOW + timedelta(minutes=2)
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=later) == "files wait, and there is time"
+    assert json.loads(s3.kept[NOTE]) == {"since": NOW.timestamp()}
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW + timedelta(minutes=3)) == "started"
+
+
+def test_a_note_of_files_that_a_run_took_is_replaced() -> None:
+    glue, s3 = Glue(), S3()
+    glue.runs = [run("SUCCEEDED", 2, ended_minutes_ago=1)]
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "files wait, and there is time"
+    assert json.loads(s3.kept[NOTE])["since"] > NOW.timestamp() - 120
+
+
+def test_a_budget_that_is_spent_holds_a_run_back() -> None:
+    glue = Glue("SUCCEEDED")  # an hour of the last day
+    assert start(replace(DRAIN, share_per_mille=50), glue=glue, sqs=Sqs(1), now=NOW) == "started"
+    held = start(replace(DRAIN, share_per_mille=40), glue=glue, sqs=Sqs(1), now=NOW)
+    assert held == "the budget holds the next run back"
 
 
 @pytest.mark.parametrize("state", ["STARTING", "RUNNING", "STOPPING", "WAITING"])
 def test_a_job_at_work_gets_no_companion(state: str) -> None:
     glue = Glue("FAILED", state)
-    assert start(CONTINUOUS, glue=glue, sqs=Sqs(9), now=NOW) == "it runs already"
+    assert start(TIGHT, glue=glue, sqs=Sqs(9), now=NOW) == "it runs already"
     assert glue.started == []
 
 
 def test_a_run_that_somebody_else_started_meanwhile_is_no_failure() -> None:
-    assert start(CONTINUOUS, glue=Glue(full=True), sqs=Sqs(9), now=NOW) == "it runs already"
+    assert start(TIGHT, glue=Glue(full=True), sqs=Sqs(9), now=NOW) == "it runs already"
 
 
 def test_a_job_that_a_person_stopped_stays_stopped() -> None:
     glue = Glue("STOPPED", "SUCCEEDED")
-    assert "a person stopped it" in start(CONTINUOUS, glue=glue, sqs=Sqs(9), now=NOW)
+    assert "a person stopped it" in start(TIGHT, glue=glue, sqs=Sqs(9), now=NOW)
     assert glue.started == []
 
 
@@ -194,56 +220,21 @@ def test_a_failure_before_a_good_run_is_forgotten() -> None:
     assert why_not(Glue("SUCCEEDED", "FAILED", "FAILED").runs, NOW) == ""
 
 
-# --- mode auto ---
+# --- a run that stays on ---
 
 
-def spent(minutes: float, *, ended_minutes_ago: float, state: str = "SUCCEEDED", drain: bool = True) -> dict[str, Any]:
-    ended = NOW - timedelta(minutes=ended_minutes_ago)
-    arguments = {"--drain": "true"} if drain else {}
-    return {
-        "JobRunState": state,
-        "StartedOn": ended - timedelta(minutes=minutes),
-        "CompletedOn": ended,
-        "Arguments": arguments,
-    }
-
-
-@pytest.mark.parametrize(
-    ("runs", "percent"),
-    [
-        ([], 0),
-        ([spent(3, ended_minutes_ago=5)], 5),
-        ([spent(20, ended_minutes_ago=5), spent(20, ended_minutes_ago=30)], 66.7),
-        ([spent(40, ended_minutes_ago=40)], 33.3),
-        ([spent(40, ended_minutes_ago=70)], 0),
-        ([spent(40, ended_minutes_ago=5, state="FAILED")], 0),
-        ([{"JobRunState": "RUNNING", "StartedOn": NOW - timedelta(minutes=30)}], 50),
-    ],
-)
-def test_how_much_of_the_last_hour_runs_filled(runs: list[dict[str, Any]], percent: float) -> None:
-    assert round(busy_percent(runs, NOW), 1) == percent
-
-
-def test_a_run_drains_while_little_comes_and_stays_on_when_runs_fill_most_of_an_hour() -> None:
-    glue = Glue()
-    glue.runs = [spent(3, ended_minutes_ago=10)]
-    assert start(AUTO, glue=glue, sqs=Sqs(0), now=NOW) == "nothing waits"
-    assert start(AUTO, glue=glue, sqs=Sqs(5), now=NOW) == "started"
-    glue.runs = [spent(10, ended_minutes_ago=1 + 12 * n) for n in range(4)]
-    assert start(AUTO, glue=glue, sqs=Sqs(5), now=NOW) == "started, to stay on"
-    assert glue.started == [{"JobName": "ingest", **DRAINS}, {"JobName": "ingest"}]
-
-
-def test_a_run_that_stayed_on_is_asked_to_stop_when_nothing_comes_any_more() -> None:
-    glue, quiet = Glue("RUNNING"), S3(batch_minutes_ago=45)
-    assert start(AUTO, glue=glue, sqs=Sqs(3), s3=quiet, now=NOW) == "it runs already"
-    assert start(AUTO, glue=glue, sqs=Sqs(0), s3=S3(batch_minutes_ago=5), now=NOW) == "it runs already"
-    assert start(CONTINUOUS, glue=glue, sqs=Sqs(0), s3=quiet, now=NOW) == "it runs already"
-    assert quiet.put == []
-    assert "asked to stop" in start(AUTO, glue=glue, sqs=Sqs(0), s3=quiet, now=NOW)
-    assert quiet.put == [f"{CHECKPOINT}/stop"]
+def test_a_run_stays_on_while_files_come_fast_and_ends_when_nothing_comes_any_more() -> None:
+    glue, s3, at = Glue("SUCCEEDED"), S3(), NOW.timestamp()
+    busy = Pace(batches=tuple(Done(at - 20 * n, 300, 15) for n in range(60, -1, -1)))
+    s3.kept[PACE] = busy.text().encode()
+    assert start(DRAIN, glue=glue, sqs=Sqs(5), s3=s3, now=NOW) == "started, to stay on"
+    glue.runs = [run("RUNNING", 60, ended_minutes_ago=0)]
+    assert start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW) == "it runs already"
+    assert s3.put == []
+    assert "asked to stop" in start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW + timedelta(hours=1))
+    assert s3.put == [f"{CHECKPOINT}/stop"]
     glue.runs[0]["Arguments"] = {"--drain": "true"}
-    assert start(AUTO, glue=glue, sqs=Sqs(0), s3=S3(batch_minutes_ago=45), now=NOW) == "it runs already"
+    assert start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW + timedelta(hours=1)) == "it runs already"
 
 
 # --- a deploy that does not run ---
@@ -290,7 +281,7 @@ def test_code_of_a_run_that_succeeded_is_remembered_with_all_that_its_job_said()
 def test_code_at_work_is_proven_by_a_batch_alone(newest: S3, is_proof: bool) -> None:
     glue, _, sns = deployed(run("RUNNING", 20, ended_minutes_ago=0))
     newest.kept[GOOD] = json.dumps(BEFORE).encode()
-    assert start(CONTINUOUS, glue=glue, sqs=Sqs(1), s3=newest, sns=sns, now=NOW) == "it runs already"
+    assert start(TIGHT, glue=glue, sqs=Sqs(1), s3=newest, sns=sns, now=NOW) == "it runs already"
     assert (json.loads(newest.kept[GOOD]) != BEFORE) == is_proof
 
 
@@ -310,7 +301,7 @@ def test_a_deploy_that_fails_twice_is_gone_back_from_and_a_person_is_told_once(
     glue, s3, sns = deployed(*failed)
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
     workers = {"WorkerType": "G.1X", "NumberOfWorkers": 4}
-    arguments = {**BEFORE_ARGUMENTS, "--drain": "true"}
+    arguments = {**BEFORE_ARGUMENTS, **DRAINS["Arguments"]}
     assert glue.started == [{"JobName": "ingest", "Arguments": arguments, "Timeout": 90, **workers}]
     assert sns.sent == ["forebay: ingest went back"]
     assert "keep the deployed values" not in sns.text
@@ -335,7 +326,8 @@ def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named
     }
     glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=before)
     glue.more = {"--max_bytes_per_batch": "5", "--enable-new-thing": "true"}
-    assert start(CONTINUOUS, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    said = start(TIGHT, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW)
+    assert said == "started, to stay on with the code of before"
     (asked,) = glue.started
     assert (asked["WorkerType"], asked["NumberOfWorkers"]) == ("G.2X", 2)
     later = {IGNORE: "max_bytes_per_batch,enable-new-thing"}
@@ -348,7 +340,8 @@ def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named
 
 def test_what_was_remembered_in_the_form_of_before_still_goes_back() -> None:
     glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=BEFORE_ARGUMENTS)
-    assert start(CONTINUOUS, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    said = start(TIGHT, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW)
+    assert said == "started, to stay on with the code of before"
     assert glue.started == [{"JobName": "ingest", "Arguments": BEFORE_ARGUMENTS}]
 
 

@@ -69,7 +69,7 @@ def queue(shared_twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     brought = {"landing_bucket": "drops-of-ours", "landing_queue": arns[0], "landing_dead_queue": arns[1]}
     brought |= {"lake_bucket": "tables-of-ours", "lake_prefix": "games/", "data_key": key, "database": "own_games"}
     folder = tmp_path_factory.mktemp("queue")
-    with deployed(twin, folder, env="own", prefix="own", mode="drain", conditional_commits=False, **brought) as on:
+    with deployed(twin, folder, env="own", prefix="own", conditional_commits=False, **brought) as on:
         yield on
 
 

@@ -24,6 +24,7 @@ from forebay_local.twin.clients import A_PERSON, KEY, access_key, client, know, 
 from forebay_local.twin.fire import fire
 from forebay_local.twin.twin import REGION
 from tests.journey.story import event, lines
+from tests.twin.waiting import note_that_files_wait
 
 pytestmark = pytest.mark.deep
 
@@ -181,6 +182,7 @@ def test_a_first_deploy_that_fails_is_mended_examined_carries_a_probe_to_its_row
     while len(of("s3").list_object_versions(Bucket=bucket)["Versions"]) < 2:
         assert probe.poll() is None, probe.communicate()
         time.sleep(0.2)
+    note_that_files_wait(of, on.outputs["LakeUri"].removeprefix("s3://"), minutes=9)
     assert fire(of, "start-ingest") == "started"
     said, _ = probe.communicate()
     assert (probe.returncode, f"{stack} in account 123456789012, {REGION}: well; " in said) == (0, True), said

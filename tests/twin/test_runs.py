@@ -82,7 +82,7 @@ def test_a_function_that_fails_says_what_its_handler_raised(quick: Twin) -> None
     name = f"{quick.stack}-start-ingest"
     functions = quick.client("lambda")
     settings = functions.get_function_configuration(FunctionName=name)["Environment"]["Variables"]
-    functions.update_function_configuration(FunctionName=name, Environment={"Variables": {"MODE": "drain"}})
+    functions.update_function_configuration(FunctionName=name, Environment={"Variables": {"FRESHNESS_S": "60"}})
     try:
         with pytest.raises(Halt, match=f"{name}: InvalidConfiguration: JOB: is missing"):
             fire.fire(quick.client, "start-ingest")

@@ -4,6 +4,7 @@
 * `service_name` what goes by the name of a service
 * `withheld` files that S3 did not give are announced again
 * `merging` merges beside the batches
+* `pacing` how fast it works, for the rules that start it
 * `journal` where the events of a job go      * `arrivals` counts new files in health objects
 * `troubles` counts tables in trouble, batch by batch
 """

@@ -11,6 +11,7 @@ from forebay.aws.client import client
 from forebay.aws.cloudwatch import CloudWatch
 from forebay.events import Emit, Event, Journal, to_log
 from forebay.jobs.arrivals import Arrivals
+from forebay.jobs.pacing import pacing_of
 from forebay.jobs.troubles import Troubles
 from forebay.lake.health import HealthRecords
 from forebay.settings import JobSettings, names_in
@@ -33,12 +34,15 @@ def journal(settings: JobSettings) -> Iterator[Emit]:
     chosen = names_in(settings.metrics_of_tables)
     metrics = CloudWatch.to(settings.metrics, lambda: client("cloudwatch"), tables=chosen)
     numbers: list[Emit] = [metrics, Troubles(metrics)] if metrics is not None else []
-    emit = Journal(to_log(), arrivals, *numbers)
+    pacing = pacing_of(settings)
+    emit = Journal(to_log(), arrivals, *numbers, *filter(None, [pacing]))
     if settings.passed_over:
         emit(ArgumentsPassedOver(arguments=tuple(f"--{name}" for name in settings.passed_over)))
     try:
         yield emit
     finally:
         emit.last_words(arrivals.close)
+        if pacing is not None:
+            emit.last_words(pacing.flush)
         if metrics is not None:
             emit.last_words(metrics.flush)

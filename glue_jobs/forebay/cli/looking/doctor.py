@@ -32,7 +32,7 @@ def doctor(
     probe: Annotated[
         bool, typer.Option("--probe", help="Also send one object through everything; it is removed again.")
     ] = False,
-    wait_s: Annotated[float, typer.Option(min=1, help="With --probe: how long to wait for it, in seconds.")] = 600,
+    wait_s: Annotated[float, typer.Option(min=1, help="With --probe: how long to wait for it, in seconds.")] = 900,
     before: Annotated[
         bool, typer.Option("--before", help="Before the first deployment: check the account alone.")
     ] = False,

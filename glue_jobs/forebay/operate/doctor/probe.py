@@ -98,7 +98,7 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
             fix = f"aws emr-serverless list-job-runs --application-id {on.emr_application}"
             return warning("probe.journey", what, why, fix)
         if not running:
-            why = "No run of the ingest job is at work: start_ingest did not start one, or the last one failed."
+            why = "No run of the ingest job is at work: start_ingest did not start one yet, or the last one failed."
             fix = f"aws glue get-job-runs --job-name {on.outputs['IngestJob']} --max-results 1"
             return error("probe.journey", what, why, fix)
         why = f"A run of the ingest job is {running[0]}. A start takes a minute or two, a backlog longer."

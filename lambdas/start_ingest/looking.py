@@ -1,0 +1,62 @@
+"""The things that a look finds: runs, the queue's count, how fast the job works, and since when files wait.
+
+The queue does not say when a file came. So a look that first sees files waiting notes its time beside the checkpoint. A note
+that is older than the newest run is of files that this run took, unless it failed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from forebay.capacity.pace import NAME, Pace
+from forebay.capacity.rules import Rules, Run, Seen
+from lambdas.places import place_of
+from lambdas.start_ingest.why_not import AT_WORK, FAILED
+
+__all__ = ["WAITING", "drains", "look"]
+
+WAITING = "waiting.json"
+"""Of the note beside the checkpoint."""
+
+
+def look(
+    rules: Rules, listed: Sequence[dict[str, Any]], waiting: int, *, s3: Any, checkpoint: str, now: datetime
+) -> Seen:
+    at, runs = now.timestamp(), [Run(*_times(run)) for run in listed]
+    pace = Pace.of(_read(s3, checkpoint, NAME))
+    staying = any(run["JobRunState"] == "RUNNING" and not drains(run) for run in listed)
+    since = _waiting_since(rules, at, listed, pace, s3, checkpoint) if waiting and not staying else None
+    return Seen(at, waiting, since, pace, runs, staying)
+
+
+def drains(run: dict[str, Any]) -> bool:
+    return bool(run.get("Arguments", {}).get("--drain") == "true")
+
+
+def _waiting_since(
+    rules: Rules, now: float, listed: Sequence[dict[str, Any]], pace: Pace, s3: Any, checkpoint: str
+) -> float:
+    runs = [Run(*_times(run)) for run in listed if run["JobRunState"] not in FAILED]
+    newest = max((run.began_at for run in runs), default=0.0)
+    noted = json.loads(_read(s3, checkpoint, WAITING) or "{}").get("since", 0.0)
+    if newest < noted <= now:
+        return float(noted)
+    since = rules.first_seen(now, runs, pace)
+    s3.put_object(**place_of(checkpoint, WAITING), Body=json.dumps({"since": max(since, newest + 1)}).encode())
+    return since
+
+
+def _times(run: dict[str, Any]) -> tuple[float, float | None]:
+    ended = None if run["JobRunState"] in AT_WORK else run.get("CompletedOn") or run["StartedOn"]
+    return run["StartedOn"].timestamp(), ended and ended.timestamp()
+
+
+def _read(s3: Any, checkpoint: str, name: str) -> bytes | None:
+    try:
+        content: bytes = s3.get_object(**place_of(checkpoint, name))["Body"].read()
+    except s3.exceptions.NoSuchKey:
+        return None
+    return content
