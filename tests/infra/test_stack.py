@@ -918,7 +918,7 @@ def test_the_start_is_looked_after_by_the_clock(service: Synthesized) -> None:
     found.pop("night", None)  # declared
     assert {name for name, when in found.items() if when.startswith("rate")} == set(OF_FUNCTIONS)
     assert found == {
-        "start-ingest": "rate(1 minutes)",
+        "start-ingest": "rate(1 minute)",
         "publish-freshness": "rate(5 minutes)",
         "measure-trend": "rate(60 minutes)",
         "status-page": "rate(20 minutes)",
