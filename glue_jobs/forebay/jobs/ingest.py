@@ -2,7 +2,7 @@
 batch.
 
 In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination, `forebay stop`), or, in
-drain mode, when the queue is empty. Settings that cannot work (a queue that is not there, a lake that cannot be written
+a drain, when the queue is empty. Settings that cannot work (a queue that is not there, a lake that cannot be written
 safely) are refused before anything is taken from the queue.
 """
 
