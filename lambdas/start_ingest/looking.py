@@ -12,11 +12,11 @@ from datetime import datetime
 from typing import Any
 
 from forebay.capacity.pace import NAME, Pace
-from forebay.capacity.rules import Rules, Run, Seen
+from forebay.capacity.rules import DAY_S, Rules, Run, Seen
 from lambdas.places import place_of
 from lambdas.start_ingest.why_not import AT_WORK, FAILED
 
-__all__ = ["WAITING", "drains", "look"]
+__all__ = ["WAITING", "drains", "look", "told_today"]
 
 WAITING = "waiting.json"
 """Of the note beside the checkpoint."""
@@ -41,12 +41,30 @@ def _waiting_since(
 ) -> float:
     runs = [Run(*_times(run)) for run in listed if run["JobRunState"] not in FAILED]
     newest = max((run.began_at for run in runs), default=0.0)
-    noted = json.loads(_read(s3, checkpoint, WAITING) or "{}").get("since", 0.0)
-    if newest < noted <= now:
-        return float(noted)
+    note = _note(s3, checkpoint)
+    if newest < note.get("since", 0.0) <= now:
+        return note["since"]
     since = rules.first_seen(now, runs, pace)
-    s3.put_object(**place_of(checkpoint, WAITING), Body=json.dumps({"since": max(since, newest + 1)}).encode())
+    _put_note(s3, checkpoint, {**note, "since": max(since, newest + 1)})
     return since
+
+
+def told_today(s3: Any, checkpoint: str, now: datetime) -> bool:
+    """Whether a person was told within a day that the budget makes files late. If not, this notes that it was now."""
+    note, at = _note(s3, checkpoint), now.timestamp()
+    if at - note.get("told_at", 0.0) < DAY_S:
+        return True
+    _put_note(s3, checkpoint, {**note, "told_at": at})
+    return False
+
+
+def _note(s3: Any, checkpoint: str) -> dict[str, float]:
+    note: dict[str, float] = json.loads(_read(s3, checkpoint, WAITING) or "{}")
+    return note
+
+
+def _put_note(s3: Any, checkpoint: str, note: dict[str, float]) -> None:
+    s3.put_object(**place_of(checkpoint, WAITING), Body=json.dumps(note).encode())
 
 
 def _times(run: dict[str, Any]) -> tuple[float, float | None]:

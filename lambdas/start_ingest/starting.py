@@ -17,7 +17,7 @@ from lambdas.publish_freshness.ledger_log import batch_since
 from lambdas.publish_freshness.measuring import counts
 from lambdas.start_ingest.code import code_for
 from lambdas.start_ingest.ending import ask_to_stop, outdated
-from lambdas.start_ingest.looking import look
+from lambdas.start_ingest.looking import look, told_today
 from lambdas.start_ingest.why_not import why_not
 
 __all__ = ["Settings", "start"]
@@ -56,6 +56,8 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
         ask_to_stop(s3, settings.checkpoint)
         return f"{decision.why}: the run was asked to stop after its batch"
     if decision.does == "wait":
+        if decision.gives_way and not told_today(s3, settings.checkpoint, now):
+            tell_of_budget(settings, sns)
         return decision.why
     try:
         glue.start_job_run(JobName=settings.job, **asked_for(code.request, decision.cap_s, settings))
@@ -80,3 +82,12 @@ def tell(settings: Settings, stays: Sequence[str], sns: Any) -> None:
     if stays:
         text += f"\nThese keep the deployed values, because no run can choose them: {', '.join(stays)}."
     send_message(sns, settings.alarm_topic, f"forebay: {settings.job} went back", text)
+
+
+def tell_of_budget(settings: Settings, sns: Any) -> None:
+    text = (
+        f"The budget holds {settings.job} back, and files wait for longer than the freshness. No run starts until runs have "
+        "filled less of the last 24 hours. If that happens often, raise budget_usd_month or freshness. "
+        "This message comes once a day."
+    )
+    send_message(sns, settings.alarm_topic, f"forebay: the budget holds {settings.job} back", text)

@@ -190,6 +190,29 @@ def test_a_budget_that_is_spent_holds_a_run_back() -> None:
     assert held == "the budget holds the next run back"
 
 
+def test_a_person_is_told_once_a_day_that_the_budget_makes_files_late() -> None:
+    glue, s3, sns, bounded = Glue("SUCCEEDED"), S3(), Sns(), replace(DRAIN, share_per_mille=40)
+    told = "forebay: the budget holds ingest back"
+
+    def look(hours: float, settings: Settings = bounded) -> list[str]:
+        assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW + timedelta(hours=hours)).startswith(
+            "the budget"
+        )
+        return sns.sent
+
+    assert look(0, replace(bounded, freshness_s=3600)) == [], "there is time"
+    assert look(0) == [told]
+    assert look(1) == [told]
+    # A run took the files, and later ones wait, too.
+    glue.runs.insert(
+        0, {**glue.runs[0], "StartedOn": NOW + timedelta(hours=2), "CompletedOn": NOW + timedelta(hours=4)}
+    )
+    assert look(5) == [told]
+    assert look(6) == [told]
+    assert look(24) == [told, told]
+    assert "raise budget_usd_month or freshness" in sns.text
+
+
 @pytest.mark.parametrize("state", ["STARTING", "RUNNING", "STOPPING", "WAITING"])
 def test_a_job_at_work_gets_no_companion(state: str) -> None:
     glue = Glue("FAILED", state)
