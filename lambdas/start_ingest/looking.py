@@ -50,7 +50,7 @@ def _waiting_since(
 
 
 def told_today(s3: Any, checkpoint: str, now: datetime) -> bool:
-    """Whether a person was told within a day that the budget makes files late. If not, this notes that it was now."""
+    """Whether the message that the budget makes files late went out within a day. If not, this notes that it does now."""
     note, at = _note(s3, checkpoint), now.timestamp()
     if at - note.get("told_at", 0.0) < DAY_S:
         return True

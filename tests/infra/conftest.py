@@ -103,13 +103,12 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 
 @pytest.fixture(scope="session")
 def auto(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """It stays on while much comes; personal fields have a vault, and everybody who may be let in is."""
+    """Six small workers; personal fields have a vault, and everybody who may be let in is."""
     service = tmp_path_factory.mktemp("declarations") / "service.toml"
     service.write_text(WITH_A_VAULT)
     return synthesized(
         tmp_path_factory.mktemp("auto"),
         env="prod",
-        mode="auto",
         worker_type="G.025X",
         workers="6",
         service=str(service),
