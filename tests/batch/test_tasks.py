@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -133,3 +134,11 @@ def test_a_text_whose_personal_fields_nobody_can_find_is_not_kept(monkeypatch: p
     assert not [place for place, content in storage.files.items() if b"anna" in content]
     kept = [row["record"] for row in storage.rows(answer, "_forebay/quarantine")]
     assert kept == ["(not kept: its personal fields are unknown)"] * 2
+
+
+def test_a_task_answers_with_no_more_ids_than_the_driver_may_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = SERVICE + 'dedupe = { by = ["event_id"] }\n'
+    batch, _ = told(service, {"a.json": records(alpha=5, beta=5)}, monkeypatch)
+    for most, is_odd in ((10, False), (9, True)):
+        (answer,) = Task(replace(batch, ids_at_most=most))([list(batch.pieces)])
+        assert ("more rows have ids" in (answer.odd or "")) == is_odd

@@ -51,7 +51,7 @@ SKIPPED_AT_MOST = 63
 """Batches that go the long way, before one pass is tried again."""
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
-IDS_AT_MOST = 8_000_000
+IDS_AT_MOST = 4_000_000
 """Of a batch: the driver compares them, and takes about a hundred bytes for each."""
 READER_BYTES = 16 << 20
 """Of a batch, for each task that reads."""
@@ -108,7 +108,7 @@ class OnePass:
             questions=questions,
             asked=arrow_schema(questions.sent),
             unwritten=unwritten or {},
-            ids_at_most=IDS_AT_MOST // self.spark.sparkContext.defaultParallelism,
+            ids_at_most=IDS_AT_MOST,
         )
         try:
             answer = together(self._answers(told))
@@ -134,10 +134,11 @@ class OnePass:
         weight = sum(piece.weight for piece in told.pieces)
         hands = deal(told.pieces, self._tasks(weight, READER_BYTES))
         alone = len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces)
+        writers = self._tasks(weight, WRITER_BYTES)
+        told = replace(told, ids_at_most=told.ids_at_most // (len(hands) if alone else writers))
         if alone and not told.questions:
             return self._dealt(hands).mapPartitions(Task(told)).collect()
-        writers = 1 if alone else self._tasks(weight, WRITER_BYTES)
-        parcels = self._parcels(hands, ReadTask(told, len(hands), writers))
+        parcels = self._parcels(hands, ReadTask(told, len(hands), 1 if alone else writers))
         if alone:
             return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
         answers = parcels.partitionBy(writers, int).mapPartitions(GatherTask(told)).collect()
