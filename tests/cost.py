@@ -20,7 +20,7 @@ from tests.promises import PROOFS
 
 __all__ = ["uncounted"]
 
-MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 2_200
+MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 1_650
 """Of a test without the mark `deep`; and of all of them together."""
 FEWEST_JOBS = 1
 """A batch of plain declarations runs one job. A `deep` test runs at least as many, starts a process, or works with drivers of
