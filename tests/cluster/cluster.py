@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tarfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,15 +20,20 @@ from typing import TypeVar
 
 from forebay.spark.session import aws_settings, jars, job_settings
 from infra.bundle import package_zip
+from lambdas.engine.submission import PYTHON
 from tests.cluster.glue_python import ROOT
 
-__all__ = ["Cluster", "commands", "running", "until"]
+__all__ = ["WITHOUT_PYTHON", "Cluster", "commands", "running", "until"]
 
 T = TypeVar("T")
 
 WORKERS = 2
 START_S = 600
 """Of a machine that has other things to do. Who waits is told sooner when the process that should answer has ended."""
+WITHOUT_PYTHON = "/usr/bin:/bin"
+"""A path with the tools that Spark's scripts call."""
+ENVIRONMENT, PYTHON_OF_EMR = PYTHON.removeprefix("./").partition("/")[0], PYTHON
+"""Where EMR unpacks an environment, beside the job, and the Python in it."""
 QUICK_TO_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 """As for all tests: they end before a second compiler has paid."""
 
@@ -41,8 +47,9 @@ class Cluster:
     environment: Mapping[str, str]
     started: list[subprocess.Popen[bytes]] = field(default_factory=list)
 
-    def submit(self, script: str, *arguments: str) -> subprocess.Popen[bytes]:
-        """What it says goes into `<script>.log`."""
+    def submit(self, script: str, *arguments: str, environment: Path | None = None) -> subprocess.Popen[bytes]:
+        """What it says goes into `<script>.log`. `environment` is an archive with the Python of driver and executors, as EMR
+        gets it; then nothing on their path is a Python of that version."""
         found = os.pathsep.join(sorted(str(jar) for jar in jars({}).glob("*.jar")))
         settings = {
             **job_settings(),
@@ -59,25 +66,37 @@ class Cluster:
             "spark.sql.catalogImplementation": "in-memory",
             "spark.pyspark.python": str(self.python),
         }
+        path = {}
+        if environment is not None:
+            path = {"PATH": WITHOUT_PYTHON}
+            settings |= {
+                "spark.archives": f"{environment}#{ENVIRONMENT}",
+                "spark.pyspark.python": PYTHON_OF_EMR,
+                "spark.pyspark.driver.python": PYTHON_OF_EMR,
+                "spark.executorEnv.PATH": WITHOUT_PYTHON,
+            }
+            with tarfile.open(environment) as archive:
+                archive.extractall(self.folder / ENVIRONMENT, filter="data")
         command = [str(self.python.with_name("spark-submit")), "--master", self.master, "--py-files", str(self.package)]
         for pair in settings.items():
             command += ["--conf", "=".join(pair)]
         # A script's own folder is the first that Python looks into: beside this one lies no package.
         alone = shutil.copy(ROOT / "glue_jobs" / f"{script}.py", self.folder)
         command += [str(alone), *arguments]
-        return self.start(f"{script}.log", command)
+        return self.start(f"{script}.log", command, path)
 
-    def start(self, log: str, command: Sequence[str]) -> subprocess.Popen[bytes]:
+    def start(self, log: str, command: Sequence[str], more: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
         """In a group of its own, so that nothing of it outlives the cluster."""
+        env = {**self.environment, **(more or {})}
         with (self.folder / log).open("ab") as out:
             process = subprocess.Popen(
-                command, cwd=self.folder, env=dict(self.environment), stdout=out, stderr=out, start_new_session=True
+                command, cwd=self.folder, env=env, stdout=out, stderr=out, start_new_session=True
             )
         self.started.append(process)
         return process
 
-    def run(self, script: str, *arguments: str) -> None:
-        self.ended(script, self.submit(script, *arguments))
+    def run(self, script: str, *arguments: str, environment: Path | None = None) -> None:
+        self.ended(script, self.submit(script, *arguments, environment=environment))
 
     def ended(self, script: str, process: subprocess.Popen[bytes]) -> None:
         status = process.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,7 +17,7 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay.spark import runtime
 from forebay_local.twin.twin import Twin
-from tests.cluster.cluster import Cluster, commands, running, until
+from tests.cluster.cluster import WITHOUT_PYTHON, Cluster, commands, running, until
 from tests.cluster.glue_python import glue_python
 from tests.journey.story import Story, event, lines, story
 
@@ -97,6 +98,19 @@ def test_a_maintenance_drops_old_rows_without_what_no_job_has(cluster: Cluster, 
     declared.write_text('name = "games"\n[[tables]]\nname = "{game}"\nkeep_days = 2\n')
     cluster.run("maintain", *arguments(told, service=str(declared)))
     assert (old > 0, rows(told)) == (True, before - old)
+    assert accounts(LakeView(told.lake)).differences() == []
+
+
+def test_a_drain_runs_on_the_python_that_it_brings_where_the_image_has_none_of_its_version(
+    cluster: Cluster, told: Story, packed: Path
+) -> None:
+    """As on EMR Serverless: driver and executors have the archive beside them, and PySpark is the image's."""
+    assert shutil.which(f"python{runtime.PYTHON}", path=WITHOUT_PYTHON) is None, "this machine cannot show it"
+    before = rows(told)
+    land(told, 2 * FILES)
+    drain = arguments(told, queue_url=told.queue_url, drain="true", wait_s="0")
+    cluster.run("ingest", *drain, environment=packed)
+    assert rows(told) == before + FILES * RECORDS
     assert accounts(LakeView(told.lake)).differences() == []
 
 
