@@ -89,7 +89,7 @@ class Dedupe:
         mine = mine.withColumn("_nth", F.row_number().over(order))
         again = F.col("_nth") > 1
         asked = mine.select(F.col(ID).alias("id")).distinct()
-        if (known := self._known(lambda: asked.toArrow()["id"], landed)) is not None:
+        if (known := self._known(lambda: asked.toArrow()["id"], lambda: asked, landed)) is not None:
             mine = mine.join(known, F.col(ID) == F.col("id"), "left")
             again = again | (F.col("day") >= self._since())
         doubles = until(cached, mine.where(again).select(*RECORD, F.lit(True).alias("_again")))
@@ -165,34 +165,36 @@ class Dedupe:
 
     def days_of(self, ids: pa.FixedSizeBinaryArray, landed: Collection[str]) -> dict[bytes, date]:
         """Of these ids, those that other batches wrote, with the last day on which each was written."""
-        known = self._known(lambda: pa.chunked_array([ids]), landed)
+        rows = pa.table({"id": ids.cast(pa.binary())})
+        known = self._known(lambda: pa.chunked_array([ids]), lambda: self.spark.createDataFrame(rows), landed)
         return {} if known is None else {bytes(row["id"]): row["day"] for row in known.toArrow().to_pylist()}
 
-    def _known(self, asked: Callable[[], pa.ChunkedArray], landed: Collection[str]) -> DataFrame | None:
-        """The same, as Spark has it."""
+    def _known(
+        self, ids: Callable[[], pa.ChunkedArray], asked: Callable[[], DataFrame], landed: Collection[str]
+    ) -> DataFrame | None:
+        """The same, as Spark has it. The driver gets the `ids` only where it remembers recent ones, and Spark is `asked` only
+        where it does not."""
         from pyspark.sql import functions as F
 
         if self.as_of == NO_VERSION or self.logs.look(self.path) is None:
             return None
         since = self.day - timedelta(days=self._longest())
-        wanted = asked()
-        hints = None if self.recent is None else self.recent.days_of(wanted, since)
+        hints = None if self.recent is None else self.recent.days_of(ids(), since)
         if hints == {}:
             return None
         reader = self.spark.read.format("delta")
-        ids = (reader if self.as_of is None else reader.option("versionAsOf", self.as_of)).load(self.path)
+        rows = (reader if self.as_of is None else reader.option("versionAsOf", self.as_of)).load(self.path)
         if hints is None:
-            some = self.spark.createDataFrame(pa.table({"id": wanted.cast(pa.binary())}))
-            ids = ids.where(F.col("day") >= F.lit(since)).join(some, "id", "left_semi")
+            rows = rows.where(F.col("day") >= F.lit(since)).join(asked(), "id", "left_semi")
         else:
-            ids = rows_with(ids.where(F.col("day").isin(sorted(set().union(*hints.values())))), "id", "binary", hints)
+            rows = rows_with(rows.where(F.col("day").isin(sorted(set().union(*hints.values())))), "id", "binary", hints)
         own = (F.col("generation") == self.shared["generation"]) & (F.col("batch") == self.shared["batch"])
-        ids = ids.where(~own)
+        rows = rows.where(~own)
         if self.tries_until is not None:
-            ids = ids.where((F.col("generation") != RETRY) | (F.col("batch") <= self.tries_until))
+            rows = rows.where((F.col("generation") != RETRY) | (F.col("batch") <= self.tries_until))
         if leaving := self.leaving_for(landed):
-            ids = ids.where(~F.col("file_id").isin(leaving))
-        return ids.groupBy("id").agg(F.max("day").alias("day"))
+            rows = rows.where(~F.col("file_id").isin(leaving))
+        return rows.groupBy("id").agg(F.max("day").alias("day"))
 
     def leaving_for(self, landed: Collection[str]) -> list[str]:
         return [file_id for file_id, by in self.leaving if by in landed]

@@ -22,7 +22,7 @@ from forebay.lake.objects import Objects
 from forebay.ledger.data_files import opened
 from forebay.ledger.index import Index, packed
 
-__all__ = ["ID_BYTES", "RecentIds"]
+__all__ = ["ID_BYTES", "RecentIds", "bytes_of"]
 
 MOST = 250_000_000
 """Two gigabytes."""
@@ -71,10 +71,15 @@ class RecentIds:
 
 def _hashes_of(ids: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     """The first eight bytes of each."""
-    fixed = ids.cast(pa.binary(ID_BYTES)).combine_chunks()
-    begin = fixed.offset * ID_BYTES
-    content = np.frombuffer(fixed.buffers()[1] or b"", np.uint8)[begin : begin + len(fixed) * ID_BYTES]
-    return np.ascontiguousarray(content.reshape(-1, ID_BYTES)[:, :8]).view(np.int64).reshape(-1)
+    content = bytes_of(ids.cast(pa.binary(ID_BYTES)).combine_chunks())
+    return np.ascontiguousarray(content[:, :8]).view(np.int64).reshape(-1)
+
+
+def bytes_of(ids: pa.FixedSizeBinaryArray) -> npt.NDArray[np.uint8]:
+    """A row for each id. That of a null means nothing."""
+    begin = ids.offset * ID_BYTES
+    content = np.frombuffer(ids.buffers()[1] or b"", np.uint8)[begin : begin + len(ids) * ID_BYTES]
+    return content.reshape(-1, ID_BYTES)
 
 
 def _day(file: LiveFile) -> date:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from functools import partial
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,16 +20,16 @@ import pyarrow.compute as pc
 
 from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import DUPLICATE, Dedupe
-from forebay.batch.one_pass.answers import Identified, names_of
+from forebay.batch.one_pass.answers import Answer, Identified, names_of
 from forebay.batch.one_pass.columns import Bits
 from forebay.batch.one_pass.fewer_rows import FewerRows, written_again
 from forebay.batch.one_pass.gathering import unpacked
 from forebay.batch.one_pass.outcome import NotInOnePass, Pass
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED
-from forebay.batch.recent_ids import ID_BYTES
+from forebay.batch.recent_ids import bytes_of
 from forebay.lake.layout import table_path
 from forebay.lake.objects import open_objects
-from forebay.table.data_file import ANSWER, DataFile, Written, collect_answers
+from forebay.table.data_file import DataFile, Written
 from forebay.table.storage import Storage
 
 if TYPE_CHECKING:
@@ -41,7 +40,6 @@ __all__ = ["without_duplicates"]
 ID, PIECE, OFFSET = IDENTITY
 FEW_BYTES = 4 << 20
 """Of data files that are written again: the driver does it, without a job."""
-NOTHING: dict[str, Any] = dict.fromkeys(ANSWER.names)
 
 Moved = Counter[tuple[str, str, int, str | None]]
 """Rows that are dropped, by the id of their landed file, their table, its declaration, and what they violate."""
@@ -81,9 +79,7 @@ class _Rows:
     def in_this_batch(self) -> Bits:
         """Of rows with one id, all but that which comes first, by its file and its place there."""
         places = np.flatnonzero(np.asarray(pc.is_valid(self.ids)))
-        begin = self.ids.offset * ID_BYTES
-        content = np.frombuffer(self.ids.buffers()[1], np.uint8)[begin : begin + len(self.ids) * ID_BYTES]
-        halves = np.ascontiguousarray(content.reshape(-1, ID_BYTES)[places]).view(np.uint64)
+        halves = np.ascontiguousarray(bytes_of(self.ids)[places]).view(np.uint64)
         offsets = self.table[OFFSET].to_numpy()[places]
         order = np.lexsort((offsets, self.landed[places], halves[:, 1], halves[:, 0]))
         again = (halves[order][1:] == halves[order][:-1]).all(axis=1)
@@ -140,9 +136,7 @@ def _with_fewer_rows(
                 whole.setdefault(name, []).append(file)
             else:
                 fewer.append(FewerRows(table_path(made.lake, name), file, mine))
-    again = collect_answers(
-        SimpleNamespace(**(NOTHING | one)) for one in _answers([one for one in fewer if one.stay.any()], spark, storage)
-    )
+    again = Answer(files=[*_answers([one for one in fewer if one.stay.any()], spark, storage)]).written
     names = dict.fromkeys([*whole, *again.files])
     written = Written(
         {name: whole.get(name, []) + again.files.get(name, []) for name in names}, {}, made.written.shapes
