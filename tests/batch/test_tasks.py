@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,6 +16,7 @@ import forebay.content.rows as content_rows
 from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
+from forebay.content.limits import Limits
 from tests.batch.tasks import told
 from tests.batch.world import SERVICE, records
 
@@ -123,6 +125,13 @@ def test_records_beside_the_tables_make_no_small_data_files_and_are_bounded(monk
         answer = together(list(Task(batch)([list(batch.pieces)])))
         assert len([file for file in answer.files if file["table"] == "alpha" and "path" in file]) == (not odd)
         assert ("more records wait" in (answer.odd or "")) == odd
+
+
+def test_records_beside_the_tables_are_counted_in_every_piece_of_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    limits = Limits(piece_bytes=40)
+    batch, _ = told(SERVICE, {"a.json": records(alpha=3, broken=20, homeless=20)}, monkeypatch, limits=limits)
+    answer = written(batch, [parcels(batch, readers=1, writers=1)])
+    assert Counter(one.fate for one in answer.fates.elements()) == {"write": 3, "quarantine": 20, "park": 20}
 
 
 def test_a_text_whose_personal_fields_nobody_can_find_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,7 +64,10 @@ class HeldRows:
             return Counter()
         names = ["piece", "table", "declared", "reason", "violated"]
         counts = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
-        return Counter({self._judged(fate, one): one["count_all"] for one in counts.to_pylist()})
+        judged = Counter[Judged]()
+        for one in counts.to_pylist():
+            judged[self._judged(fate, one)] += one["count_all"]
+        return judged
 
     def _judged(self, fate: str, one: dict[str, Any]) -> Judged:
         file_id = self.landed.files[one["piece"]].file_id
