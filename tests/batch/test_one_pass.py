@@ -110,6 +110,36 @@ dedupe = { by = ["event_id"] }
 name = "rest"
 columns = [{ name = "event" }]
 """
+NESTED = """
+name = "studio"
+[[tables]]
+name = "items_{@parent.game}"
+explode = "items"
+where = { "@parent.event" = "purchase" }
+columns = [
+  { name = "event_id", path = "@parent.event_id" }, { name = "position", type = "int", path = "@ordinal" },
+  { name = "price", type = "decimal(9,2)" }, { name = "a", type = "map" },
+]
+[[tables]]
+name = "{game}_first"
+where = { "tags[0]" = "first" }
+columns = [{ name = "number", type = "long", path = "tags[1].n" }, { name = "tags", type = "json" }]
+undeclared = { become = "rescued" }
+[[tables]]
+name = "{game}_lean"
+where = { "tags[1]" = { exists = true } }
+columns = [{ name = "number", type = "long", path = "tags[1].n" }, { name = "third", type = "int", path = "tags[2]" }]
+undeclared = { become = "ignored" }
+[[tables]]
+name = "{game}"
+columns = [
+  { name = "event_id", type = "binary" }, { name = "tag", path = "tags[0]" }, { name = "player", type = "map" },
+  { name = "a", type = "json" }, { name = "b", type = "map" }, { name = "c", type = "binary" },
+  { name = "keys", type = "int", expression = "size(map_keys(player))" },
+]
+partitions = ["tag"]
+"""
+UNLIKE = ("player", "Player", "tags", "items")
 OURS = {"at", "_ingested_at", "claimed_at", "committed_at", "path", "day"}
 
 
@@ -122,6 +152,9 @@ def record(random: Random) -> str:
     }
     made |= {random.choice("abcde"): random.choice(VALUES) for _ in range(random.randint(0, 3))}
     made |= {"country": random.choice(["de", "at", "a/b", "", None])}
+    tags: list[Any] = random.choices(["first", "second", {"n": 1}, {"N": "x"}, 3, 1.10, None], k=random.randint(0, 3))
+    items = [{"price": random.choice([1, "2.5", "x"]), "a": random.choice(VALUES)}, {"event_id": 1}, None, 7]
+    made |= {"tags": random.choice([tags, "first", None]), "items": random.choices(items, k=random.randint(0, 3))}
     kept = {key: value for key, value in made.items() if random.random() > 0.05}
     text = json.dumps(kept)
     return text[:-1] + ',"a":1,"a":2}' if random.random() < 0.02 else text
@@ -129,7 +162,7 @@ def record(random: Random) -> str:
 
 def alike(text: str, *, level: int) -> str:
     """The record with undeclared fields of one type each."""
-    made = {key: value for key, value in json.loads(text).items() if key not in {*"abcde", "player", "Player"}}
+    made = {key: value for key, value in json.loads(text).items() if key not in {*"abcde", *UNLIKE}}
     return json.dumps({**made, "price": "9.99" if level else "3.10", "player": {"level": level}})
 
 
@@ -164,9 +197,18 @@ def lake_of(world: World) -> dict[str, Any]:
 def _without_nothing(row: dict[str, Any]) -> dict[str, Any]:
     """An empty list or object in place of a value is rescued where its column is known by then. Where files are written again,
     the keys of what is rescued are in another order."""
-    row = {key: None if isinstance(v, dict) and not any(v.values()) else v for key, v in row.items()}
-    rescued = {k: v for k, v in json.loads(row.get("_rescued") or "{}").items() if v not in ([], {})}
+    row = _pruned(row) or {}
+    rescued = json.loads(row.get("_rescued") or "{}")
+    rescued = {key: value for key, value in rescued.items() if value is None or _pruned(value) is not None}
     return {**row, "_rescued": json.dumps(rescued, sort_keys=True) if rescued else None} if "_rescued" in row else row
+
+
+def _pruned(value: Any) -> Any:
+    """None for a list or an object in which nothing is."""
+    if isinstance(value, dict):
+        value = {key: _pruned(one) for key, one in value.items()}
+        return value if any(one is not None for one in value.values()) else None
+    return None if isinstance(value, list) and all(one is None for one in value) else value
 
 
 def both(
@@ -208,7 +250,7 @@ def must_be_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
             pytest.fail("\n".join([name, "one:", *sorted(rows - others), "the other:", *sorted(others - rows)]))
 
 
-@pytest.mark.parametrize("service", [SERVICE, ASKED, DEDUPED], ids=["plain", "asked", "deduped"])
+@pytest.mark.parametrize("service", [SERVICE, ASKED, DEDUPED, NESTED], ids=["plain", "asked", "deduped", "nested"])
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(6))
 def test_random_files_become_the_same_lake_both_ways(

@@ -151,3 +151,39 @@ def test_a_task_answers_with_no_more_ids_than_the_driver_may_compare(monkeypatch
     for most, is_odd in ((10, False), (9, True)):
         (answer,) = Task(replace(batch, ids_at_most=most))([list(batch.pieces)])
         assert ("more rows have ids" in (answer.odd or "")) == is_odd
+
+
+def test_elements_of_arrays_become_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = """
+name = "s"
+[[tables]]
+name = "lines"
+explode = "items"
+where = { "@parent.kind" = "sale" }
+columns = [{ name = "order", type = "long", path = "@parent.id" }, { name = "position", type = "int", path = "@ordinal" }]
+[[tables]]
+name = "orders"
+where = { "items[0].sku" = { exists = true } }
+columns = [{ name = "sku", path = "items[1].sku" }, { name = "rest", type = "map" }, { name = "items", type = "json" }]
+"""
+    orders = [
+        '{"id":1,"kind":"sale","items":[{"sku":"a"},{"sku":1.50}],"rest":{"n":1.0,"of":[2]}}',
+        '{"id":2,"kind":"gift","items":[{"sku":"b"}],"rest":[]}',
+        '{"id":3,"kind":"sale","items":[]}',
+    ]
+    batch, storage = told(service, {"x.json": "\n".join(orders).encode()}, monkeypatch)
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    assert answer.odd is None
+    assert [(row["order"], row["position"], row["sku"]) for row in storage.rows(answer, "lines")] == [
+        (1, 0, "a"),
+        (1, 1, "1.50"),
+    ]
+    first, second = sorted(storage.rows(answer, "orders"), key=lambda row: row["_line"])
+    assert (first["sku"], first["rest"], first["items"]) == (
+        "1.50",
+        [("n", "1.0"), ("of", "[2]")],
+        '[{"sku":"a"},{"sku":1.50}]',
+    )
+    assert (second["sku"], second["rest"], second["_rescued"]) == (None, None, '{"rest":[]}')
+    fates = {(one.fate, one.table): count for one, count in answer.fates.items()}
+    assert fates == {("write", "lines"): 2, ("write", "orders"): 2, ("drop", None): 1, ("park", None): 1}

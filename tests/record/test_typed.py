@@ -19,11 +19,13 @@ from forebay.record.number import read_json
 from forebay.record.typed import NotOrdinary, is_typed, typed
 
 KINDS = ("string", "long", "int", "double", "float", "boolean", "date", "timestamp", "decimal(9,2)", "decimal(38,18)")
+KINDS += ("json", "map", "binary")
 COLUMNS = [f'{{ name = "c{n}", type = "{kind}", path = "v" }}' for n, kind in enumerate(KINDS)]
 COLUMNS += [
     f'{{ name = "u_{unit}", type = "timestamp", unit = "{unit}", path = "v" }}' for unit in ("s", "ms", "us", "ns")
 ]
 COLUMNS += ['{ name = "d", type = "date", unit = "ms", path = "v" }', '{ name = "deep", type = "long", path = "p.q" }']
+COLUMNS += ['{ name = "first", type = "long", path = "v[0]" }', '{ name = "inner", path = "v[1].a" }']
 WHOLE = ["0", "-0", "1", "7", "-1", "127", "2147483647", "2147483648", "9007199254740992", "9007199254740993"]
 WHOLE += ["9223372036854775807", "9223372036854775808", "1700000000", "1700000000123", "253402300800", "-62135596801"]
 FRACTIONS = ["0.1", "9.99", "-1.5", "1.0", "1e3", "1.10", "0.12345678901234567", "1e400", "16777217.0", "123456.789"]
@@ -41,7 +43,7 @@ TEXTS = [
     "2026-01-31 10:00:00.5Z",
 ]
 TEXTS += ["2026-02-30T10:00:00Z", "2026-01-31T10:00Z", "20260131T100000", "9999-12-31T23:59:59.999999Z", "\ud800", "é"]
-OTHERS = ["null", "true", "false", "[]", "{}", '{"a":1}', "[1]"]
+OTHERS = ["null", "true", "false", "[]", "{}", '{"a":1}', "[1]", '["x",{"A":2}]', '{"a":{"b":1.10},"c":null}']
 
 
 @pytest.fixture(scope="module")

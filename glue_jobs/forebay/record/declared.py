@@ -7,7 +7,6 @@ whether it fits. A value that does not fit is rescued. Patterns of `formats` are
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Callable
@@ -17,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forebay.record.field import text_of_field
 from forebay.record.moment import PLACES, day_of, local_micros_of, micros_of, micros_since_1970
-from forebay.record.number import BLANK, WIDE, decimal_of, is_exact
+from forebay.record.number import BLANK, WIDE, decimal_of, is_exact, read_json
 
 if TYPE_CHECKING:
     from forebay.declaration.column import Column
@@ -38,8 +38,6 @@ LETTERS = {"yyyy": "%Y", "MM": "%m", "dd": "%d", "HH": "%H", "mm": "%M", "ss": "
 
 def fits(text: str, column: Column) -> bool:
     """Whether the column's value says all that the text does."""
-    if column.type == "map":
-        return _is_object(text)
     if column.type in ("timestamp", "date") and column.formats:
         return any(_is_of_format(text, pattern) for pattern in column.formats)
     if column.unit is not None and micros_since_1970(text, PLACES[column.unit]) is not None:
@@ -106,12 +104,29 @@ def _boolean(text: str) -> bool | None:
     return plain in YES if plain in YES | NO else None
 
 
+def _members(text: str) -> list[tuple[str, str | None]] | None:
+    """Of an object, each with the text of its value; None for anything else, and where a key or a value has half a
+    surrogate pair."""
+    try:
+        read = read_json(text)
+    except ValueError:
+        return None
+    if type(read) is not dict:
+        return None
+    made = [(text_of_field(key), value, text_of_field(value)) for key, value in read.items()]
+    if any(key is None or (said is None and value is not None) for key, value, said in made):
+        return None
+    return [(key, said) for key, _, said in made if key is not None]
+
+
 KINDS: dict[str, Callable[[str], Any]] = {
     **{kind: lambda text, kind=kind: _whole(text, kind) for kind in BITS},  # type: ignore[misc]
     "double": _double,
     "float": _float,
     "boolean": _boolean,
     "date": day_of,
+    "map": _members,
+    "binary": str.encode,
     "timestamp_ntz": local_micros_of,
 }
 
@@ -127,10 +142,3 @@ def _is_of_format(text: str, pattern: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def _is_object(text: str) -> bool:
-    try:
-        return isinstance(json.loads(text), dict)
-    except ValueError:
-        return False

@@ -12,15 +12,20 @@ from forebay.declaration.path import Path
 from forebay.declaration.twin import taken_key
 from forebay.record.number import write_json
 
-__all__ = ["text_at", "text_of_field"]
+__all__ = ["text_at", "text_of_field", "value_at"]
 
 
 def text_at(record: Any, path: Path) -> str | None:
     """The field's text; an object or an array as JSON."""
+    return text_of_field(value_at(record, path))
+
+
+def value_at(record: Any, path: Path) -> Any:
+    """None where there is none."""
     found = record
     for step in path.steps:
         found = _behind(found, step)
-    return text_of_field(found)
+    return found
 
 
 def text_of_field(value: Any) -> str | None:

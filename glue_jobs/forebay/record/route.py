@@ -50,11 +50,12 @@ class Route:
 
 def route_of(service: Service, record: Any, origin: Origin) -> Route:
     """The first declaration that wants the record decides. `where_sql` is taken to hold: only Spark evaluates SQL."""
-    return route_by(service, lambda path: text_of(service, path, record, origin), _array_of(service, record))
+    return route_by(service, lambda path: text_of(service, path, record, origin))
 
 
-def route_by(service: Service, text: Texts, array: str | None = None) -> Route:
-    """The same, of the texts of the fields, for a record that lay in this exploded array."""
+def route_by(service: Service, text: Texts) -> Route:
+    """The same, of the texts of the fields that decide."""
+    array = _array_of(service, text)
     for number, table in enumerate(service.tables):
         if _wants(table, text, array):
             name = _name_of(table, text)
@@ -66,7 +67,8 @@ def route_by(service: Service, text: Texts, array: str | None = None) -> Route:
 
 def deciding_paths(service: Service) -> list[str]:
     """The fields that decide about a record's table, in order."""
-    return sorted({path for table in service.tables for path in (*table.fields, *table.where)})
+    marks = {EXPLODED, ORDINAL} if service.exploded else set()
+    return sorted(marks.union(*((*table.fields, *table.where) for table in service.tables)))
 
 
 def text_of(service: Service, path: str, record: Any, origin: Origin) -> str | None:
@@ -87,11 +89,9 @@ def text_of(service: Service, path: str, record: Any, origin: Origin) -> str | N
     return found[object_key.names(feed.key).index(name) + 1] if found else None
 
 
-def _array_of(service: Service, record: Any) -> str | None:
+def _array_of(service: Service, text: Texts) -> str | None:
     """The exploded array that the record lay in. Two fields say so: a record may have one of them by chance."""
-    if not service.exploded or text_at(record, parse_path(ORDINAL)) is None:
-        return None
-    return text_at(record, parse_path(EXPLODED))
+    return text(EXPLODED) if service.exploded and text(ORDINAL) is not None else None
 
 
 def _wants(table: Table, text: Texts, array: str | None) -> bool:

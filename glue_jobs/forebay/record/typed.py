@@ -20,14 +20,17 @@ from forebay.declaration.path import Path, parse_path
 from forebay.declaration.twin import family_of, taken_key
 from forebay.record.conform import Records
 from forebay.record.declared import fits, value_of
-from forebay.record.field import text_at
+from forebay.record.field import text_of_field, value_at
 from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY, PLACES, micros_since_1970
 from forebay.record.number import read_json, write_json
 
-__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "has_type", "is_typed", "typed"]
+__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "is_typed", "typed"]
 
 TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
+    "json": pa.string(),
+    "map": pa.map_(pa.string(), pa.string()),
+    "binary": pa.binary(),
     "long": pa.int64(),
     "int": pa.int32(),
     "double": pa.float64(),
@@ -36,6 +39,7 @@ TYPES: dict[str, pa.DataType] = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+TEXTS = ("string", "json")
 EXACT = 2**53
 """Whole numbers up to here are doubles."""
 EXACT_DIGITS = 10**15
@@ -60,12 +64,7 @@ class Typed:
 
 def is_typed(column: Column) -> bool:
     """Whether a column of this declaration can be made here."""
-    plain = has_type(column) and not column.formats and column.expression is None
-    return plain and not parse_path(column.source).has_position
-
-
-def has_type(column: Column) -> bool:
-    return column.type in TYPES or column.type.startswith("decimal")
+    return not column.formats and column.expression is None
 
 
 def arrow_type_of(column: Column) -> pa.DataType:
@@ -88,7 +87,9 @@ def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = (
             into.append(pa.nulls(part.start - at, arrow_type_of(column)))
         fields, nothing = _Fields(part.whole), pa.nulls(part.stop - part.start)
         for into, column, path in zip(made, columns, paths, strict=True):
-            found = fields.at(path)
+            if path.has_position:  # an element of an array is read by the definition
+                odd[part.start : part.stop] |= fields.has(path.keys[0])
+            found = None if path.has_position else fields.at(path)
             found = nothing if found is None else found
             if inexact is None and _shows_digits(found.type, column):
                 inexact = records.inexact
@@ -103,17 +104,22 @@ def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = (
         for into, column in zip(made, columns, strict=True)
     ]
     odd[list(unread)] = False
-    return _with_walked(records.texts, columns, paths, whole, odd)
+    return _with_walked(records.texts, columns, paths, whole, odd, records.rules.undeclared == "ignore")
 
 
 def _with_walked(
-    texts: pa.StringArray, columns: Sequence[Column], paths: Sequence[Path], whole: list[pa.Array], odd: Bits
+    texts: pa.StringArray,
+    columns: Sequence[Column],
+    paths: Sequence[Path],
+    whole: list[pa.Array],
+    odd: Bits,
+    keeps_arrays: bool,
 ) -> Typed:
     """Where records are odd, what the definition says of them."""
     places = np.flatnonzero(odd)
     if not len(places):
         return Typed(whole, pa.nulls(len(odd), pa.string()))
-    walked = [_walked(text, columns, paths) for text in texts.take(pa.array(places)).to_pylist()]
+    walked = [_walked(text, columns, paths, keeps_arrays) for text in texts.take(pa.array(places)).to_pylist()]
     sources = np.arange(len(odd))
     sources[places] = len(odd) + np.arange(len(places))
     order = pa.array(sources)
@@ -132,18 +138,26 @@ def _array(values: list[Any], column: Column) -> pa.Array:
 # --- one record ---
 
 
-def _walked(text: str, columns: Sequence[Column], paths: Sequence[Path]) -> tuple[list[Any], str | None]:
+def _walked(
+    text: str, columns: Sequence[Column], paths: Sequence[Path], keeps_arrays: bool = False
+) -> tuple[list[Any], str | None]:
+    """An element of an array that does not fit stays with its array: the whole array is a misfit where nothing else of it is
+    kept."""
     try:
         record = read_json(text)
     except ValueError as broken:
         raise NotOrdinary(f"a record cannot be read here: {broken}") from broken
     if type(record) is not dict:
         raise NotOrdinary("a record is not an object")
-    values, misfits = [], []
+    values, misfits = [], list[dict[str, Any]]()
     for column, path in zip(columns, paths, strict=True):
-        said = text_at(record, path)
+        found = value_at(record, path)
+        said = text_of_field(found)
         values.append(None if said is None else converted(said, column))
-        if (said is None or not fits(said, column)) and (misfit := _as_written(record, path)) is not None:
+        if found is None or (said is not None and fits(said, column)) or (path.has_position and not keeps_arrays):
+            continue
+        misfit = _as_written(record, path.keys)
+        if misfit not in misfits:
             misfits.append(misfit)
     return values, write_json(misfits, bare=True) if misfits else None
 
@@ -155,18 +169,13 @@ def converted(text: str, column: Column) -> Any:
     return value_of(text, column.type)
 
 
-def _as_written(record: dict[str, Any], path: Path) -> dict[str, Any] | None:
-    """The field alone, under the keys that the record has for it; None where there is none, or null."""
+def _as_written(record: dict[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """The field alone, under the keys that the record has for it."""
     found: Any = record
     keys: list[str] = []
-    for step in path.steps:
-        key = taken_key(found, str(step)) if isinstance(found, dict) else None
-        if key is None:
-            return None
-        keys.append(key)
-        found = found[key]
-    if found is None:
-        return None
+    for step in path:
+        keys.append(taken_key(found, step) or step)
+        found = found[keys[-1]]
     made: dict[str, Any] = {keys[-1]: found}
     for key in reversed(keys[:-1]):
         made = {key: made}
@@ -179,7 +188,7 @@ def _as_written(record: dict[str, Any], path: Path) -> dict[str, Any] | None:
 def _shows_digits(have: pa.DataType, column: Column) -> bool:
     """Whether a number that Arrow changes would be another value in the column."""
     return bool(
-        pa.types.is_floating(have) or (pa.types.is_integer(have) and column.type in ("string", "double", "float"))
+        pa.types.is_floating(have) or (pa.types.is_integer(have) and column.type in (*TEXTS, "double", "float"))
     )
 
 
@@ -204,6 +213,11 @@ class _Fields:
             found, fields = fields._arrays[place], fields._fields_below(place)
         return found
 
+    def has(self, key: str) -> Bits:
+        """Which objects have this field, or a twin of it."""
+        found = [self._arrays[place] for place in self._places.get(family_of(key), [])]
+        return np.logical_or.reduce([np.asarray(pc.is_valid(one)) for one in found]) if found else False
+
     def _place(self, key: str) -> int | None:
         same = self._places.get(family_of(key), [])
         if len(same) > 1:
@@ -227,7 +241,7 @@ def _converted(found: pa.Array, column: Column) -> tuple[pa.Array, Bits | None]:
         return _of_whole_numbers(found, column)
     if pa.types.is_float64(have):
         return _of_doubles(found, column)
-    if pa.types.is_boolean(have) and column.type in ("boolean", "string"):
+    if pa.types.is_boolean(have) and column.type in ("boolean", *TEXTS):
         return pc.cast(found, arrow_type_of(column)), None
     return _none_fits(found, column)
 
@@ -237,8 +251,10 @@ def _none_fits(found: pa.Array, column: Column) -> tuple[pa.Array, Bits]:
 
 
 def _of_texts(found: pa.StringArray, column: Column) -> tuple[pa.Array, Bits | None]:
-    if column.type == "string":
+    if column.type in TEXTS:
         return found, None
+    if column.type == "binary":
+        return pc.cast(found, pa.binary()), None
     if column.type == "timestamp" and column.unit is None and (moments := _moments(found)) is not None:
         return moments
     return _by_text(found, lambda text: converted(text, column), lambda text: fits(text, column), arrow_type_of(column))
@@ -267,7 +283,7 @@ def _by_text(
 
 def _of_whole_numbers(found: pa.Int64Array, column: Column) -> tuple[pa.Array, Bits | None]:
     kind = arrow_type_of(column)
-    if column.type in ("long", "string"):
+    if column.type in ("long", *TEXTS):
         return pc.cast(found, kind), None
     if column.type in ("int", "double", "float"):
         most = {"int": (1 << 31) - 1, "double": EXACT, "float": 1 << 24}[column.type]

@@ -25,9 +25,11 @@ ESCAPED = re.compile(r"\\(u00[01][0-9a-f]|.)")
 
 
 def makes_ids(table: Table) -> bool:
-    """Whether the ids of its rows can be made here. Java writes some doubles with other digits than Python."""
+    """Whether the ids of its rows can be made here. Java writes some doubles with other digits than Python, and Spark writes
+    maps in its own way."""
     by = set(table.dedupe.by) if table.dedupe else set()
-    return not any(column.name in by and pa.types.is_floating(arrow_type_of(column)) for column in table.columns)
+    kinds = [arrow_type_of(column) for column in table.columns if column.name in by]
+    return not any(pa.types.is_floating(kind) or pa.types.is_map(kind) for kind in kinds)
 
 
 def ids_of(table: str, columns: Sequence[pa.Array]) -> pa.FixedSizeBinaryArray:

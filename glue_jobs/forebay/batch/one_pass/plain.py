@@ -10,11 +10,9 @@ import re
 from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.one_pass.ids import makes_ids
 from forebay.declaration.column import Column
-from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.record.route import deciding_paths
-from forebay.record.typed import arrow_type_of, has_type, is_typed
+from forebay.record.typed import arrow_type_of, is_typed
 from forebay.table.partition import FOLDER_TYPES
 
 __all__ = ["day_source", "is_plain"]
@@ -25,10 +23,9 @@ DAY_OF = re.compile(r"\s*(?:(?:to_)?date\s*\(\s*(\w+)\s*\)|cast\s*\(\s*(\w+)\s+a
 def is_plain(service: Service) -> bool:
     """Whether each record can be judged by itself, and gets its table without SQL."""
     vault = service.privacy.vault if service.privacy else ""
-    if vault or service.exploded or metadata_is_asked_for(service):
+    if vault or metadata_is_asked_for(service):
         return False
-    has_position = any(parse_path(path).has_position for path in deciding_paths(service))
-    return not has_position and all(map(_is_plain, service.tables))
+    return all(map(_is_plain, service.tables))
 
 
 def day_source(column: Column, table: Table) -> Column | None:
@@ -44,10 +41,10 @@ def day_source(column: Column, table: Table) -> Column | None:
 
 
 def _is_plain(table: Table) -> bool:
-    if table.where_sql or table.explode:
+    if table.where_sql:
         return False
     kinds = {column.name: arrow_type_of(column) for column in table.columns if column.name in table.partitions}
     if not set(kinds.values()) <= set(FOLDER_TYPES):
         return False
-    are_made = all(is_typed(column) or (column.expression and has_type(column)) for column in table.columns)
+    are_made = all(is_typed(column) or column.expression for column in table.columns)
     return are_made and makes_ids(table)

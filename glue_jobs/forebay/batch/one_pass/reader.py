@@ -34,7 +34,7 @@ from forebay.record.typed import NotOrdinary
 __all__ = ["DROPPED", "Sink", "read"]
 
 DROPPED = "dropped"
-"""Records of erased people go nowhere, and are counted."""
+"""Records of erased people, and elements of exploded arrays that no table wants, go nowhere, and are counted."""
 MIXED_AT_MOST = 2
 """Blocks that Arrow cannot parse whole, one after the other, before each table's records are parsed by themselves at once."""
 ANY_FIELDS = Rules()
@@ -139,7 +139,7 @@ class _Reading:
         elif route.fate == "quarantine":
             self.sink.keep(QUARANTINE, block.rows, reason=route.reason, declared=route.declared)
         else:
-            raise NotOrdinary("an element of an exploded array")
+            self.sink.keep(DROPPED, block.rows)
 
 
 def by_route(

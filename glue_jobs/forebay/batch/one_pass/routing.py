@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from forebay.batch.one_pass.landed import Landed
 from forebay.declaration.column import Column
+from forebay.declaration.form import ORDINAL
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.record.conform import Records
@@ -34,11 +36,13 @@ class Router:
         self._of_object = [path for path in paths if not parse_path(path).of_record]
         self._of_record = [path for path in paths if parse_path(path).of_record]
         self._columns = [Column(name=f"n{number}", path=path) for number, path in enumerate(self._of_record)]
+        self._ordinal_is_a_mark = not any(ORDINAL in (*table.fields, *table.where) for table in service.tables)
         self._known: dict[tuple[str | None, ...], Route] = {}
 
     def routes(self, records: Records, pieces: pa.Array, unread: Sequence[int] = ()) -> tuple[list[Route], Any]:
         """The routes, and for each record the number of its own. That of an `unread` record means nothing."""
         fields = typed(records, self._columns, unread).columns if self._columns else []
+        fields = [self._deciding(*one) for one in zip(self._of_record, fields, strict=True)]
         fields += [self.landed.of_object(parse_path(path), pieces) for path in self._of_object]
         if not fields:
             return [self._route(())], np.zeros(len(pieces), np.int64)
@@ -50,6 +54,10 @@ class Router:
         _, firsts = np.unique(codes, return_index=True)
         chosen = zip(*(field.take(pa.array(firsts)).to_pylist() for field in fields), strict=True)
         return [self._route(one) for one in chosen], codes
+
+    def _deciding(self, path: str, texts: pa.StringArray) -> pa.StringArray:
+        """Elements of an array differ by their position, which decides nothing."""
+        return pc.if_else(pc.is_valid(texts), "0", texts) if path == ORDINAL and self._ordinal_is_a_mark else texts
 
     def _route(self, texts: tuple[str | None, ...]) -> Route:
         known = self._known.get(texts)
