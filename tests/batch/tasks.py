@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-import forebay.batch.one_pass.task as tasks
+import forebay.batch.one_pass.reader as reader
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.questions import Questions
 from forebay.batch.one_pass.told import Told
@@ -59,7 +59,7 @@ def told(
     landed = [
         LandedFile("landing", key, len(some), key, None, f"{n:016X}", AT) for n, (key, some) in enumerate(files.items())
     ]
-    patched.setattr(tasks, "source", lambda _: lambda file, start=0, stop=None: files[file.key][start:stop])
+    patched.setattr(reader, "source", lambda *_: lambda file, start=0, stop=None: files[file.key][start:stop])
     shared = {"service": "s", "generation": "g", "batch": 1, "at": AT}
     made = Told(
         service=parse_service({"service.toml": service}),

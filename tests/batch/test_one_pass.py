@@ -122,8 +122,11 @@ columns = [
 ]
 [[tables]]
 name = "{game}_first"
-where = { "tags[0]" = "first" }
-columns = [{ name = "number", type = "long", path = "tags[1].n" }, { name = "tags", type = "json" }]
+where = { "tags[0]" = "first", "@metadata.game" = "beta" }
+columns = [
+  { name = "number", type = "long", path = "tags[1].n" }, { name = "tags", type = "json" },
+  { name = "build", type = "int", path = "@metadata.build" },
+]
 undeclared = { become = "rescued" }
 [[tables]]
 name = "{game}_lean"
@@ -232,6 +235,9 @@ def both(
             )
             for number, some in enumerate(batches):
                 world.answers |= some
+                world.metadata |= {
+                    key: {"build": key[0], "game": "beta"} for key in some if key.endswith(("1.json", "2.json"))
+                }
                 world.try_batch(number, [world.file(key) for key in some])
             given_up += [event for event in world.events if isinstance(event, BatchReadTwice)]
         lakes.append(lake_of(world))

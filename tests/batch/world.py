@@ -20,7 +20,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import forebay.batch.commits as commits
-import forebay.batch.one_pass.task as tasks
+import forebay.batch.one_pass.reader as reader
 import forebay.batch.reading as reading
 import forebay.batch.writing as writing
 import forebay.table.removal as removal
@@ -34,10 +34,12 @@ from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.batch.plan import Plans
 from forebay.batch.reading import Read
+from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
 from forebay.content.originals import COLUMN
 from forebay.content.outcome import ReadOutcome, Unread
-from forebay.content.reading import read_files
+from forebay.content.piece import cut
+from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
 from forebay.declaration.loading import parse_service
 from forebay.events import Event
@@ -109,6 +111,8 @@ class World:
     """What each key, or the content with this etag, answers now."""
     etags: dict[str, str] = field(default_factory=dict)
     """The content that a key has now, where it had several."""
+    metadata: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    """That of the object with this key."""
     events: list[Event] = field(default_factory=list)
     losing: str = ""
     """The id of a file whose rows nobody finds any more, although they were counted."""
@@ -116,7 +120,7 @@ class World:
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(reading, "read_content", self._read_content)
         self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: self._answers(told))
-        self.monkeypatch.setattr(tasks, "source", lambda _: self._get)
+        self.monkeypatch.setattr(reader, "source", self._source)
         self.monkeypatch.setattr(Read, "landing", lambda read, usable: self._landing(read, usable))
 
     def _answers(self, told: Told) -> list[Answer]:
@@ -214,7 +218,9 @@ class World:
     def _read_content(
         self, spark: SparkSession, files: Sequence[LandedFile], limits: Limits, *args: Any, **more: Any
     ) -> DataFrame:
-        batches: Iterable[pa.RecordBatch] = read_files(files, self._get, limits, more.get("forms"))
+        metadata: Metadata | None = {} if more["metadata"] else None
+        get, pieces = self._source(limits, metadata), cut(files, limits)
+        batches: Iterable[pa.RecordBatch] = read_pieces(pieces, get, limits, metadata, more["forms"])
         found = [row for batch in batches for row in batch.to_pylist()]
         columns = f"{COLUMNS}, {COLUMN}" if more["forms"].have_a_vault else COLUMNS
         names = [column.split()[0] for column in COLUMNS.split(", ")] + ["personal"] * (columns != COLUMNS)
@@ -226,6 +232,14 @@ class World:
 
     def plans(self) -> list[Path]:
         return sorted(Path(f"{self.lake.removeprefix('file://')}/_forebay/plans").rglob("*.json.gz"))
+
+    def _source(self, limits: Limits, metadata: Metadata | None) -> Get:
+        def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+            if metadata is not None:
+                metadata[file] = self.metadata.get(file.key, {})
+            return self._get(file, start, stop)
+
+        return get
 
     def _get(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
         answer = self.answers[file.key] if file.etag not in self.answers else self.answers[file.etag]

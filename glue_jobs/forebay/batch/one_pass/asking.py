@@ -67,7 +67,7 @@ class Asking:
             return None
         table = self.told.service.tables[declared]
         records = Records(block.rows["value"].combine_chunks(), shaping.rules, None, block.whole, shaped=False)
-        read = read_columns(records, block.rows["piece"].combine_chunks(), table, self.landed)
+        read = read_columns(records, block.rows, table, self.landed)
         made = {
             slot: read.bucketed(one.column) if one.bucketed else read.columns[one.column]
             for slot, one in question.given.items()

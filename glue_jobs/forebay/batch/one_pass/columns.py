@@ -62,16 +62,16 @@ class Filled:
     violated: dict[str, Bits]
 
 
-def read_columns(records: Records, pieces: pa.Array, table: Table, landed: Landed) -> ReadColumns:
+def read_columns(records: Records, rows: pa.Table, table: Table, landed: Landed) -> ReadColumns:
     of_record = [column for column in table.columns if column.of_record]
     made = typed(records, of_record)
     columns = dict(zip([column.name for column in of_record], made.columns, strict=True))
     columns |= {
-        column.name: _of_object(column, landed, pieces)
+        column.name: _of_object(column, landed, rows)
         for column in table.columns
         if not column.of_record and column.expression is None
     }
-    times = Times(table, columns, landed.landed_at(pieces))
+    times = Times(table, columns, landed.landed_at(rows["piece"].combine_chunks()))
     columns |= {
         c.name: times.day_of(source, columns) for c in table.columns if (source := day_source(c, table)) is not None
     }
@@ -80,7 +80,7 @@ def read_columns(records: Records, pieces: pa.Array, table: Table, landed: Lande
 
 def filled(records: Records, rows: pa.Table, table: Table, landed: Landed, question: Question | None) -> Filled:
     """`rows` are those of the records, with Spark's answers where there is a `question`."""
-    read = read_columns(records, rows["piece"].combine_chunks(), table, landed)
+    read = read_columns(records, rows, table, landed)
     columns, misfits, violated = read.columns, read.misfits, dict[str, Bits]()
     if question is not None:
         answers = {name: Answered.of(rows[slot]) for name, slot in question.derived.items()}
@@ -124,9 +124,9 @@ def _with_failed(misfits: pa.StringArray, failed: dict[str, Bits]) -> pa.StringA
     return pa.array(made, pa.string())
 
 
-def _of_object(column: Column, landed: Landed, pieces: pa.Array) -> pa.Array:
+def _of_object(column: Column, landed: Landed, rows: pa.Table) -> pa.Array:
     """A value that does not fit is null: the record does not hold it."""
-    texts = landed.of_object(parse_path(column.source), pieces).dictionary_encode()
+    texts = landed.of_object(parse_path(column.source), rows).dictionary_encode()
     values = [converted(text, column) for text in texts.dictionary.to_pylist()]
     return pa.array(values, arrow_type_of(column)).take(texts.indices)
 

@@ -46,7 +46,7 @@ class HeldRows:
         detail: pa.Array | str | None = None,
         violated: pa.Array | None = None,
     ) -> None:
-        """`rows` have `piece`, `line`, `byte_offset` and `value`. `violated` is JSON: a list of names, or null."""
+        """`rows` have the columns of `PLACE`. `violated` is JSON: a list of names, or null."""
         if not rows.num_rows:
             return
         kept = rows.select(PLACE)
@@ -81,10 +81,10 @@ class HeldRows:
             return None
         schema = self.schema
         numbers = rows["piece"].combine_chunks()
-        made: dict[str, Any] = {name: rows[name] for name in ("byte_offset", "table", "reason", "detail")}
+        made: dict[str, Any] = {name: rows[name] for name in ("byte_offset", "table", "reason", "detail", "metadata")}
         made["line"] = lines(rows)
         made |= {name: self.landed.named(name, numbers) for name in ("file_id", "bucket", "key", "version_id")}
-        made |= {"record": rows["value"], "metadata": pa.nulls(len(numbers), pa.string())}
+        made["record"] = rows["value"]
         for name, value in self.shared.items():
             made[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(numbers))
         return pa.table([made[name] for name in schema.names], schema=schema)

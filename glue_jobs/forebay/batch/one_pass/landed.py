@@ -5,6 +5,7 @@ In: pieces, each a whole file. Out: for a column of pieces, the ids, places and 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import UTC
 from functools import cached_property
@@ -47,11 +48,16 @@ class Landed:
         """A field of the files: `file_id`, `bucket`, `key` or `version_id`."""
         return self._column(name, lambda file: getattr(file, name)).take(self.places(pieces))
 
-    def of_object(self, path: Path, pieces: pa.Array) -> pa.StringArray:
+    def of_object(self, path: Path, rows: pa.Table) -> pa.StringArray:
         """A field that the records of a file have from their object."""
         name = str(path)
+        if path.origin == "metadata":
+            encoded = rows["metadata"].combine_chunks().dictionary_encode()
+            origins = [Origin(metadata=json.loads(text)) for text in encoded.dictionary.to_pylist()]
+            texts = pa.array([text_of(self.service, name, None, origin) for origin in origins], pa.string())
+            return texts.take(encoded.indices)
         made = self._column(name, lambda file: text_of(self.service, name, None, Origin(file.key, file.bucket)))
-        return made.take(self.places(pieces))
+        return made.take(self.places(rows["piece"].combine_chunks()))
 
     def landed_at(self, pieces: pa.Array) -> pa.TimestampArray:
         return self._landed.take(self.places(pieces))

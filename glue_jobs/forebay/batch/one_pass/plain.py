@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 
-from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.one_pass.ids import makes_ids
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
@@ -23,7 +22,7 @@ DAY_OF = re.compile(r"\s*(?:(?:to_)?date\s*\(\s*(\w+)\s*\)|cast\s*\(\s*(\w+)\s+a
 def is_plain(service: Service) -> bool:
     """Whether each record can be judged by itself, and gets its table without SQL."""
     vault = service.privacy.vault if service.privacy else ""
-    if vault or metadata_is_asked_for(service):
+    if vault:
         return False
     return all(map(_is_plain, service.tables))
 

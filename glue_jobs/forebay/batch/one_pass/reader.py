@@ -13,13 +13,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.routing import Router
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import PLACE, Told
 from forebay.batch.staged import PARKED, QUARANTINE
 from forebay.content.end import PieceEnd
-from forebay.content.fetch import Get
+from forebay.content.fetch import Get, Metadata, Retrying, s3_of_this_process
+from forebay.content.limits import Limits
 from forebay.content.outcome import ERASED
 from forebay.content.piece import Piece
 from forebay.content.reading import read_pieces
@@ -31,7 +33,7 @@ from forebay.record.number import problem_of
 from forebay.record.route import Route
 from forebay.record.typed import NotOrdinary
 
-__all__ = ["DROPPED", "Sink", "read"]
+__all__ = ["DROPPED", "Sink", "read", "source"]
 
 DROPPED = "dropped"
 """Records of erased people, and elements of exploded arrays that no table wants, go nowhere, and are counted."""
@@ -56,10 +58,17 @@ class Sink(Protocol):
         """Called between blocks: the records that wait may be written now."""
 
 
-def read(told: Told, pieces: Sequence[Piece], get: Get, sink: Sink) -> None:
+def source(limits: Limits, metadata: Metadata | None) -> Get:
+    """Where the bytes of pieces come from, and the metadata of their objects."""
+    return Retrying.over_s3(s3_of_this_process(limits.files_in_flight), limits, metadata)
+
+
+def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
     """All of these pieces."""
     reading = _Reading(told, pieces, sink)
-    for batch in read_pieces(pieces, get, told.limits, None, told.service.forms):
+    metadata: Metadata | None = {} if metadata_is_asked_for(told.service) else None
+    get = source(told.limits, metadata)
+    for batch in read_pieces(pieces, get, told.limits, metadata, told.service.forms):
         reading.take(batch)
         sink.rest()
 
@@ -96,7 +105,7 @@ class _Reading:
         records = self.parsed(rows["value"].combine_chunks())
         walked = self.readable(records, rows)
         unread = sorted({*records.walked_positions} - {*walked})
-        routes, codes = self.router.routes(records, rows["piece"].combine_chunks(), unread)
+        routes, codes = self.router.routes(records, rows, unread)
         for part in records.parsed_parts:
             here = slice(part.start, part.stop)
             for route, some, parsed in by_route(

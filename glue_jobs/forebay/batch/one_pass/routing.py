@@ -39,14 +39,14 @@ class Router:
         self._ordinal_is_a_mark = not any(ORDINAL in (*table.fields, *table.where) for table in service.tables)
         self._known: dict[tuple[str | None, ...], Route] = {}
 
-    def routes(self, records: Records, pieces: pa.Array, unread: Sequence[int] = ()) -> tuple[list[Route], Any]:
+    def routes(self, records: Records, rows: pa.Table, unread: Sequence[int] = ()) -> tuple[list[Route], Any]:
         """The routes, and for each record the number of its own. That of an `unread` record means nothing."""
         fields = typed(records, self._columns, unread).columns if self._columns else []
         fields = [self._deciding(*one) for one in zip(self._of_record, fields, strict=True)]
-        fields += [self.landed.of_object(parse_path(path), pieces) for path in self._of_object]
+        fields += [self.landed.of_object(parse_path(path), rows) for path in self._of_object]
         if not fields:
-            return [self._route(())], np.zeros(len(pieces), np.int64)
-        codes = np.zeros(len(pieces), np.int64)
+            return [self._route(())], np.zeros(rows.num_rows, np.int64)
+        codes = np.zeros(rows.num_rows, np.int64)
         for field in fields:
             encoded = field.dictionary_encode(null_encoding="encode")
             codes = codes * max(1, len(encoded.dictionary)) + np.asarray(encoded.indices)

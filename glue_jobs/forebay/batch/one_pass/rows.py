@@ -39,7 +39,7 @@ IDENTITY = (ID, "_piece", "_byte_offset")
 
 @dataclass(frozen=True)
 class Block:
-    """Records of one table: `rows` with `piece`, `line`, `byte_offset` and `value`; `whole` is what Arrow parsed them to."""
+    """Records of one table: `rows` with the columns of `PLACE`; `whole` is what Arrow parsed them to."""
 
     rows: pa.Table
     whole: pa.StructArray | None = None

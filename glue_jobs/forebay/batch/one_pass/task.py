@@ -19,23 +19,16 @@ from forebay.batch.one_pass.reader import read
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.one_pass.writer import Writer
 from forebay.content.ceiling import ceiling
-from forebay.content.fetch import Get, Retrying, s3_of_this_process
-from forebay.content.limits import Limits
 from forebay.content.piece import Piece
 from forebay.record.typed import NotOrdinary
 from forebay.spark.python_worker import spare_repeats
 from forebay.table.upload import Uploads
 
-__all__ = ["GatherTask", "ReadTask", "Task", "source"]
+__all__ = ["GatherTask", "ReadTask", "Task"]
 
 ODD = (NotOrdinary, MemoryError, pa.ArrowException)
 ROOM = 8
 """A byte of text that waits takes up to this many, with its parsed form and its data file."""
-
-
-def source(limits: Limits) -> Get:
-    """Where the bytes of pieces come from."""
-    return Retrying.over_s3(s3_of_this_process(limits.files_in_flight), limits, None)
 
 
 @dataclass(frozen=True)
@@ -54,7 +47,7 @@ class Task:
         with Uploads(self.told.storage.put) as uploads:
             writer = Writer(self.told, uploads)
             try:
-                read(self.told, pieces, source(self.told.limits), writer)
+                read(self.told, pieces, writer)
                 answer = writer.finish()
                 answer.ends = list(writer.ends.values())
             except ODD as odd:
@@ -79,7 +72,7 @@ class ReadTask:
         spare_repeats()
         parcels = Parcels(number, self.readers, self.writers, ask=Asking(self.told).given)
         try:
-            read(self.told, pieces, source(self.told.limits), parcels)
+            read(self.told, pieces, parcels)
             sent = list(parcels.finish())
         except ODD as odd:
             yield 0, Refused(f"{type(odd).__name__}: {odd}")

@@ -25,8 +25,8 @@ from forebay.table.storage import Storage
 
 __all__ = ["PLACE", "TASK_BYTES", "KeptOut", "Known", "Told"]
 
-PLACE = ["piece", "line", "byte_offset", "value"]
-"""The columns of a record on its way: where it stands, and its text."""
+PLACE = ["piece", "line", "byte_offset", "value", "metadata"]
+"""The columns of a record on its way: where it stands, its text, and the metadata of its object if that is asked for."""
 TASK_BYTES = 128 << 20
 """Of text. Where so much waits in a task, it is written, or sent on."""
 
