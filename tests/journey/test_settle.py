@@ -187,7 +187,7 @@ def test_a_field_is_promoted_to_a_column_of_its_own_and_every_value_is_accounted
     said = ran("schema", "promote", "alpha", "player.level", *which).splitlines()
     assert said[0] == "  level int"
     assert said[1:] == [
-        "alpha: 100 rows rewritten as version 1; something is rescued of 1 rows, it was of 90",
+        "alpha: 100 rows rewritten as version 1; rows with rescued values: 1, before: 90",
         'declare it, for new records: columns = [..., { name = "level", type = "int", path = "player.level" }]',
     ]
     (counted,) = told.rows("alpha", "select count(*) rows, count(level) levels, count(_rescued) odd from t")

@@ -97,6 +97,11 @@ def test_diff_tells_what_lies_between_any_two_versions(lake: str, tmp_path: Path
     assert "has no version 9 in its log (it has 0 to 4)" in failed(2, *asked, "--to", "9")
 
 
+def test_diff_of_a_table_whose_columns_never_changed_says_so(lake: str, tmp_path: Path) -> None:
+    asked = ("schema", "diff", "--lake", lake, "alpha", "--service", declared(tmp_path, ""))
+    assert ran(*asked, "--to", "2").splitlines()[0] == "version 2: the columns have not changed since version 0"
+
+
 def test_a_table_that_is_not_there_is_named(lake: str) -> None:
     for command in ("show", "history", "diff"):
         assert "table gamma: is not in" in failed(2, "schema", command, "--lake", lake, "gamma")

@@ -83,8 +83,11 @@ def diff(
         told = {"from": before, "to": after, "difference": asdict(differs)}
         print_json([{**told, "declaration": [str(one.problem) for one in drifted]}])
         return
-    console.print(f"version {before} -> {after}", style="bold")
-    _print(differs)
+    if from_ is None and not differs:
+        console.print(f"version {after}: the columns have not changed since version {found.oldest}")
+    else:
+        console.print(f"version {before} -> {after}", style="bold")
+        _print(differs)
     console.print(f"version {found.newest} -> declaration", style="bold")
     for one in drifted:
         console.print(f"  {one.problem}")
@@ -187,5 +190,5 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     if done.version is None:
         console.print(f"{table}: the columns are what the records say; {done.rows:,} rows")
     else:
-        rescued = f"something is rescued of {done.rescued_after:,} rows, it was of {done.rescued_before:,}"
+        rescued = f"rows with rescued values: {done.rescued_after:,}, before: {done.rescued_before:,}"
         console.print(f"{table}: {done.rows:,} rows rewritten as version {done.version}; {rescued}")

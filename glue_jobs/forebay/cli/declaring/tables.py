@@ -186,7 +186,8 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     yield from (_Said("note", said) for said in shared)
     count = len(service.tables)
     well = f"{count} declaration{'s' * (count != 1)}, " + ("something to look at" if shared else "nothing wrong")
-    yield _Said("sum", f"service {service.name}, version {service.version}: {well}")
+    where = " in the files" if lake else ""  # the tables of the lake may still differ
+    yield _Said("sum", f"service {service.name}, version {service.version}: {well}{where}")
     if lake := _begun(lake):
         yield from _checked_in_lake(service, lake)
 

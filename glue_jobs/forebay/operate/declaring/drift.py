@@ -160,7 +160,7 @@ class _Looking:
         elif self.gets_wider(name, found, column):
             yield Drift(Problem(where, what, "it gets wider with the next rows"), by_itself=True)
         elif reachable(found, kind):
-            yield self.refused(where, what, f"until `forebay schema settle {self.name}`")
+            yield self.refused(where, what, f"run `forebay schema settle {self.name}`")
         else:
             none = f"`forebay schema settle {self.name}` would rescue all its values, for none is a {column.type}"
             yield self.refused(where, what, none)
@@ -182,7 +182,7 @@ class _Looking:
                     yield self.refused(where, f"{what}, which forebay does not write")
 
     def refused(self, where: str, what: str, then: str = "") -> Drift:
-        return Drift(Problem(where, what, "; ".join(filter(None, ["rows for it are kept in the quarantine", then]))))
+        return Drift(Problem(where, what, "; ".join(filter(None, ["rows for it wait in the quarantine", then]))))
 
 
 def reachable(found: str, declared: str) -> bool:
