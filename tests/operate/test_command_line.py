@@ -20,6 +20,8 @@ from typer.main import get_command
 from forebay.cli.examples import EXAMPLES
 from forebay.cli.main import COMMANDS, app, main
 from forebay.cli.show import console, error_console
+from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.loading import load_service
 from forebay.operate.looking.history import record_verb
 from tests.operate.command import failed, ran
 from tests.operate.ledger import AT, entry, write_ledger
@@ -205,6 +207,9 @@ def test_the_newest_event_is_told_by_the_declared_time(tmp_path: Path) -> None:
     )
     said = ran("tables", "--lake", str(tmp_path), "--service", str(service))
     assert said.splitlines()[1].split()[-2:] == ["2026-01-01", "10:00:00"]
+    assert ran("tables", "--lake", str(tmp_path)) != said
+    keep_in_force(str(tmp_path), load_service(str(service)))
+    assert ran("tables", "--lake", str(tmp_path)) == said, "the lake knows the declarations that its job works by"
 
 
 DAY = datetime(2026, 1, 1, 10, tzinfo=UTC)

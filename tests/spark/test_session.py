@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
 from forebay.errors import InvalidConfiguration
@@ -60,3 +62,13 @@ def test_pyspark_finds_the_classes_that_it_names_all_the_time_without_asking(spa
     session: Any = spark
     assert set(CALLED_ALL_THE_TIME) <= vars(session._jvm).keys()
     assert session.conf.get("spark.python.sql.dataFrameDebugging.enabled") == "false"
+
+
+def test_a_refused_query_raises_and_logs_nothing_by_itself(spark: SparkSession) -> None:
+    """Forebay says what became of it, in one line and not in PySpark's JSON."""
+    with pytest.raises(AnalysisException, match="no_such_column"):
+        spark.sql("select no_such_column from values (1) as t(n)").collect()
+    with pytest.raises(AnalysisException, match="no_such_column"):
+        spark.range(1).select("no_such_column").collect()
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        assert not logging.getLogger(name).isEnabledFor(logging.ERROR)

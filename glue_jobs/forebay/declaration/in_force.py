@@ -14,9 +14,9 @@ from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import SERVICES, writers_of
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["keep_in_force", "kept_service", "service_for"]
+__all__ = ["keep_in_force", "kept_service", "kept_services", "service_for"]
 
 
 def keep_in_force(lake: str, service: Service) -> None:
@@ -31,6 +31,11 @@ def kept_service(lake: str, name: str) -> Service | None:
     return None if text is None else unpinned(json.loads(text), f"the service {name}")
 
 
+def kept_services(lake: str) -> list[Service]:
+    """Every service that a job has kept."""
+    return [service for name in _kept(open_objects(lake)) if (service := kept_service(lake, name)) is not None]
+
+
 def service_for(place: str, lake: str, deployed: str = "") -> Service:
     """The declarations at this place; without one, those that the lake's job works by. `deployed` is used while the place is
     empty."""
@@ -38,7 +43,7 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
         is_empty = deployed and open_objects(place).read("service.toml") is None
         return load_service(deployed if is_empty else place)
     objects, example = open_objects(lake), builtin_service()
-    kept = [name.removesuffix(".json") for name in objects.names(SERVICES) if name.endswith(".json")]
+    kept = _kept(objects)
     known = sorted({*kept, *open_objects(writers_of(lake)).folders()})
     if len(known) > 1 or (known and known != kept and known != [example.name]):
         problem = f"is missing: this lake has files of {_said(known)}"
@@ -46,6 +51,10 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
     if not kept:
         return example
     return kept_service(lake, kept[0]) or example
+
+
+def _kept(objects: Objects) -> list[str]:
+    return [name.removesuffix(".json") for name in objects.names(SERVICES) if name.endswith(".json")]
 
 
 def _said(services: list[str]) -> str:

@@ -34,6 +34,7 @@ def launch(conf: Any) -> Any:
     from pyspark.java_gateway import launch_gateway
 
     _tell_its_end_once()
+    _log_no_refused_queries()
     with _ignoring_terminations():
         gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
     threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
@@ -79,6 +80,14 @@ def _ignoring_terminations() -> Iterator[None]:
 @cache
 def _ignore_in_children() -> None:
     os.register_at_fork(after_in_child=lambda: _launching and signal.signal(signal.SIGTERM, signal.SIG_IGN))
+
+
+def _log_no_refused_queries() -> None:
+    """Each of them raises an error, and that is enough."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).setLevel(logging.CRITICAL)
 
 
 @cache

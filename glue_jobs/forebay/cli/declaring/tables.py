@@ -60,8 +60,8 @@ def tables(
 ) -> None:
     """List the tables, and handle their declarations.
 
-    Without a command: rows, files, bytes and the newest event of each table, by the column `event_time`, or by the one that
-    --service declares.
+    Without a command: rows, files, bytes and the newest event of each table, by its declared event time, or else by the column
+    `event_time`.
     """
     if context.invoked_subcommand is None:
         list_tables(lake, service, as_json)
@@ -87,19 +87,31 @@ def _must_be_given(command: str, name: str, value: str, variable: str) -> None:
 
 
 def _facts(view: LakeView, place: str) -> list[TableFacts]:
-    declared = None
-    if place:
-        from forebay.declaration.loading import load_service
-
-        declared = load_service(place)
+    declared = _declared(view.lake, place)
 
     def look(name: str) -> TableFacts | None:
-        maker = declared.maker_of(name) if declared else None
-        column = maker.event_time.column if maker and maker.event_time else "event_time"
-        return view.facts(name, newest_by=column)
+        makers = filter(None, (service.maker_of(name) for service in declared))
+        times = (maker.event_time.column for maker in makers if maker.event_time)
+        return view.facts(name, newest_by=next(times, "event_time"))
 
     with ThreadPoolExecutor(LOOKED_AT_AT_ONCE, "tables") as threads:
         return [facts for facts in threads.map(look, view.tables()) if facts is not None]
+
+
+def _declared(lake: str, place: str) -> list[Declarations]:
+    """The declarations at this place; without one, all that are in force in the lake. A lake without any waits for no parser."""
+    from forebay.lake.layout import SERVICES
+    from forebay.lake.objects import open_objects
+
+    if place:
+        from forebay.declaration.loading import load_service
+
+        return [load_service(place)]
+    if not open_objects(lake).names(SERVICES):
+        return []
+    from forebay.declaration.in_force import kept_services
+
+    return kept_services(lake)
 
 
 @app.command()
