@@ -121,7 +121,8 @@ def commands() -> str:
         "A command that changes something prints exactly one, and its sentences go to standard error. "
         "Three commands have no `--json`: the journal of `ingest` and the schema of `tables editor-schema` are JSON already, "
         "and `demo` is for people. `--service` takes declarations, and `--of` the name of a service. "
-        "`tables check` and `tables diff` compare with a lake only if you give `--lake`: they ignore `FOREBAY_LAKE`.",
+        "`tables check` and `tables diff` compare with a lake only if you give `--lake`: they ignore `FOREBAY_LAKE`. "
+        "`tables push` reads it.",
     )
     text += "\n## Exit status\n\n"
     statuses = re.findall(r"^  (\d+)\s+(.*)$", EXITS, re.M)
@@ -221,7 +222,7 @@ def _command(name: str, command: Any, depth: int) -> str:
         (
             _spelt(parameter),
             "required" if parameter.required else _shown(parameter),
-            _flow(parameter.help or "").replace("\n", " "),
+            " ".join([_flow(parameter.help or "").replace("\n", " "), *_variable(parameter)]),
         )
         for parameter in command.params
         if not getattr(parameter, "hidden", False) and parameter.name != "help"
@@ -232,6 +233,10 @@ def _command(name: str, command: Any, depth: int) -> str:
 def _spelt(parameter: Any) -> str:
     names = [option for option in parameter.opts if option.startswith("-")]
     return ", ".join(f"`{name}`" for name in names) or f"`{(parameter.metavar or parameter.name).upper()}`"
+
+
+def _variable(parameter: Any) -> list[str]:
+    return [f"Variable: `{parameter.envvar}`."] if parameter.envvar else []
 
 
 def _shown(parameter: Any) -> str:

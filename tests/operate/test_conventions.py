@@ -59,6 +59,7 @@ def test_an_option_has_the_same_name_variable_and_help_everywhere(name: str) -> 
             assert found[option].envvar == (None if (name, option) in ASKED_FOR else variable)
     for option, beginning in {
         "--json": "Print JSON, one object a line.",
+        "--of": "The name of the service, in a lake that has several.",
         "--yes": "Do not ask for confirmation.",
     }.items():
         if option in found:

@@ -16,8 +16,7 @@ __all__ = [
     "DryRun",
     "Lake",
     "LakeOfStack",
-    "OfQueue",
-    "OfService",
+    "Of",
     "QueueUrl",
     "Service",
     "Stack",
@@ -57,10 +56,8 @@ Service = Annotated[
     ),
 ]
 SUCH_A_KEY = "such a key, or s3://bucket/key; * stands for any text."
-OfService = Annotated[str, typer.Option("--of", help="Only files of this service, by its name.", show_default=False)]
-OfQueue = Annotated[
-    str,
-    typer.Option("--of", help="The service whose queue it is; needed where the lake has several.", show_default=False),
+Of = Annotated[
+    str, typer.Option("--of", help="The name of the service, in a lake that has several.", show_default=False)
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]

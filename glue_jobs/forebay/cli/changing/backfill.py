@@ -11,7 +11,7 @@ import typer
 
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, OfQueue, QueueUrl, moment
+from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration
@@ -29,7 +29,7 @@ def backfill(
     lake: Lake,
     place: Annotated[str, typer.Argument(metavar="s3://BUCKET/PREFIX", help="Where the files are.")],
     queue_url: QueueUrl = "",
-    of: OfQueue = "",
+    of: Of = "",
     since: Moment = None,
     until: Moment = None,
     inventory: Annotated[

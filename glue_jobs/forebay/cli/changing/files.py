@@ -13,7 +13,7 @@ import typer
 from forebay.cli.answer import answers, tell
 from forebay.cli.changing.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.interrupted import left_to_do
-from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, moment
+from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, moment
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, print_json, size
 from forebay.errors import InvalidConfiguration, meant
 
@@ -116,7 +116,7 @@ def retry_files(
     skipped: Annotated[bool, typer.Option("--skipped", help="Take back `forebay files skip` instead.")] = False,
     forgotten: Annotated[bool, typer.Option("--forgotten", help="Take back `forebay files forget` instead.")] = False,
     file_id: Annotated[str, typer.Option(help="With --skipped or --forgotten: only this version.")] = "",
-    of: OfService = "",
+    of: Of = "",
     dry_run: DryRun = False,
 ) -> None:
     """Announce files again that were not read: denied, unavailable, missing and poison ones.

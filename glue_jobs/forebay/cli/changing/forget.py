@@ -12,7 +12,7 @@ from forebay.cli.answer import tell
 from forebay.cli.changing.replay import announce_all, show_rows
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, OfService, QueueUrl, Yes
+from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, Yes
 from forebay.cli.show import console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
@@ -37,7 +37,7 @@ def forget_files(
     file_id: Annotated[
         list[str] | None, typer.Option(help="This version alone, by its id in the ledger; may be given again.")
     ] = None,
-    of: OfService = "",
+    of: Of = "",
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,

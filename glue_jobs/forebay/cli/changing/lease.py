@@ -11,7 +11,7 @@ import typer
 from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import AsJson, Checkpoint, Lake, Yes
+from forebay.cli.options import AsJson, Checkpoint, Lake, Of, Yes
 from forebay.cli.show import console, error_console, print_json, printable
 from forebay.errors import InvalidConfiguration, Problem
 
@@ -22,16 +22,15 @@ __all__ = ["app"]
 
 app = typer.Typer(help="Show which job works on the lake, and end its lease.", no_args_is_help=True)
 
-Of = Annotated[str, typer.Option("--table", help="The lease for compacting or maintaining this table.")]
-OfService = Annotated[str, typer.Option("--of", help="The lease for loading the files of this service, by its name.")]
+OfTable = Annotated[str, typer.Option("--table", help="The lease for compacting or maintaining this table.")]
 Writer = Annotated[str, typer.Option("--writer", hidden=True)]
 
 
 @app.command()
 def show(
     lake: Lake,
-    table: Of = "",
-    of: OfService = "",
+    table: OfTable = "",
+    of: Of = "",
     checkpoint: Checkpoint = "",
     as_json: AsJson = False,
     writer: Writer = "",
@@ -52,7 +51,7 @@ def show(
 @app.command("break")
 @answers
 def break_it(
-    lake: Lake, table: Of = "", of: OfService = "", checkpoint: Checkpoint = "", yes: Yes = False, writer: Writer = ""
+    lake: Lake, table: OfTable = "", of: Of = "", checkpoint: Checkpoint = "", yes: Yes = False, writer: Writer = ""
 ) -> None:
     """End the leases of a dead job, so that another job need not wait.
 

@@ -12,7 +12,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, OfQueue, QueueUrl, Yes
+from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, Of, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import is_meant
@@ -48,7 +48,7 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
 
 
 @app.command()
-def dlq(queue_url: QueueUrl, lake: InLake = "", of: OfQueue = "", limit: Most = 100, as_json: AsJson = False) -> None:
+def dlq(queue_url: QueueUrl, lake: InLake = "", of: Of = "", limit: Most = 100, as_json: AsJson = False) -> None:
     """Show what is in the dead-letter queue, and why.
 
     With --lake the ledger says which of the files were loaded all the same. Each look counts as a receive, so the times that a
@@ -68,7 +68,7 @@ def dlq(queue_url: QueueUrl, lake: InLake = "", of: OfQueue = "", limit: Most = 
 def redrive(
     queue_url: QueueUrl,
     lake: InLake = "",
-    of: OfQueue = "",
+    of: Of = "",
     every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
     key: Annotated[str, typer.Option(help=f"Those that announce a file with {SUCH_A_KEY}")] = "",
     message: Annotated[

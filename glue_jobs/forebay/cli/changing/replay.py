@@ -12,7 +12,7 @@ import typer
 
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, OfService, QueueUrl, Service, Yes, moment
+from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, QueueUrl, Service, Yes, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
@@ -42,7 +42,7 @@ def replay(
     batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None,
     generation: Annotated[str, typer.Option(help="With --batch: of this stream, where several had such a batch.")] = "",
     quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
-    of: OfService = "",
+    of: Of = "",
     into: Annotated[
         str, typer.Option(metavar="LAKE", help="Load them into this other lake, and leave this one unchanged.")
     ] = "",

@@ -99,7 +99,7 @@ def _facts(view: LakeView, place: str) -> list[TableFacts]:
 
 
 def _declared(lake: str, place: str) -> list[Declarations]:
-    """The declarations at this place; without one, all that are in force in the lake. A lake without any waits for no parser."""
+    """The declarations at this place; without one, all in force in the lake. A lake without any waits for no parser."""
     from forebay.lake.layout import SERVICES
     from forebay.lake.objects import open_objects
 
