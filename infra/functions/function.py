@@ -51,6 +51,7 @@ OF_THE_PACKAGE = (
     "capacity/__init__.py",
     "capacity/pace.py",
     "capacity/rules.py",
+    "capacity/waiting.py",
     "lake/__init__.py",
     "lake/layout.py",
     "operate/__init__.py",

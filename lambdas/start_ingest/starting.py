@@ -17,7 +17,7 @@ from lambdas.publish_freshness.ledger_log import batch_since
 from lambdas.publish_freshness.measuring import counts
 from lambdas.start_ingest.code import code_for
 from lambdas.start_ingest.ending import ask_to_stop, outdated
-from lambdas.start_ingest.looking import look, told_today
+from lambdas.start_ingest.looking import look, note_warned
 from lambdas.start_ingest.why_not import why_not
 
 __all__ = ["Settings", "start"]
@@ -48,7 +48,7 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
     waiting, _ = counts(sqs, settings.queue_url)
     rules = Rules(settings.freshness_s, settings.share_per_mille / 1000)
     blocked = why_not(runs, now)
-    seen = look(rules, runs, waiting, s3=s3, checkpoint=settings.checkpoint, now=now)
+    seen, note = look(rules, runs, waiting, s3=s3, checkpoint=settings.checkpoint, now=now)
     if blocked and not seen.staying:
         return blocked
     decision = rules.decide(seen)
@@ -56,8 +56,9 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
         ask_to_stop(s3, settings.checkpoint)
         return f"{decision.why}: the run was asked to stop after its batch"
     if decision.does == "wait":
-        if decision.gives_way and not told_today(s3, settings.checkpoint, now):
+        if decision.gives_way and not note.is_warned(now.timestamp()):
             tell_of_budget(settings, sns)
+            note_warned(note, s3, settings.checkpoint, now)
         return decision.why
     try:
         glue.start_job_run(JobName=settings.job, **asked_for(code.request, decision.cap_s, settings))

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from forebay.capacity.pace import Done, Pace
+from forebay.capacity.waiting import Waiting
 from forebay.lake.stop import NAME
 from forebay.settings import IGNORE_ARGUMENTS, IngestSettings
 from lambdas.start_ingest.last_good import IGNORE, WENT_BACK
@@ -85,10 +86,12 @@ class S3:
     def __init__(self, batch_minutes_ago: float = 0, by: str = "forebay/games/0123456789ab") -> None:
         self.put: list[str] = []
         self.kept = {NOTE: json.dumps({"since": NOW.timestamp() - 200}).encode()}
+        self.asked: list[str] = []
         self.newest, self.by = NOW - timedelta(minutes=batch_minutes_ago), by
 
     def get_object(self, **asked: Any) -> Any:
         place = f"s3://{asked['Bucket']}/{asked['Key']}"
+        self.asked.append(place)
         if place == NEWEST:
             txn = {"txn": {"appId": self.by, "version": 3}} if self.by else {"commitInfo": {"operation": "OPTIMIZE"}}
             return {"Body": io.BytesIO(json.dumps(txn, separators=(",", ":")).encode())}
@@ -172,7 +175,7 @@ def test_files_that_were_just_seen_wait_and_the_time_is_noted_once() -> None:
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "files wait, and there is time"
     later = NOW + timedelta(minutes=2)
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=later) == "files wait, and there is time"
-    assert json.loads(s3.kept[NOTE]) == {"since": NOW.timestamp()}
+    assert Waiting.of(s3.kept[NOTE]) == Waiting(since=NOW.timestamp())
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW + timedelta(minutes=3)) == "started"
 
 
@@ -211,6 +214,24 @@ def test_a_person_is_told_once_a_day_that_the_budget_makes_files_late() -> None:
     assert look(6) == [told]
     assert look(24) == [told, told]
     assert "raise budget_usd_month or freshness" in sns.text
+
+
+def test_a_message_of_the_budget_that_could_not_be_sent_is_sent_by_the_next_look() -> None:
+    class Denied(Sns):
+        def publish(self, **message: Any) -> None:
+            raise ConnectionError("no topic")
+
+    glue, s3, sns, bounded = Glue("SUCCEEDED"), S3(), Sns(), replace(DRAIN, share_per_mille=40)
+    with pytest.raises(ConnectionError):
+        start(bounded, glue=glue, sqs=Sqs(1), s3=s3, sns=Denied(), now=NOW)
+    start(bounded, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW + timedelta(minutes=1))
+    assert sns.sent == ["forebay: the budget holds ingest back"]
+
+
+def test_a_look_reads_its_note_once() -> None:
+    s3 = S3()
+    start(replace(DRAIN, share_per_mille=40), glue=Glue("SUCCEEDED"), sqs=Sqs(1), s3=s3, now=NOW)
+    assert s3.asked.count(NOTE) == 1
 
 
 @pytest.mark.parametrize("state", ["STARTING", "RUNNING", "STOPPING", "WAITING"])

@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.batch.plan import Plan, Plans
+from forebay.capacity.waiting import NAME, Waiting
 from forebay.cli.looking import status as cli_status
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
@@ -60,6 +61,16 @@ def test_one_look_tells_the_job_its_last_batch_today_and_the_age_of_tables(lake:
         "tables      2; newest rows 5 min ago (alpha), oldest 2 d ago (beta)",
     ]
     assert "job         none runs" in ran("status", "--lake", lake)
+
+
+@pytest.mark.parametrize(
+    ("hours", "shown"), [(3, "budget      held runs back, and files were late: warned 3 h ago"), (25, None)]
+)
+def test_a_budget_that_held_runs_back_within_a_day_is_shown(lake: str, hours: float, shown: str | None) -> None:
+    warned_at = (datetime.now(UTC) - timedelta(hours=hours)).timestamp()
+    open_objects(f"{lake}/_forebay/checkpoints/ingest").write(NAME, Waiting(warned_at - 60, warned_at).text())
+    lines = [line for line in ran("status", "--lake", lake).splitlines() if line.startswith("budget")]
+    assert lines == ([shown] if shown else [])
 
 
 def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str) -> None:

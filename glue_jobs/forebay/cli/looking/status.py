@@ -73,6 +73,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.dead is not None:
         yield f"dead        {counted(now.dead.waiting + now.dead.in_flight, 'letter')}"
     yield f"job         {now.runs or 'none runs'}"
+    if now.budget_warned_at is not None:
+        yield f"budget      held runs back, and files were late: warned {age(now.at, now.budget_warned_at)}"
     if now.batch is not None:
         done = f"{counted(now.batch.files, 'file')}, {counted(now.batch.records, 'record')}"
         yield f"last batch  {now.batch.batch} of {now.batch.service}, {age(now.at, now.batch.at)}: {done}"

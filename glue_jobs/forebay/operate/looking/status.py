@@ -16,9 +16,11 @@ from forebay.aws.client import client
 from forebay.aws.preflight import check_queue
 from forebay.aws.prices import read_prices
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
+from forebay.capacity.waiting import NAME, Waiting
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
+from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
@@ -96,6 +98,8 @@ class Status:
     runs_of_jobs: tuple[Run, ...] | None = None
     """Those of this month."""
     cost: Cost | None = None
+    budget_warned_at: datetime | None = None
+    """When a message warned, within a day, that the budget holds runs back and files are late."""
 
     @property
     def lag_s(self) -> dict[str, float]:
@@ -189,7 +193,13 @@ def status_of(
         tuple(alarms_ringing(on)) if on is not None else None,
         tuple(runs) if runs is not None else None,
         _cost(view, runs, health, now) if runs is not None else None,
+        _budget_warned_at(folder, now),
     )
+
+
+def _budget_warned_at(checkpoint: str, now: datetime) -> datetime | None:
+    note = Waiting.of(open_objects(checkpoint).read(NAME))
+    return datetime.fromtimestamp(note.warned_at, UTC) if note.is_warned(now.timestamp()) else None
 
 
 def _count(view: LakeView, condition: str) -> int:
