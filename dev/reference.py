@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, Literal, Union, get_args, get_origin
 
+import pyarrow as pa
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
@@ -153,42 +154,66 @@ def events() -> str:
 
 
 def lake() -> str:
+    from dev.lake_columns import COMPLETE, HELD, LEDGER, OWN, QUALITY
+    from forebay.batch import expectations, held
     from forebay.batch.columns import OWN_COLUMNS
     from forebay.batch.reasons import REASONS
-    from forebay.ledger import entry
+    from forebay.content import outcome
+    from forebay.ledger import entry, periods
     from forebay.ledger.ignored import RULES
 
     text = _head("The lake", "The columns that forebay adds to yours, and the words that it uses in the ledger.")
     text += "\n## Columns that forebay adds to a table\n\n"
     text += _table(("column", "meaning"), [(f"`{name}`", OWN[name]) for name in (*OWN_COLUMNS, "_rescued", "_record")])
     text += "\n## Outcomes of files\n\n"
-    outcomes = re.findall(r'^    "([a-z]+)",  # (.*)$', inspect.getsource(entry), re.M)
-    if [name for name, _ in outcomes] != list(get_args(entry.Outcome)):
-        raise SystemExit("an outcome of the ledger has no meaning beside it")
     text += _table(
         ("outcome", "final", "meaning"),
-        [(f"`{name}`", "no" if name in entry.NOT_FINAL else "yes", _sentence(meaning)) for name, meaning in outcomes],
+        [
+            (f"`{name}`", "no" if name in entry.NOT_FINAL else "yes", _sentence(meaning))
+            for name, meaning in _explained(entry, entry.Outcome)
+        ],
     )
+    text += "\n## Reasons of files that were not loaded\n\n"
+    text += "The ledger has them beside `missing`, `denied`, `unavailable` and `unreadable`.\n\n"
+    reasons = _explained(outcome, outcome.FileReason)
+    text += _table(("reason", "meaning"), [(f"`{name}`", _sentence(meaning)) for name, meaning in reasons])
     text += "\n## Reasons of ignored files\n\n" + _table(
         ("reason", "meaning"), [(f"`{name}`", _sentence(meaning)) for name, meaning in RULES.items()]
     )
     text += "\n## Reasons of the quarantine\n\n" + _table(
         ("reason", "meaning"), [(f"`{name}`", _sentence(meaning)) for name, meaning in REASONS.items()]
     )
-    text += "\n## Columns of the ledger\n\nThe table `_forebay/ledger`; in `forebay query` it is called `ledger`.\n\n"
-    columns = re.findall(r"(\w+) (map<[^>]+>|\w+)(?:, |$)", entry.COLUMNS)
-    text += _table(("column", "type"), [(f"`{name}`", f"`{kind}`") for name, kind in columns])
+    for title, table, columns, meanings in (
+        ("the ledger", "ledger", _columns(entry.COLUMNS), LEDGER),
+        ("the quarantine, and of parked records", "quarantine", _columns(held.COLUMNS), HELD),
+        ("expectations", "quality", _columns(expectations.COLUMNS), QUALITY),
+        ("complete hours and days", "complete", [(one.name, IN_SPARK[one.type]) for one in periods.SCHEMA], COMPLETE),
+    ):
+        more = ", and parked records are in `_forebay/parked`" if table == "quarantine" else ""
+        text += f"\n## Columns of {title}\n\nThe table `_forebay/{table}`{more}. `forebay query` knows "
+        text += "both names without the folder.\n\n" if more else f"it as `{table}`.\n\n"
+        text += _table(
+            ("column", "type", "meaning"), [(f"`{name}`", f"`{kind}`", meanings[name]) for name, kind in columns]
+        )
     return text
 
 
-OWN = {
-    "_file_id": "The file that the row came from: the ledger's `file_id`. `forebay where` names the file.",
-    "_line": "The line in that file, from 1. Of a format without lines, the number of the record.",
-    "_batch": "The number of the batch that wrote the row.",
-    "_ingested_at": "When the batch began. `keep_days` counts from it.",
-    "_rescued": "JSON of the values that fit no column, by their paths. Null for most rows.",
-    "_record": "The record's text as it came, where the table declares `keep_record = true`.",
+IN_SPARK = {
+    pa.int64(): "long",
+    pa.bool_(): "boolean",
+    pa.string(): "string",
+    pa.timestamp("us", "UTC"): "timestamp",
 }
+
+
+def _explained(module: Any, names: Any) -> list[tuple[str, str]]:
+    """Each of these names, with the comment beside it."""
+    there = dict(re.findall(r'^    "([a-z0-9-]+)",  # (.*)$', inspect.getsource(module), re.M))
+    return [(name, there[name]) for name in get_args(names)]
+
+
+def _columns(text: str) -> list[tuple[str, str]]:
+    return re.findall(r"(\w+) (map<[^>]+>|\w+)(?:, |$)", text)
 
 
 def environment() -> str:

@@ -139,13 +139,6 @@ def test_the_version_has_an_entry_in_the_changelog() -> None:
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
 
 
-def test_every_reason_of_the_quarantine_is_explained() -> None:
-    from forebay.batch.reasons import REASONS
-
-    table = "\n".join(f"| `{reason}` | {meaning} |" for reason, meaning in REASONS.items())
-    assert f"| --- | --- |\n{table}\n\n" in (ROOT / "docs" / "operating.md").read_text()
-
-
 def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
     """A constant of `batch.reasons`, or one of the reader's, which are types."""
     from forebay.batch import reasons

@@ -39,29 +39,29 @@ ReadOutcome = Literal[
 ]
 
 FileReason = Literal[
-    "no-such-key",
-    "no-such-version",
-    "no-such-bucket",
-    "delete-marker",
-    "etag-differs",
-    "access-denied",
-    "key-denied",
-    "gave-up",
-    "archived",
-    "too-large",
-    "corrupt-archive",
-    "expansion-bomb",
-    "too-many-members",
-    "too-many-records",
-    "too-many-refused",
-    "not-json",
-    "wrong-format",
-    "corrupt-file",
-    "bad-header",
-    "encrypted",
-    "range-refused",
-    "refused-by-s3",
-    "poison",
+    "no-such-key",  # S3 no longer has an object of this key
+    "no-such-version",  # S3 no longer has this version
+    "no-such-bucket",  # there is no such bucket
+    "delete-marker",  # the version is a delete marker
+    "etag-differs",  # the object was overwritten before we read it, in a bucket without versions
+    "access-denied",  # we may not read the object
+    "key-denied",  # we may not use the object's KMS key
+    "gave-up",  # S3 did not answer, however often we asked
+    "archived",  # the object is in an archive tier
+    "too-large",  # it is larger than a file may be, or takes more memory than a task has
+    "corrupt-archive",  # it cannot be unpacked: it is torn, or not what its name says
+    "expansion-bomb",  # it expands to far more than a file may be
+    "too-many-members",  # the zip archive has too many members
+    "too-many-records",  # it has more records than a file may have
+    "too-many-refused",  # more of its records are refused than a file may have
+    "not-json",  # nothing in it is JSON
+    "wrong-format",  # it is of another format than declared, or of one that is not read
+    "corrupt-file",  # it is torn, or breaks the rules of its format
+    "bad-header",  # its header names a column twice, has too many or too long names, or is not UTF-8
+    "encrypted",  # it, or a member of it, is encrypted
+    "range-refused",  # S3 has fewer bytes of it than it announced
+    "refused-by-s3",  # S3 refused the request for another reason
+    "poison",  # reading it ended a worker, also alone
 ]
 
 POISON: FileReason = "poison"

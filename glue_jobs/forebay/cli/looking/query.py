@@ -25,8 +25,8 @@ def query(
 ) -> None:
     """Ask the lake's tables and the ledger, in SQL.
 
-    Tables go by their names; `ledger`, `quarantine`, `parked` and `quality` are forebay's own. Read-only: a statement that
-    would write is refused.
+    Tables go by their names. `ledger`, `quarantine`, `parked`, `quality` and `complete` are forebay's own. A statement
+    that would write is refused.
     """
     from forebay.operate.lake_view import view_of
     from forebay.operate.looking.sql import query as ask

@@ -47,6 +47,9 @@ def _refused(said: str, there: list[str]) -> InvalidConfiguration:
     missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
     if missing is None:
         return InvalidConfiguration.one("query", said, f"tables are {known}")
+    if missing[1] in OWN_NAMES:
+        problem = f"{missing[1]} has no rows yet"
+        return InvalidConfiguration.one("query", problem, "forebay writes this table with its first row")
     meant = "".join(f"did you mean {name}? " for name in get_close_matches(missing[1], there, 1))
     return InvalidConfiguration.one("query", f"there is no table {missing[1]}", f"{meant}Tables are {known}")
 

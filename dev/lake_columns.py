@@ -1,0 +1,95 @@
+"""The meaning of each column that forebay adds to tables, and of those of its own tables: words of docs/reference/lake.md.
+
+A column without a meaning here fails `python -m dev.reference`.
+"""
+
+from __future__ import annotations
+
+__all__ = ["COMPLETE", "HELD", "LEDGER", "OWN", "QUALITY"]
+
+OWN = {
+    "_file_id": "The file that the row came from: the ledger's `file_id`. `forebay where` names the file.",
+    "_line": "The line in that file, from 1. Of a format without lines, the number of the record.",
+    "_batch": "The number of the batch that wrote the row.",
+    "_ingested_at": "When the batch began. `keep_days` counts from it.",
+    "_rescued": "JSON of the values that fit no column, by their paths. Null for most rows.",
+    "_record": "The record's text as it came, where the table declares `keep_record = true`.",
+}
+
+_OF_A_BATCH = {
+    "day": "The day of the row, in UTC. The table is partitioned by it.",
+    "at": "When the batch began.",
+    "service": "The name of the service.",
+    "generation": "The checkpoint of the job. A new checkpoint numbers its batches from 0 again.",
+    "batch": "The number of the batch.",
+}
+_OF_A_FILE = {
+    "file_id": "The id of the file version. Rows of tables have it as `_file_id`.",
+    "bucket": "The bucket of the file.",
+    "key": "The key of the file.",
+    "version_id": "The version of the object. Null in a bucket without versions.",
+}
+LEDGER = {
+    **_OF_A_BATCH,
+    **_OF_A_FILE,
+    "file_hash": "The first eight bytes of `file_id`, as a number.",
+    "key_hash": "The same for the key without its version.",
+    "etag": "The etag that S3 announced.",
+    "size": "The bytes that S3 announced.",
+    "event_time": "When the object was created, by the announcement.",
+    "claimed_at": "When the batch began to work on the file.",
+    "committed_at": "When the batch ended.",
+    "service_version": "The version of the declarations that the batch used.",
+    "outcome": "One of the [outcomes](#outcomes-of-files).",
+    "reason": "Why, in one word. Null for most loaded files.",
+    "detail": "Why, in a sentence.",
+    "records": "Records that were read: written + quarantined + parked + dropped.",
+    "written": "Rows in tables.",
+    "quarantined": "Records in the quarantine.",
+    "parked": "Records that no table takes.",
+    "dropped": "Records that a declared rule or a command dropped.",
+    "tables": "Rows by table.",
+    "sequencer": "The order of versions of one key, by S3.",
+    "superseded_by": "The `file_id` of the later version that replaced this one.",
+    "tries": "How many batches asked S3 for the file.",
+    "content_hash": "The hash of the bytes. Later hashes are of the object as an erasure rewrote it.",
+}
+HELD = {
+    **_OF_A_BATCH,
+    **_OF_A_FILE,
+    "line": "The line of the record, from 1. Null for a whole file.",
+    "byte_offset": "The byte at which the record begins, or its number in Parquet and Avro.",
+    "table": "The table that the record was meant for. Null if it was refused before that was known.",
+    "reason": "One of the [reasons](#reasons-of-the-quarantine). A whole file has one of [these]"
+    "(#reasons-of-files-that-were-not-loaded).",
+    "detail": "The reason in a sentence, with the value.",
+    "record": "The text of the record, or the beginning of a whole file.",
+    "metadata": "The metadata of the object that the declarations use, as JSON.",
+}
+QUALITY = {
+    **_OF_A_BATCH,
+    "table": "The table.",
+    "expectation": "The name of the expectation.",
+    "on_violation": "What becomes of a record that violates it.",
+    "rows": "Rows that were checked.",
+    "violated": "Rows that violate it.",
+    "failed": "Whether more rows violate it than `fail_above_percent` allows.",
+}
+COMPLETE = {
+    "service": "The name of the service.",
+    "feed": "The name of the feed.",
+    "period": "When the hour or day begins.",
+    "ends": "When it ends.",
+    "files": "Its files, at `complete_at`.",
+    "rows": "Rows in tables from these files.",
+    "refused": "Their records in the quarantine.",
+    "first_arrival": "When its first file landed.",
+    "last_arrival": "When its last file landed.",
+    "complete_at": "When it became complete. Null if it is not.",
+    "revised_at": "When a late file opened it again.",
+    "revision": "How often it became complete.",
+    "why": "What it waits for.",
+    "since": "When a batch first saw a file of it.",
+    "check": "The check that is under way, if there is one.",
+    "told": "Whether EventBridge has the event.",
+}
