@@ -22,9 +22,8 @@ from forebay.cli.main import COMMANDS, app, main
 from forebay.cli.show import console, error_console
 from forebay.declaration.in_force import keep_in_force
 from forebay.declaration.loading import load_service
-from forebay.operate.looking.history import record_verb
 from tests.operate.command import failed, ran
-from tests.operate.ledger import AT, entry, write_ledger
+from tests.operate.ledger import write_ledger
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -139,47 +138,6 @@ def test_a_terminal_of_eighty_columns_shows_names_and_numbers_whole(
     assert (ended.value.code, max(map(len, said.out.splitlines())) <= 80) == (0, True)
     assert said.out.splitlines()[1].split()[:5] == [name, "3", "100", "%", "0"]
     assert "from 120 columns on" in said.err
-
-
-LONG = "a_game_with_a_long_name_events"
-
-
-@pytest.fixture
-def eighty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_width", 80)
-    monkeypatch.setattr(error_console, "_width", 80)
-
-
-@pytest.mark.parametrize(
-    ("command", "whole"),
-    [
-        (["tables"], ["1,234", "2026-11-21 10:00:00"]),
-        (["files", "list"], ["2026-11-21 10:01:00", "1,234,567", "loaded"]),
-        (["quarantine", "list"], ["1,234", "2026-11-21 10:00:00"]),
-        (["quality"], ["quarantine", "1,234,567", "123,456"]),
-        (["history", "--days", "90000"], ["2026-11-21 10:01:00", "undo: forebay undo it"]),
-        (["compact", "--dry-run", "--now"], ["2 → 1"]),
-    ],
-)
-def test_at_eighty_columns_no_number_moment_or_outcome_is_broken(
-    command: list[str], whole: list[str], eighty: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    write_ledger(tmp_path, entry("in/" + "long/" * 20 + "a.json", tables={LONG: 1_234_567}))
-    rows = pa.table({"v": range(1234), "event_time": pa.array([AT] * 1234, MOMENT)})
-    for part in (rows.slice(0, 1000), rows.slice(1000)):
-        write_deltalake(tmp_path / LONG, part, mode="append")
-    held = {"table": LONG, "reason": "expectation-failed", "file_id": "f", "line": 1, "at": AT}
-    write_deltalake(tmp_path / "_forebay" / "quarantine", pa.Table.from_pylist([held] * 1234))
-    verdict = {"day": AT.date(), "table": LONG, "expectation": "a_price_is_positive", "on_violation": "quarantine"}
-    counted = {**verdict, "rows": 1_234_567, "violated": 123_456, "failed": False}
-    write_deltalake(tmp_path / "_forebay" / "quality", pa.Table.from_pylist([counted]))
-    record_verb(str(tmp_path), "rollback: " + "a long story " * 9, undo="forebay undo it")
-    with pytest.raises(SystemExit) as ended:
-        main([*command, "--lake", str(tmp_path)])
-    said = capsys.readouterr().out
-    assert ended.value.code == 0
-    assert max(map(len, said.splitlines())) <= 80
-    assert [one for one in whole if one not in said] == []
 
 
 def test_a_lake_whose_event_times_are_odd_is_listed(tmp_path: Path) -> None:

@@ -109,9 +109,11 @@ def _plain(value: object) -> object:
 
 
 def show_tables(facts: Iterable[TableFacts]) -> None:
-    table = columns("table", ">rows", ">files", ">bytes", ">version", "=newest event")
+    wide = is_wide()
+    table = columns("table", ">rows", ">files", *((">bytes", ">version") if wide else ()), "=newest event")
     for f in facts:
-        table.add_row(f.name, f"{f.rows:,}", f"{f.files:,}", size(f.bytes), str(f.version), at(f.newest))
+        more = (size(f.bytes), str(f.version)) if wide else ()
+        table.add_row(f.name, f"{f.rows:,}", f"{f.files:,}", *more, at(f.newest))
     console.print(table)
 
 

@@ -134,7 +134,7 @@ def _list(lake: str, held: Held, as_json: bool) -> None:
     if not found:
         console.print("no records")
         return
-    shown = columns("table", "reason", ">records", ">files", ">whole", "=newest")
+    shown = columns("table", "reason", ">records", ">files", ">whole files", "=newest")
     for pile in found:
         numbers = (f"{pile.records:,}", f"{pile.files:,}", f"{pile.whole_files:,}")
         shown.add_row(pile.table or "-", pile.reason or "-", *numbers, at(pile.newest))

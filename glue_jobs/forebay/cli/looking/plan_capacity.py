@@ -11,6 +11,7 @@ import typer
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
+from forebay.operate.counted import counted
 
 __all__ = ["plan_capacity"]
 
@@ -64,8 +65,7 @@ def plan_capacity(
         )
     console.print(shown)
     files = sum(count for _, count in arrivals)
-    console.print(
-        f"{files:,} files of {days} days, replayed; ingest runs alone, by prices of {listed.date} in {listed.region}"
-    )
+    console.print(f"{counted(files, 'file')} of the last {counted(days, 'day')}, replayed")
+    console.print(f"cost of ingest runs only, by prices of {listed.date} in {listed.region}")
     if any(one.gave_way for one in found):
         error_console.print("the budget delays files: raise it, or choose a longer freshness", style="red")
