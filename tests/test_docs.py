@@ -248,7 +248,7 @@ def test_a_block_about_reading_a_table_runs(block: str, tmp_path: Path, monkeypa
 
 
 def test_most_readers_have_a_block_and_each_that_does_not_run_says_why() -> None:
-    assert len(RUN) == 2
+    assert len(RUN) == 3
     assert len(re.findall(r"<!-- not run: [a-z].{10,} -->\n```python", QUERY)) == QUERY.count("```python") - len(RUN)
 
 
