@@ -21,15 +21,18 @@ from deltalake.exceptions import DeltaError
 from forebay.batch.plan import Plan, Plans
 from forebay.declaration.in_force import keep_in_force
 from forebay.declaration.loading import load_service
+from forebay.errors import InvalidConfiguration
+from forebay.jobs.ingest import _check
 from forebay.lake.layout import SERVICES
 from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
+from forebay.operate.people import erase
 from forebay.privacy.erased import newest_list
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
-from forebay.upkeep.erase.plan import ErasePlan, Erasures
+from forebay.upkeep.erase.plan import ErasePlan, Erasures, must_keep_subject
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 from tests.walk import telling
@@ -318,6 +321,18 @@ def test_what_nobody_can_judge_is_counted_and_then_nothing_is_called_gone(
     assert (report["is_gone_from_tables"], report["is_gone"]) == (False, False)
 
 
+def test_a_table_that_ignores_the_subject_does_not_say_whose_its_rows_are(
+    lake: Path, declared: Callable[..., str]
+) -> None:
+    """Every table has a column of what did not fit, and there the field would be in other tables."""
+    service = declared('[[tables]]\nname = "gamma"\ncolumns = [{ name = "n" }]\nundeclared = { become = "ignored" }\n')
+    append(lake, "gamma", "a.json", n=["1", "2"], _rescued=[None, '{"n":{}}'])
+    _, _, said = given(command(lake, service, ANNA, "--yes", "--now"), "")
+    assert "do not say whose their rows are, and stay: gamma" in said
+    report = report_of(lake, service)
+    assert (not_judged(report)["gamma"], report["is_gone_from_tables"]) == ((2, 0), False)
+
+
 def test_where_all_is_judged_they_are_gone_from_the_tables(lake: Path, declared: Callable[..., str]) -> None:
     service = declared()
     shutil.rmtree(lake / "_forebay/quarantine")
@@ -559,6 +574,31 @@ def test_an_erasure_is_not_finished_with_another_secret(lake: Path, declared: Ca
     Path(service).write_text(first)
     given(command(lake, service, "--now"), "")
     assert told(lake, ANNA) == []
+
+
+def test_the_subject_stays_as_it_was_when_people_were_erased(lake: Path, declared: Callable[..., str]) -> None:
+    """By another field an interrupted erasure would find nobody and report them gone, and a repeated one would find others."""
+    service = declared()
+    first, view = Path(service).read_text(), LakeView(str(lake))
+    must_keep_subject(str(lake), load_service(service))
+    erase.begin(view, load_service(service), [token_of(ANNA, secret_at(f"{lake.parent}/secret"))])
+    nobody = 'name = "games"\n' + first[first.index("[[tables]]") :]
+    others = (first.replace('"user.id"', '"player"'), nobody)
+    for other in others:
+        Path(service).write_text(other)
+        for more in ((), (BEN, "--yes"), ("--now",), ("--search-landing", "--yes")):
+            said = failed(2, *command(lake, service, *more))
+            assert "the subject was user.id when people were erased" in said
+        with pytest.raises(InvalidConfiguration, match="the subject was user"):
+            _check(None, str(lake), load_service(service))  # type: ignore[arg-type]
+    assert told(lake, ANNA)
+    Path(service).write_text(first)
+    given(command(lake, service, "--now"), "")
+    assert told(lake, ANNA) == []
+    Path(service).write_text(others[0])
+    assert "the subject was user.id" in failed(2, *command(lake, service, "--search-landing", "--yes"))
+    Path(service).write_text(others[0].rpartition("[[tables]]")[0])
+    assert "the subject was user.id" in failed(2, "tables", "check", service, "--lake", str(lake), "--no-sql")
 
 
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:

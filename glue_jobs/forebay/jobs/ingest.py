@@ -58,6 +58,7 @@ from forebay.table.catalog import Catalog
 from forebay.upkeep.complete.look import Landing, Looker, periods_of
 from forebay.upkeep.complete.tell import sender
 from forebay.upkeep.complete.watch import Watch
+from forebay.upkeep.erase.plan import must_keep_subject
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -78,6 +79,7 @@ MERGED_AT_ONCE = 8
 
 def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """The checks that need more than the text of the declarations."""
+    must_keep_subject(lake, service)
     check_expressions(spark, service)
     if service.privacy is not None:
         must_lie_apart(service.privacy, lake)

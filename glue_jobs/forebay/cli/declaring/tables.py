@@ -345,7 +345,9 @@ def _begun(lake: str) -> str:
 
 def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     from forebay.operate.declaring.drift import drift_of_lake
+    from forebay.upkeep.erase.plan import must_keep_subject
 
+    must_keep_subject(lake, service)
     found = drift_of_lake(service, lake)
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
@@ -367,7 +369,9 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     said = declared.impact(before, after, compared=bool(lake))
     if lake:
         from forebay.operate.declaring.drift import drift_of_lake
+        from forebay.upkeep.erase.plan import must_keep_subject
 
+        must_keep_subject(lake, after)
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
     if as_json:
         versions = {"from": before.version if before else None, "to": after.version}

@@ -54,7 +54,8 @@ def begin(view: LakeView, service: Service, tokens: Iterable[str], *, search_lan
     """The plan, durable. From then on it is finished by whoever erases next."""
     assert service.privacy is not None
     at, anonymise = datetime.now(UTC).isoformat(), service.privacy.erased_rows == "anonymised"
-    plan = ErasePlan(0, at, service.name, tuple(sorted(set(tokens))), anonymise, search_landing=search_landing)
+    who, subject = tuple(sorted(set(tokens))), service.privacy.subject or ""
+    plan = ErasePlan(0, at, service.name, who, anonymise, search_landing=search_landing, subject=subject)
     return Erasures(view.lake, service.name).begin(plan)
 
 

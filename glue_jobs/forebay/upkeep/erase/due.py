@@ -21,7 +21,7 @@ from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.secret import secret_at
 from forebay.upkeep.erase.places import Place, is_of_nobody, keys_of, personal_columns, subject_places
-from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures, must_keep_subject
 from forebay.upkeep.erase.purge import WriteCheckpoint, purge
 from forebay.upkeep.erase.rows import Change, Erased, Found, found_in, null_in
 from forebay.upkeep.erase.table import Find, Leaving, Refused, TableErasure
@@ -106,6 +106,7 @@ def gone_from(
     s3: Any = None,
 ) -> int:
     """A caller that must not wait passes a later `now`."""
+    must_keep_subject(lake, service)
     if not service.subject:
         return 0
     now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name, s3=s3), 0

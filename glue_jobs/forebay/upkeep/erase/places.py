@@ -3,7 +3,8 @@
 In: the name of a table, the declarations, and the columns that it has. Out: `Place`s, each a column and the path in it. Pure.
 A declared column is read from its path and from nothing else. Other columns are known by their names, in every spelling that
 shares one. They are also known by the keys that the table's schema says they were made for: a key with blanks around it has a
-column of its own. Records that are kept as text hold all of their fields.
+column of its own. Records that are kept as text hold all of their fields. A table that ignores undeclared fields, the subject
+among them, does not say whose its rows are.
 """
 
 from __future__ import annotations
@@ -60,8 +61,9 @@ def subject_places(
             Place(name) for name, sql in rollup.group_by.items() if _names_a_subject(sql, rollup.tables, service)
         )
     made = service.maker_of(log or table)
-    found = (place for path in paths for place in _places_of(path, made, columns, keys))
-    return tuple(dict.fromkeys(found))
+    found = tuple(dict.fromkeys(place for path in paths for place in _places_of(path, made, columns, keys)))
+    ignores = made is not None and made.undeclared.become == "ignored"
+    return () if ignores and all(place.column in TEXTS for place in found) else found
 
 
 def is_of_nobody(table: str, service: Service) -> bool:

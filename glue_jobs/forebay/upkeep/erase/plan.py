@@ -11,10 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import erased_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["Done", "ErasePlan", "Erasures"]
+__all__ = ["Done", "ErasePlan", "Erasures", "must_keep_subject"]
 
 PLANS, DONE, LANDING, REPORTS = "plans", "done", "landing", "reports"
 
@@ -39,6 +41,8 @@ class ErasePlan:
     search_landing: bool = False
     unseen_objects: int = -1
     unseen_bytes: int = 0
+    subject: str = ""
+    """The field that named them; empty in plans of earlier releases."""
 
     @property
     def app_id(self) -> str:
@@ -75,9 +79,12 @@ class Erasures:
 
     def plans(self) -> Iterator[ErasePlan]:
         for name in self._store.names(PLANS):
-            if (found := self._store.read(f"{PLANS}/{name}")) is not None:
-                stored = json.loads(found)
-                yield ErasePlan(**{**stored, "tokens": tuple(stored["tokens"])})
+            if (found := self._plan(f"{PLANS}/{name}")) is not None:
+                yield found
+
+    def newest(self) -> ErasePlan | None:
+        name = max(self._store.names(PLANS), default="")
+        return self._plan(f"{PLANS}/{name}") if name else None
 
     def begin(self, plan: ErasePlan) -> ErasePlan:
         """Gives the plan a number of its own, even if another one begins at the same time: progress is stored by number."""
@@ -112,6 +119,25 @@ class Erasures:
 
     def keep_report(self, plan: ErasePlan, report: Mapping[str, Any]) -> None:
         self._store.write(f"{REPORTS}/{plan.number:010}.json", json.dumps(report, indent=1).encode())
+
+    def _plan(self, name: str) -> ErasePlan | None:
+        if (found := self._store.read(name)) is None:
+            return None
+        stored = json.loads(found)
+        return ErasePlan(**{**stored, "tokens": tuple(stored["tokens"])})
+
+
+def must_keep_subject(lake: str, service: Service) -> None:
+    """The erased are known by their values of one field. By another one, their late records would come back, those of others
+    would stay out, and an erasure that continues would find the wrong people. So all erasures have one subject."""
+    newest = Erasures(lake, service.name).newest()
+    subject = (service.privacy and service.privacy.subject) or ""
+    if newest is not None and newest.subject not in ("", subject):
+        raise InvalidConfiguration.one(
+            "privacy: subject",
+            f"must not change: the subject was {newest.subject} when people were erased, and it keeps their late records out",
+            f'write subject = "{newest.subject}"',
+        )
 
 
 def _name_of(plan: ErasePlan) -> str:
