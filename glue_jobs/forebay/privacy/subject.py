@@ -22,7 +22,7 @@ from forebay.declaration.personal import (
 )
 from forebay.privacy.token import remembered_token
 
-__all__ = ["is_record", "subject_paths", "subject_spellings", "subject_tokens", "values_at"]
+__all__ = ["is_record", "subject_paths", "subject_spellings", "subject_tokens", "subject_values", "values_at"]
 
 
 class _Members(list[Any]):
@@ -61,9 +61,13 @@ def is_record(text: str) -> bool:
 
 
 def subject_tokens(text: str, paths: Sequence[Keys], secret: bytes) -> set[str]:
+    return {remembered_token(value, secret) for value in subject_values(text, paths)}
+
+
+def subject_values(text: str, paths: Sequence[Keys]) -> set[str]:
     """Empty if the text is not a JSON object."""
     try:
-        return {remembered_token(value, secret) for value in _values_of(text, paths)}
+        return {*_values_of(text, paths)}
     except ValueError:
         return set()
 

@@ -159,6 +159,24 @@ def test_a_row_that_is_theirs_by_another_column_is_judged() -> None:
     assert (found.rows, found.unjudged) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    ("said", "rows", "unjudged"),
+    [
+        (None, 1, 0),
+        ('{"who": 9007199254740993}', 0, 1),
+        ('{"who": "9007199254740992"}', 1, 0),
+        ('{"who": [9007199254740992, 9007199254740993]}', 1, 0),
+        ('{"who": 7, "n": 1e400}', 1, 0),
+    ],
+)
+def test_a_double_is_somebody_elses_whose_digits_stand_beside_it(said: str | None, rows: int, unjudged: int) -> None:
+    """Nobody knows that for certain, so such a row stays and is counted."""
+    erased = replace(ERASED, tokens=frozenset({token_of("9007199254740992", b"")}))
+    file = parquet(user=pa.array([2.0**53, 7.0]), _rescued=pa.array([said, None], pa.string()))
+    found = found_in(file, [Place("user"), Place("_rescued", ("who",))], erased)
+    assert (found.rows, found.unjudged) == (rows, unjudged)
+
+
 def test_a_file_may_say_whose_its_rows_are_by_its_partition_alone() -> None:
     found = found_in(parquet(n=[1, 2]), [Place("who")], ERASED, (("who", "anna"),))
     assert (found.rows, found.by_token) == (2, {token_of("anna", b""): 2})

@@ -8,11 +8,12 @@ All other rows stay unchanged, in their order.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, BinaryIO
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -20,7 +21,7 @@ import pyarrow.parquet as pq
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import PersonalField, may_hold, means
 from forebay.lake.log.live_file import Partition
-from forebay.privacy.subject import is_record, subject_tokens
+from forebay.privacy.subject import is_record, subject_tokens, subject_values
 from forebay.privacy.text import pattern_of
 from forebay.privacy.token import remembered_token
 from forebay.record.walk import RESCUED_WHOLE, rescued_whole
@@ -78,7 +79,8 @@ def found_in(file: BinaryIO, places: Sequence[Place], erased: Erased, partition:
     columns = list(dict.fromkeys([*(place.column for place in places), *named, *({LINE, OF_SERVICE} & there)]))
     for group in range(parquet.num_row_groups):
         rows = plain(parquet.read_row_group(group, columns=columns))
-        which, unjudged = _which(rows, places, erased, of_all), _unjudged(rows, places)
+        which, doubtful = _which(rows, places, erased, of_all)
+        unjudged = _unjudged(rows, places) | doubtful
         if (which is not None or unjudged) and OF_SERVICE in there and (LINE in there or erased.shared):
             ours = pc.fill_null(pc.equal(rows[OF_SERVICE].combine_chunks(), erased.service), False).to_pylist()
             which = which and [tokens if own else set() for tokens, own in zip(which, ours, strict=True)]
@@ -165,15 +167,50 @@ def null_in(names: Sequence[str], piece: pa.Table, which: pa.BooleanArray) -> pa
     return piece
 
 
-def _which(rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[str]) -> list[set[str]] | None:
-    """The erased subjects of each row; None if no row has any."""
+def _which(
+    rows: pa.Table, places: Sequence[Place], erased: Erased, of_all: set[str]
+) -> tuple[list[set[str]] | None, set[int]]:
+    """The erased subjects of each row; None if no row has any. And the rows that are probably somebody else's."""
     hits: list[set[str]] | None = [set(of_all) for _ in range(rows.num_rows)] if of_all else None
     for place in places:
         column = rows[place.column].combine_chunks()
         for at, tokens in _hits(column, place.path, erased, text=place.column in (*TEXTS, RECORD)):
             hits = hits or [set() for _ in range(rows.num_rows)]
             hits[at] |= tokens
-    return hits
+    if hits is None:
+        return None, set()
+    doubtful = set[int]()
+    for at, tokens in _of_others(rows, places, erased, [at for at, tokens in enumerate(hits) if tokens]):
+        hits[at] -= tokens
+        doubtful.add(at)
+    return hits, doubtful
+
+
+def _of_others(
+    rows: pa.Table, places: Sequence[Place], erased: Erased, hits: Sequence[int]
+) -> Iterator[tuple[int, set[str]]]:
+    """A column of doubles has only the nearest one of a large number, which may be somebody else's. The text beside it has all
+    digits. A record that says two numbers under two spellings of the key looks alike."""
+    for place in (place for place in places if place.path and place.column in TEXTS and hits):
+        texts = rows[place.column].take(hits).to_pylist()
+        for at, text in ((at, text) for at, text in zip(hits, texts, strict=True) if text):
+            said = subject_values(rescued_whole(text) or text, (place.path,))
+            near = {_text(one) for number in said for one in _nearest(number)}
+            if tokens := (_tokens(near, erased) - _tokens(said, erased)) & erased.tokens:
+                yield at, tokens
+
+
+def _tokens(values: Iterable[str], erased: Erased) -> set[str]:
+    return {remembered_token(value, erased.secret) for value in values}
+
+
+def _nearest(number: str) -> tuple[float, ...]:
+    try:
+        double = float(number)
+    except ValueError:
+        return ()
+    with np.errstate(over="ignore"):
+        return double, float(np.float32(double))
 
 
 def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
@@ -210,7 +247,7 @@ def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tu
         yield from ((rows[at].as_py(), tokens) for at, tokens in _in_values(pc.list_flatten(column), erased))
     elif pa.types.is_nested(column.type):
         for at, value in enumerate(column.to_pylist()):
-            if tokens := {remembered_token(one, erased.secret) for one in _inside(value, path)} & erased.tokens:
+            if tokens := _tokens(_inside(value, path), erased) & erased.tokens:
                 yield at, tokens
 
 
