@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -110,13 +111,8 @@ class OnePass:
             unwritten=unwritten or {},
             ids_at_most=IDS_AT_MOST,
         )
-        try:
+        with _failed_tasks_give_up():
             answer = together(self._answers(told))
-        except Exception as failure:
-            if not blames_a_file(failure):
-                raise
-            # Its files are in no log, and the long way finds the file that is to blame.
-            raise NotInOnePass(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
         made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()
@@ -128,7 +124,8 @@ class OnePass:
         return made
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
-        return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
+        with _failed_tasks_give_up():
+            return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
 
     def _answers(self, told: Told) -> list[Answer]:
         weight = sum(piece.weight for piece in told.pieces)
@@ -177,6 +174,17 @@ class OnePass:
             if seen.path.startswith(before) and "/" not in name and (known := _known_of(name, seen, declared)):
                 found[name] = known
         return found
+
+
+@contextmanager
+def _failed_tasks_give_up() -> Iterator[None]:
+    """Their data files are in no log, and the long way finds the file that is to blame."""
+    try:
+        yield
+    except Exception as failure:
+        if not blames_a_file(failure):
+            raise
+        raise NotInOnePass(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
 
 
 @dataclass(frozen=True)
