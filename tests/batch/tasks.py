@@ -70,6 +70,7 @@ def told(
         pieces=tuple(cut(landed, limits)),
         known={},
         kept=KEPT,
+        vaulted=pa.schema([]),
         storage=storage,  # type: ignore[arg-type]
         questions=Questions(),
         asked=pa.schema([]),

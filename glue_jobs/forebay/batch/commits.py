@@ -72,7 +72,7 @@ class Commits:
 
     @property
     def vault(self) -> Destination | None:
-        vault = self.service.privacy.vault if self.service.privacy else ""
+        vault = self.service.vault
         return Destination("vault", values_of(vault), ("day",)) if vault else None
 
     def own(self, name: str) -> Destination:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["KEPT", "SEALED", "sealed", "vault_rows"]
+__all__ = ["KEPT", "SEALED", "encrypted_values", "sealed", "vault_rows"]
 
 SEALED = "_vault"
 KEPT = ("write", "quarantine", "park")
@@ -30,13 +30,17 @@ def sealed(content: DataFrame, service: str) -> DataFrame:
     if "personal" not in content.columns:
         return content
     found = F.col("personal")
-    bound_to = F.concat(F.lit(value_data(service, "")), found["key_id"]).cast("binary")
-    encrypted = F.aes_encrypt(
-        found["values"].cast("binary"), found["key"], F.lit("GCM"), F.lit("DEFAULT"), F.lit(""), bound_to
-    )
+    bound_to = F.concat(F.lit(value_data(service, "")), found["key_id"])
+    encrypted = encrypted_values(found["values"], found["key"], bound_to)
     kept = [found[name].alias(name) for name in ("subjects", "key_id", "salt")]
     vault = F.struct(*kept, encrypted.alias("content"))
     return content.withColumn(SEALED, F.when(found.isNotNull(), vault)).drop("personal")
+
+
+def encrypted_values(values: Expression, key: Expression, bound_to: Expression) -> Expression:
+    from pyspark.sql import functions as F
+
+    return F.aes_encrypt(values.cast("binary"), key, F.lit("GCM"), F.lit("DEFAULT"), F.lit(""), bound_to.cast("binary"))
 
 
 def vault_rows(rows: DataFrame, shared: Mapping[str, Any]) -> DataFrame:

@@ -157,6 +157,11 @@ class Service(Declared):
         return tuple(dict.fromkeys(keys for feed in self.all_feeds for keys in feed.form.inside))
 
     @property
+    def vault(self) -> str:
+        """The address of the vault; empty where there is none."""
+        return self.privacy.vault if self.privacy else ""
+
+    @property
     def exploded(self) -> tuple[str, ...]:
         """The arrays that tables explode."""
         return tuple(sorted({table.explode for table in self.tables if table.explode is not None}))

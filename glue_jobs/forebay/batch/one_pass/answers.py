@@ -17,7 +17,7 @@ from forebay.batch.accounting import Fate
 from forebay.content.end import PieceEnd
 from forebay.table.data_file import ANSWER, Written, collect_answers
 
-__all__ = ["Answer", "Identified", "Judged", "names_of", "together"]
+__all__ = ["Answer", "Identified", "Judged", "Vaulted", "names_of", "together"]
 
 
 @dataclass(frozen=True)
@@ -50,15 +50,25 @@ class Identified:
     rows: bytes
 
 
+@dataclass(frozen=True)
+class Vaulted:
+    """The records of one data file of the vault, in order, as Arrow's stream: their files and their places there."""
+
+    path: str
+    rows: bytes
+
+
 @dataclass
 class Answer:
     """`files` are answers as `table.data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
-    run whose records it got. `identified` are the data files of tables that leave out duplicates."""
+    run whose records it got. `identified` are the data files of tables that leave out duplicates, and `vaulted` those of the
+    vault, if a row may still leave it."""
 
     ends: list[PieceEnd] = field(default_factory=list)
     fates: Counter[Judged] = field(default_factory=Counter)
     files: list[dict[str, Any]] = field(default_factory=list)
     identified: list[Identified] = field(default_factory=list)
+    vaulted: list[Vaulted] = field(default_factory=list)
     odd: str | None = None
     runs: frozenset[tuple[int, str]] = frozenset()
 
@@ -81,6 +91,7 @@ def together(answers: Sequence[Answer]) -> Answer:
         total.fates += one.fates
         total.files += one.files
         total.identified += one.identified
+        total.vaulted += one.vaulted
         total.odd = total.odd or one.odd
     total.odd = total.odd or _disagreement(answers)
     return total

@@ -16,11 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.one_pass.columns import read_columns
-from forebay.batch.one_pass.gathering import OfTable, Parcel, packed
+from forebay.batch.one_pass.gathering import Parcel, Sent, packed
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import DECLARED, PARCEL
+from forebay.batch.one_pass.questions import DECLARED, PARCEL, Question
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.vault import without_originals
 from forebay.content.piece import Piece
 from forebay.record.conform import Records
 
@@ -42,7 +43,7 @@ class QuestionsTask:
 
     def rows_of(self, writer: int, parcel: Parcel) -> Iterator[pa.RecordBatch]:
         given = None
-        if isinstance(parcel, OfTable):
+        if isinstance(parcel, Sent):
             given, parcel = parcel.given, replace(parcel, given=None)
         count = 1 if given is None else given.num_rows
         texts = pa.concat_arrays([pa.array([pickle.dumps((writer, parcel))]), pa.nulls(count - 1, pa.binary())])
@@ -60,19 +61,27 @@ class Asking:
     def __init__(self, told: Told) -> None:
         self.told, self.landed = told, Landed(told.pieces, told.service)
 
-    def given(self, name: str, declared: int, block: Block) -> pa.Table | None:
-        """None where Spark is not asked about these records."""
-        question, shaping = self.told.questions.of.get(declared), self.told.place(name, declared).shaping
-        if question is None or shaping is None:
-            return None
-        table = self.told.service.tables[declared]
+    def asked(self, block: Block, name: str | None, declared: int | None) -> tuple[Block, pa.Table | None]:
+        """None where Spark is not asked about these records. Their original values are sent once, to be encrypted."""
+        question = None if declared is None else self.told.questions.of.get(declared)
+        given: dict[str, Any] = {}
+        if name is not None and declared is not None and question is not None:
+            given = self.given(block, name, declared, question)
+        if self.told.questions.encrypts:
+            rows, originals = without_originals(block.rows, self.told.service.name)
+            block, given = Block(rows, block.whole), given | originals
+        return block, pa.table(given) if given else None
+
+    def given(self, block: Block, name: str, declared: int, question: Question) -> dict[str, Any]:
+        table, shaping = self.told.service.tables[declared], self.told.place(name, declared).shaping
+        assert shaping is not None
         records = Records(block.rows["value"].combine_chunks(), shaping.rules, None, block.whole, shaped=False)
         read = read_columns(records, block.rows, table, self.landed)
         made = {
             slot: read.bucketed(one.column) if one.bucketed else read.columns[one.column]
             for slot, one in question.given.items()
         }
-        return pa.table({DECLARED: pa.repeat(pa.scalar(declared, pa.int32()), block.rows.num_rows), **made})
+        return {DECLARED: pa.repeat(pa.scalar(declared, pa.int32()), block.rows.num_rows), **made}
 
 
 @dataclass(frozen=True)
@@ -104,6 +113,6 @@ class AnswersTask:
 
     def _with_answers(self, rows: list[pa.Table]) -> tuple[int, Parcel]:
         writer, parcel = pickle.loads(rows[0][PARCEL][0].as_py())
-        if isinstance(parcel, OfTable) and parcel.declared in self.told.questions.of:
+        if isinstance(parcel, Sent) and parcel.is_asked:
             parcel = replace(parcel, answers=packed(Block(pa.concat_tables(rows).drop_columns([PARCEL]))))
         return writer, parcel

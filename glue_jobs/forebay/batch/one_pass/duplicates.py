@@ -20,14 +20,15 @@ import pyarrow.compute as pc
 
 from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import DUPLICATE, Dedupe
-from forebay.batch.one_pass.answers import Answer, Identified, names_of
+from forebay.batch.one_pass.answers import Answer, Identified, Vaulted, names_of
 from forebay.batch.one_pass.columns import Bits
 from forebay.batch.one_pass.fewer_rows import FewerRows, written_again
 from forebay.batch.one_pass.gathering import unpacked
 from forebay.batch.one_pass.outcome import NotInOnePass, Pass
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED
 from forebay.batch.recent_ids import bytes_of
-from forebay.lake.layout import table_path
+from forebay.batch.staged import VAULT
+from forebay.lake.layout import own_table
 from forebay.lake.objects import open_objects
 from forebay.table.data_file import DataFile, Written
 from forebay.table.storage import Storage
@@ -54,10 +55,11 @@ def without_duplicates(made: Pass, dedupe: Dedupe, spark: SparkSession, storage:
     gone = rows.in_this_batch() | rows.before(known, dedupe.since)
     ids = rows.as_ids(~gone, dedupe)
     if not gone.any():
-        return replace(made, identified=(), ids=ids)
-    written = _with_fewer_rows(made, rows.by_file(~gone), spark, storage)
+        return replace(made, identified=(), vaulted=(), ids=ids)
+    stays = rows.by_file(~gone) | _of_vault(made.vaulted, rows.places(gone))
+    written = _with_fewer_rows(made, stays, spark, storage)
     fates = [*_recounted(made.fates, rows.moved(gone))]
-    return replace(made, identified=(), ids=ids, fates=fates, written=written)
+    return replace(made, identified=(), vaulted=(), ids=ids, fates=fates, written=written)
 
 
 class _Rows:
@@ -101,6 +103,11 @@ class _Rows:
         parts = np.split(stays, np.cumsum(self.counts)[:-1])
         return {(one.table, one.path): part for one, part in zip(self.files, parts, strict=True)}
 
+    def places(self, which: Bits) -> pa.Table:
+        """The files of these rows' records, and their places there."""
+        file_ids = pa.array(self.file_ids[self.landed[which]], pa.string())
+        return pa.table({"file_id": file_ids, "byte_offset": self.table[OFFSET].filter(pa.array(which))})
+
     def moved(self, gone: Bits) -> Moved:
         places = np.flatnonzero(gone)
         files = [self.files[at] for at in self.file[places].tolist()]
@@ -123,6 +130,20 @@ class _Rows:
         return pa.table(told)
 
 
+def _of_vault(files: Sequence[Vaulted], gone: pa.Table) -> dict[tuple[str, str], Bits]:
+    """For each data file of the vault, which of its rows stay: the values of a duplicate are there already."""
+    gone = gone.append_column("gone", pa.repeat(True, gone.num_rows))
+    made = {}
+    for file in files:
+        rows = unpacked(file.rows).rows
+        rows = rows.append_column("at", pa.array(np.arange(rows.num_rows)))
+        found = rows.join(gone, ["file_id", "byte_offset"], join_type="inner")
+        stays = np.ones(rows.num_rows, bool)
+        stays[found["at"].to_numpy()] = False
+        made[own_table(VAULT), file.path] = stays
+    return made
+
+
 def _with_fewer_rows(
     made: Pass, stays: Mapping[tuple[str, str], Bits], spark: SparkSession, storage: Storage
 ) -> Written:
@@ -135,7 +156,7 @@ def _with_fewer_rows(
             if mine is None or mine.all():
                 whole.setdefault(name, []).append(file)
             else:
-                fewer.append(FewerRows(table_path(made.lake, name), file, mine))
+                fewer.append(FewerRows(made.place_of(name), file, mine))
     again = Answer(files=[*_answers([one for one in fewer if one.stay.any()], spark, storage)]).written
     names = dict.fromkeys([*whole, *again.files])
     written = Written(

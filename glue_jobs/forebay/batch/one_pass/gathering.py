@@ -17,7 +17,7 @@ import pyarrow as pa
 from forebay.batch.one_pass.rows import Block, joined
 from forebay.content.end import PieceEnd
 
-__all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "packed", "unpacked"]
+__all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "Sent", "packed", "unpacked"]
 
 PARCEL_BYTES = 8 << 20
 WRITER_BYTES = 48 << 20
@@ -25,15 +25,13 @@ WRITER_BYTES = 48 << 20
 PARSED = "_parsed"
 
 
-@dataclass(frozen=True)
-class OfTable:
-    """Records of a table, in Arrow's own format. `given` are columns of them that Spark is asked about, and `answers` what it
-    answers."""
+@dataclass(frozen=True, kw_only=True)
+class Sent:
+    """Records in Arrow's own format. `given` are columns of them that Spark is asked about, and `answers` what it answers."""
 
-    table: str
-    declared: int
     records: bytes
     given: pa.Table | None = None
+    is_asked: bool = False
     answers: bytes | None = None
 
     @property
@@ -47,12 +45,17 @@ class OfTable:
         return Block(rows, block.whole)
 
 
-@dataclass(frozen=True)
-class Kept:
+@dataclass(frozen=True, kw_only=True)
+class OfTable(Sent):
+    table: str
+    declared: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Kept(Sent):
     """Records that are kept beside the tables, and the reasons for that."""
 
     place: str
-    records: bytes
     said: dict[str, Any]
 
 
@@ -75,14 +78,18 @@ class Refused:
 Parcel = OfTable | Kept | Ends | Refused
 
 
+Asked = Callable[[Block, str | None, int | None], tuple[Block, pa.Table | None]]
+"""Takes records, and their table and declaration if they have one. Gives the records to send, and the columns for Spark."""
+
+
 @dataclass
 class Parcels:
-    """Of one reading task, for all writing ones. `ask` gives the columns of a table's records that Spark is asked about."""
+    """Of one reading task, for all writing ones."""
 
     task: int
     readers: int
     writers: int
-    ask: Callable[[str, int, Block], pa.Table | None] = lambda table, declared, block: None
+    asked: Asked = lambda block, table, declared: (block, None)
     _ready: list[tuple[int, Parcel]] = field(default_factory=list)
     _waiting: dict[tuple[str, int], list[Block]] = field(default_factory=dict)
     _bytes: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -102,7 +109,9 @@ class Parcels:
             plain = {name: value for name, value in said.items() if not isinstance(value, pa.Array | pa.ChunkedArray)}
             for name in said.keys() - plain.keys():
                 rows = _with(rows, f"said_{name}", said[name])
-            self._ready.append((self.task % self.writers, Kept(place, packed(Block(rows)), plain)))
+            block, given = self.asked(Block(rows), None, None)
+            sent = Kept(records=packed(block), given=given, is_asked=given is not None, place=place, said=plain)
+            self._ready.append((self.task % self.writers, sent))
 
     def end(self, end: PieceEnd) -> None:
         self._ends.append(end)
@@ -127,7 +136,11 @@ class Parcels:
         spread = max(1, min(self.writers, self._sent[table] * self.readers // WRITER_BYTES))
         writer = (zlib.crc32(table.encode()) + (self.task + self._sent[table] // PARCEL_BYTES) % spread) % self.writers
         for block in joined(blocks):
-            self._ready.append((writer, OfTable(table, declared, packed(block), self.ask(table, declared, block))))
+            left, given = self.asked(block, table, declared)
+            sent = OfTable(
+                records=packed(left), given=given, is_asked=given is not None, table=table, declared=declared
+            )
+            self._ready.append((writer, sent))
 
 
 def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:

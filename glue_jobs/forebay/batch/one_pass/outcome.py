@@ -9,11 +9,13 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
-from forebay.batch.one_pass.answers import Identified
+from forebay.batch.one_pass.answers import Identified, Vaulted
 from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.staged import VAULT
 from forebay.content.end import FileEnd
-from forebay.lake.layout import table_path
+from forebay.lake.layout import own_table, table_path
 from forebay.lake.objects import open_objects
+from forebay.privacy.vault import values_of
 from forebay.table.data_file import Written
 
 if TYPE_CHECKING:
@@ -36,14 +38,16 @@ class NotWritten(Exception):
 
 @dataclass(frozen=True)
 class Pass:
-    """`identified` are the data files of tables that leave out duplicates; `ids` are those of the rows that stay, as the table
-    of ids has them."""
+    """`identified` are the data files of tables that leave out duplicates, and `vaulted` those of the vault; `ids` are those of
+    the rows that stay, as the table of ids has them."""
 
     ends: Sequence[FileEnd]
     fates: Sequence[Fate]
     written: Written
     lake: str
+    vault: str = ""
     identified: Sequence[Identified] = ()
+    vaulted: Sequence[Vaulted] = ()
     ids: pa.Table | None = None
 
     @cached_property
@@ -66,4 +70,8 @@ class Pass:
     def undo(self) -> None:
         """Its data files are in no plan."""
         for name, files in self.written.files.items():
-            open_objects(table_path(self.lake, name)).delete([file.path for file in files])
+            open_objects(self.place_of(name)).delete([file.path for file in files])
+
+    def place_of(self, name: str) -> str:
+        """The folder of a table's data files."""
+        return values_of(self.vault) if name == own_table(VAULT) else table_path(self.lake, name)

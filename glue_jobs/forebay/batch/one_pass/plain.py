@@ -21,9 +21,6 @@ DAY_OF = re.compile(r"\s*(?:(?:to_)?date\s*\(\s*(\w+)\s*\)|cast\s*\(\s*(\w+)\s+a
 
 def is_plain(service: Service) -> bool:
     """Whether each record can be judged by itself, and gets its table without SQL."""
-    vault = service.privacy.vault if service.privacy else ""
-    if vault:
-        return False
     return all(map(_is_plain, service.tables))
 
 

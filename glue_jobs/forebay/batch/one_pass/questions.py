@@ -16,6 +16,7 @@ from forebay.batch.attempt import attempt
 from forebay.batch.columns import spark_type
 from forebay.batch.declared_sql import columns_in, renamed
 from forebay.batch.one_pass.plain import day_source
+from forebay.batch.vaulted import encrypted_values
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -24,9 +25,12 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["DECLARED", "PARCEL", "Given", "Question", "Questions", "answered", "questions_of"]
+__all__ = ["DECLARED", "ENCRYPTED", "ORIGINAL", "PARCEL", "Given", "Question", "Questions", "answered", "questions_of"]
 
 PARCEL, DECLARED = "parcel", "declared"
+ORIGINAL = {"original": "string", "original_key": "binary", "original_bound_to": "string"}
+"""The values of a record that Spark encrypts for the vault, their key, and the text that binds them to their service."""
+ENCRYPTED = "encrypted"
 
 
 @dataclass(frozen=True)
@@ -48,14 +52,16 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """Of a service, by the number of the declaration. `given` and `answers` are the types of all slots."""
+    """Of a service, by the number of the declaration. `given` and `answers` are the types of all slots. `encrypts`: original
+    values go to the vault."""
 
     of: Mapping[int, Question] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, str] = field(default_factory=dict)
+    encrypts: bool = False
 
     def __bool__(self) -> bool:
-        return bool(self.of)
+        return bool(self.of) or self.encrypts
 
     @property
     def sent(self) -> str:
@@ -79,7 +85,10 @@ def questions_of(service: Service) -> Questions:
         for number, table in enumerate(service.tables)
         if table.expectations or asked_columns(table)
     }
-    return Questions(of, given.kinds, columns.kinds | checks.kinds)
+    answers = columns.kinds | checks.kinds
+    if not service.vault:
+        return Questions(of, given.kinds, answers)
+    return Questions(of, given.kinds | ORIGINAL, answers | {ENCRYPTED: "binary"}, encrypts=True)
 
 
 def asked_columns(table: Table) -> list[Column]:
@@ -144,6 +153,9 @@ def answered(rows: DataFrame, service: Service, questions: Questions) -> DataFra
     for step in (_columns, _expectations):
         asked = step(service, questions)
         rows = rows.withColumns({slot: _first(some) for slot, some in asked.items()})
+    if questions.encrypts:
+        encrypted = encrypted_values(*map(F.col, ORIGINAL))
+        rows = rows.withColumn(ENCRYPTED, F.when(encrypted.isNotNull(), F.struct(encrypted.alias("value"))))
     return rows.select(PARCEL, *(F.col(slot) for slot in questions.answers))
 
 

@@ -22,6 +22,7 @@ from forebay.batch.staged import PARKED, QUARANTINE
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
+from forebay.content.originals import NAME as ORIGINALS
 from forebay.content.outcome import ERASED
 from forebay.content.piece import Piece
 from forebay.content.reading import read_pieces
@@ -78,6 +79,7 @@ class _Reading:
         self.sink, self.service = sink, told.service
         self.router = Router(told.service, Landed(pieces, told.service))
         self.hints, self.mixed = ParseHints(), 0
+        self.columns = [*PLACE, ORIGINALS] if told.questions.encrypts else PLACE
 
     def take(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch])
@@ -86,7 +88,7 @@ class _Reading:
         self.take_refused(rows.filter(pc.and_(is_record, is_refused)))
         documents = rows.filter(pc.and_(is_record, pc.invert(is_refused)))
         if documents.num_rows:
-            self.take_documents(documents.select(PLACE).combine_chunks())
+            self.take_documents(documents.select(self.columns).combine_chunks())
         for one in rows.filter(is_end).to_pylist():
             end = PieceEnd.from_row(one["piece"], one["value"], one["problem"], one["detail"])
             if end.reason == "too-large":

@@ -66,12 +66,14 @@ class Kept:
 @dataclass
 class Made:
     """Rows that may not be in the table, rows that are left out, rows of a table that is not written, and the other rows, ready
-    to be written but for `VIOLATED`, the expectations that a row violates, as JSON, and for `IDENTITY`."""
+    to be written but for `VIOLATED`, the expectations that a row violates, as JSON, and for `IDENTITY`. `kept` are the records
+    of all but those that are left out."""
 
     refused: list[Kept] = field(default_factory=list)
     dropped: list[Kept] = field(default_factory=list)
     kept_out: list[Kept] = field(default_factory=list)
     rows: pa.Table | None = None
+    kept: list[pa.Table] = field(default_factory=list)
 
 
 class TableRows:
@@ -112,6 +114,7 @@ class TableRows:
             judged = Judgement(self.table, values)
             made.refused += judged.kept(block.rows, judged.refused)
             made.dropped += judged.kept(block.rows, judged.dropped)
+            made.kept.append(block.rows.filter(pa.array(~judged.dropped)))
             if self.kept_out is not None:
                 made.kept_out += judged.kept(block.rows, judged.written, self.kept_out)
                 continue

@@ -33,6 +33,7 @@ from forebay.content.piece import Piece, cut, deal
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.landed_file import LandedFile
+from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.record.conform import writable
 from forebay.record.growth import Rules
 from forebay.table.data_file import TableFolder
@@ -94,7 +95,7 @@ class OnePass:
         """Of files that it takes. `NotInOnePass` where something in them asks for Spark; then no data file is left. The rows of
         tables that are `unwritten` go to the quarantine."""
         pieces = cut(files, self.limits)
-        known, kept = self._known(service), arrow_schema(HELD_COLUMNS)
+        known = self._known(service)
         questions = self._questions(service)
         told = Told(
             service=service,
@@ -104,7 +105,8 @@ class OnePass:
             batch=batch,
             pieces=tuple(pieces),
             known=known,
-            kept=kept,
+            kept=arrow_schema(HELD_COLUMNS),
+            vaulted=arrow_schema(VAULT_COLUMNS),
             storage=storage_as(os.environ),
             questions=questions,
             asked=arrow_schema(questions.sent),
@@ -113,7 +115,7 @@ class OnePass:
         )
         with _failed_tasks_give_up():
             answer = together(self._answers(told))
-        made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
+        made = Pass([], answer.counted, answer.written, self.lake, service.vault, answer.identified, answer.vaulted)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()
             raise NotInOnePass(odd)

@@ -18,12 +18,14 @@ from forebay.batch.one_pass.outcome import NotInOnePass, NotWritten, Pass
 from forebay.batch.one_pass.staging import fixed_columns_of
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.batch.staged import IDS, PARKED, QUARANTINE, Staged
+from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
 from forebay.content.end import FileEnd
 from forebay.declaration.table import Table
-from forebay.lake.layout import table_path
+from forebay.lake.layout import own_table, table_path
 from forebay.ledger.versions import standing
+from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
+from forebay.table.data_file import Written
 from forebay.table.destination import Destination, Failed, Skipped
 from forebay.table.in_arrow import columns_of_ddl
 from forebay.table.staged import StagedTable
@@ -80,6 +82,7 @@ class PassStaging(Staging):
             QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
             PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(changes.from_parked)),
             IDS: self.ids_of(made, replaces=bool(changes.superseded)),
+            VAULT: self.vault_of(made, replaces=bool(changes.superseded)),
         }
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
@@ -120,12 +123,20 @@ class PassStaging(Staging):
     def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
         """Records beside the tables; None where there are none, or where the place has this batch already."""
         table = self.own(name)
-        if not count:
+        return self.beside_of(made, table, HELD_COLUMNS, count, replaces=replaces) if count else None
+
+    def vault_of(self, made: Pass, *, replaces: bool) -> StagedTable | None:
+        """The values that the pass wrote into the vault."""
+        files = made.written.files.get(own_table(VAULT), [])
+        if self.vault is None or not files:
             return None
-        staged = self.beside_of(made, table, count)
+        mine = dataclasses.replace(made, written=Written({self.vault.name: files}, {}))
+        return self.beside_of(mine, self.vault, VAULT_COLUMNS, sum(file.rows for file in files), replaces=replaces)
+
+    def beside_of(
+        self, made: Pass, table: Destination, columns: str, count: int, *, replaces: bool
+    ) -> StagedTable | None:
+        staged = self.from_tasks(made, columns_of_ddl(columns), {table.name: count}).run([table], 1)[table.name]
         if isinstance(staged, Failed):
             raise self.stays_open(table, staged)
         return None if isinstance(staged, Skipped) else dataclasses.replace(staged, replaces=replaces)
-
-    def beside_of(self, made: Pass, table: Destination, count: int) -> StagedTable | Skipped | Failed:
-        return self.from_tasks(made, columns_of_ddl(HELD_COLUMNS), {table.name: count}).run([table], 1)[table.name]

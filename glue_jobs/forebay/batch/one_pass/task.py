@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Asking
-from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, unpacked
+from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused
 from forebay.batch.one_pass.reader import read
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.one_pass.writer import Writer
@@ -70,7 +70,7 @@ class ReadTask:
 
     def parcels(self, number: int, pieces: list[Piece]) -> Iterator[tuple[int, Parcel]]:
         spare_repeats()
-        parcels = Parcels(number, self.readers, self.writers, ask=Asking(self.told).given)
+        parcels = Parcels(number, self.readers, self.writers, asked=Asking(self.told).asked)
         try:
             read(self.told, pieces, parcels)
             sent = list(parcels.finish())
@@ -117,7 +117,7 @@ def _hand_over(parcel: Parcel, writer: Writer) -> None:
     if isinstance(parcel, OfTable):
         writer.take(parcel.table, parcel.declared, parcel.block)
     elif isinstance(parcel, Kept):
-        rows = unpacked(parcel.records).rows
+        rows = parcel.block.rows
         arrays = {name: rows[name] for name in rows.column_names if name.startswith("said_")}
         said = {name.removeprefix("said_"): array for name, array in arrays.items()}
         writer.keep(parcel.place, rows, **parcel.said, **said)

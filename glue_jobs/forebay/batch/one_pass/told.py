@@ -60,6 +60,8 @@ class Told:
     known: Mapping[str, Known]
     kept: pa.Schema
     """Of the tables beside the tables: a task cannot ask Spark for it."""
+    vaulted: pa.Schema
+    """Of the rows of the vault."""
     storage: Storage
     questions: Questions
     asked: pa.Schema

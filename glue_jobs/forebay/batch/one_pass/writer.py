@@ -13,16 +13,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.one_pass.answers import Answer, Identified, Judged, names_of
+from forebay.batch.one_pass.answers import Answer, Identified, Judged, Vaulted, names_of
 from forebay.batch.one_pass.gathering import packed
 from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, TableRows
 from forebay.batch.one_pass.told import TASK_BYTES, Told
-from forebay.batch.staged import PARKED, QUARANTINE
+from forebay.batch.one_pass.vault import VaultRows
+from forebay.batch.staged import PARKED, QUARANTINE, VAULT
 from forebay.content.end import PieceEnd, file_ends
 from forebay.lake.layout import own_table, table_path
+from forebay.privacy.vault import values_of
 from forebay.record.kind import Struct
 from forebay.record.typed import NotOrdinary
 from forebay.table.data_file import TableFolder
@@ -49,6 +51,7 @@ class Writer:
         self.answer = Answer()
         self.tables: dict[str, TableRows] = {}
         self.held = {place: HeldRows(self.landed, told) for place in FATES}
+        self.vault = VaultRows(self.landed, told)
         self.ends: dict[int, PieceEnd] = {}
         self.lines_before: dict[int, int] = {}
         self.over: set[int] = set()
@@ -66,6 +69,8 @@ class Writer:
 
     def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
         self.held[place].add(rows, **said)
+        if place != DROPPED:
+            self.vault.add(rows)
 
     def end(self, end: PieceEnd) -> None:
         self.ends[end.piece] = end
@@ -87,7 +92,7 @@ class Writer:
         if self.has_ended:
             self.has_ended = False
             self.write_large()
-        kept = sum(held.bytes for held in self.held.values())
+        kept = self.vault.bytes + sum(held.bytes for held in self.held.values())
         if kept + sum(table.bytes for table in self.tables.values()) > 2 * TASK_BYTES:
             raise NotOrdinary("more records wait than a task may hold, for the end of a file or beside the tables")
 
@@ -99,6 +104,7 @@ class Writer:
     def finish(self) -> Answer:
         self.write_tables(self.tables.values())
         self.write_held()
+        self.write_vault()
         self.answer.files += self.uploads.finish()
         shapes = ((one.name, one.seen.as_json()) for one in self.tables.values() if one.kept_out is None)
         self.answer.files += [{"table": name, "shape": shape} for name, shape in shapes]
@@ -117,6 +123,8 @@ class Writer:
                 for place, some in ((QUARANTINE, made.refused), (DROPPED, made.dropped), (KEPT_OUT, made.kept_out)):
                     for kept in some:
                         self.held[place].add(kept.rows, table=table.name, declared=table.declared, **kept.said)
+                for rows in made.kept:
+                    self.vault.add(rows)
                 if made.rows is not None:
                     self.write(table.name, table.place, made.rows, table.columns, table.declared)
                     self.count(table, made.rows)
@@ -145,9 +153,19 @@ class Writer:
                 path = table_path(self.told.lake, own_table(place))
                 self.write(own_table(place), TableFolder(path, ("day",)), pa.concat_tables(kept), None)
 
+    def write_vault(self) -> None:
+        if (rows := self.vault.kept(self.landing)) is None:
+            return
+        name = own_table(VAULT)
+        (path,) = self.write(name, TableFolder(values_of(self.told.service.vault), ("day",)), rows, None)
+        if any(table.dedupe for table in self.told.service.tables):
+            self.answer.vaulted.append(Vaulted(path, packed(Block(rows.select(["file_id", "byte_offset"])))))
+
     def write(
         self, name: str, place: TableFolder, rows: pa.Table, columns: Struct | None, declared: int | None = None
-    ) -> None:
+    ) -> list[str]:
+        """The names of the data files."""
+        names = []
         for column in place.partition_columns:
             if column not in rows.column_names or rows[column].type not in FOLDER_TYPES:
                 raise NotOrdinary(f"{name} is partitioned by {column}")
@@ -156,8 +174,10 @@ class Writer:
             file = OpenFile(name, name, place.path, values, written.schema, columns)
             file.write(written)
             self.answer.files += self.uploads.add(file)
+            names.append(file.name)
             if declared is not None and IDENTITY[0] in some.column_names:
                 self.identify(Identified(name, declared, file.name, packed(Block(some.select(BESIDE)))), some.num_rows)
+        return names
 
     def identify(self, rows: Identified, count: int) -> None:
         self.identified += count
