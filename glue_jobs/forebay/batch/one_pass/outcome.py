@@ -45,10 +45,10 @@ class Pass:
     fates: Sequence[Fate]
     written: Written
     lake: str
-    vault: str = ""
     identified: Sequence[Identified] = ()
-    vaulted: Sequence[Vaulted] = ()
     ids: pa.Table | None = None
+    vault: str = ""
+    vaulted: Sequence[Vaulted] = ()
 
     @cached_property
     def landed(self) -> Mapping[str, str]:

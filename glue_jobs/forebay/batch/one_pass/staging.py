@@ -115,7 +115,8 @@ class OnePass:
         )
         with _failed_tasks_give_up():
             answer = together(self._answers(told))
-        made = Pass([], answer.counted, answer.written, self.lake, service.vault, answer.identified, answer.vaulted)
+        made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
+        made = replace(made, vault=service.vault, vaulted=answer.vaulted)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()
             raise NotInOnePass(odd)
