@@ -298,9 +298,12 @@ class PaperWriting(Writing):
     def tables_of(self, made: Pass, declared: Any, wanted: Mapping[str, int]) -> dict[str, Any]:
         return self.stage_tables(self.of_pass(made), declared, wanted)
 
-    def beside_of(self, made: Pass, table: Destination, count: int) -> StagedTable | Skipped:
+    def beside_of(
+        self, made: Pass, table: Destination, columns: str, count: int, *, replaces: bool
+    ) -> StagedTable | None:
         held = PaperHeld(self.of_pass(made), None, made.written.kept_out, self.shared)  # type: ignore[attr-defined]
-        return self.staged(table, held.quarantined(()) if table.name == QUARANTINE else held.parked(), count)
+        rows = held.quarantined(()) if table.name == QUARANTINE else held.parked()
+        return self.stage_beside(table, rows, count, replaces=replaces)
 
     def of_pass(self, made: Pass) -> Rows:
         return Rows(row for row in pickle.loads(made.written.rows) if row["_file_id"] in made.landed)  # type: ignore[attr-defined]
