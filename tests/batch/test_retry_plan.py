@@ -1,14 +1,19 @@
-"""A plan that newer code wrote, read by older code after a rollback."""
+"""The plan of a retry: whether there is one, and whether older code can read it after a rollback."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from forebay.batch.retry import Retried, Retry
 from forebay.batch.retry_plan import Choice, RetryPlan
+from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
+from tests.batch.world import SERVICE
 
 PLAN = RetryPlan(3, 17, "2026-05-05T00:00:00+00:00", Choice("parked", table="alpha"), {"name": "studio"}, 4)
 
@@ -34,3 +39,13 @@ def test_what_may_decide_is_refused_with_the_remedy(more: dict[str, Any]) -> Non
         Halt, match=r"a retry of held records .*does not understand colour of it; start that version again"
     ):
         RetryPlan.of_json(by_newer_code(**more))
+
+
+def test_nothing_is_retried_before_the_first_batch_has_ended(tmp_path: Path) -> None:
+    """Its driver died between the commits of the quarantine and of the ledger."""
+    logs: Any = SimpleNamespace(look=lambda path, *, again: None if path.endswith("/ledger") else object())
+    no_spark: Any = None
+    tries = Retry(no_spark, parse_service({"service.toml": SERVICE}), lake=f"file://{tmp_path}", emit=print, logs=logs)
+    assert not tries.concerns_any(Choice("quarantine"))
+    assert tries.run(Choice("quarantine")) == Retried()
+    assert [*tmp_path.rglob("*.json")] == []

@@ -76,19 +76,24 @@ class Retry:
 
     def concerns_any(self, choice: Choice) -> bool:
         """Whether a run would find anything to do: an earlier plan to finish, or such records."""
+        if not self._is_there("ledger"):
+            return False
         if self.plans.read(PLAN) is not None:
             return True
-        if self.logs.look(self._path(choice.held), again=True) is None:
+        if not self._is_there(choice.held):
             return False
         held = self.spark.read.format("delta").load(self._path(choice.held))
         return bool(self._chosen(held, choice).limit(1).count())
 
     def run(self, choice: Choice) -> Retried:
-        """Finishes what was begun before, then does this."""
-        self._finish_earlier()
-        if self.logs.look(self._path(choice.held), again=True) is None:
+        """Finishes what was begun before, then does this. Before the first batch has ended, nothing can be retried."""
+        if not self._is_there("ledger"):
             return Retried()
-        return self._carry_out(self._planned(choice))
+        self._finish_earlier()
+        return self._carry_out(self._planned(choice)) if self._is_there(choice.held) else Retried()
+
+    def _is_there(self, name: str) -> bool:
+        return self.logs.look(self._path(name), again=True) is not None
 
     def _finish_earlier(self) -> None:
         if (plan := self._left()) is not None:
