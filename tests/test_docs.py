@@ -83,9 +83,8 @@ def test_the_time_that_the_demo_takes_is_told_alike() -> None:
     assert re.search(r"^demo: .*one to two minutes", makefile, re.M)
     assert demo.startswith('"""`forebay demo`: the whole story in one to two minutes')
     said = " ".join(README.split())
-    assert (
-        "the first run installs packages and libraries for two to three minutes, and the demo takes up to two" in said
-    )
+    assert "The first run installs packages and libraries, which takes two to three minutes" in said
+    assert "The demo then takes up to two minutes" in said
 
 
 def test_the_declarations_in_the_readme_parse() -> None:
