@@ -79,6 +79,37 @@ placed = { check = "lower <> 'at' or event_id = 'e1'", on_violation = "warn", fa
 name = "rest"
 columns = [{ name = "event" }]
 """
+FORMATTED = """
+name = "studio"
+[[feeds]]
+name = "days"
+key = "{batch}/{day}.json"
+[[tables]]
+name = "{game}_purchases"
+where = { event = "purchase" }
+columns = [
+  { name = "at", type = "timestamp", formats = ["yyyy-MM-dd'T'HH:mm:ssX", "yyyy-MM-dd HH:mm:ss.SX"] },
+  { name = "event_id" }, { name = "month", expression = "date_format(at, 'yyyy-MM')" },
+  { name = "day", type = "date", expression = "to_date(at)" },
+  { name = "file_day", type = "date", path = "@key.day", formats = ["d"] },
+]
+partitions = ["month"]
+event_time = { column = "at", oldest_days = 30, ahead_hours = 1, outside = "bucket", otherwise = "landed" }
+[tables.expectations]
+recent = { check = "at >= date'2026-11-21' and day is not null", on_violation = "drop" }
+[[tables]]
+name = "{game}"
+columns = [
+  { name = "first", type = "date", path = "tags[0]", formats = ["yyyy", "dd/MM/yyyy"] }, { name = "other", type = "date" },
+  { name = "at", type = "timestamp", formats = ["yyyy-MM-dd'T'HH:mm:ssX", "'soon'"] },
+  { name = "next", type = "date", expression = "date_add(other, 1)" },
+]
+event_time = { column = "at", oldest_days = 30, outside = "quarantine" }
+[[tables]]
+name = "rest"
+columns = [{ name = "at", type = "timestamp", formats = ["d"] }]
+undeclared = { become = "rescued" }
+"""
 MOMENTS = [
     "2026-11-20T10:00:00Z",
     "2026-11-21 01:02:03.5Z",
@@ -155,7 +186,9 @@ def record(random: Random) -> str:
     }
     made |= {random.choice("abcde"): random.choice(VALUES) for _ in range(random.randint(0, 3))}
     made |= {"country": random.choice(["de", "at", "a/b", "", None])}
-    tags: list[Any] = random.choices(["first", "second", {"n": 1}, {"N": "x"}, 3, 1.10, None], k=random.randint(0, 3))
+    tags: list[Any] = random.choices(
+        ["first", "2026", "31/12/2026", {"n": 1}, {"N": "x"}, 3, 1.10, None], k=random.randint(0, 3)
+    )
     items = [{"price": random.choice([1, "2.5", "x"]), "a": random.choice(VALUES)}, {"event_id": 1}, None, 7]
     made |= {"tags": random.choice([tags, "first", None]), "items": random.choices(items, k=random.randint(0, 3))}
     kept = {key: value for key, value in made.items() if random.random() > 0.05}
@@ -256,7 +289,9 @@ def must_be_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
             pytest.fail("\n".join([name, "one:", *sorted(rows - others), "the other:", *sorted(others - rows)]))
 
 
-@pytest.mark.parametrize("service", [SERVICE, ASKED, DEDUPED, NESTED], ids=["plain", "asked", "deduped", "nested"])
+@pytest.mark.parametrize(
+    "service", [SERVICE, ASKED, FORMATTED, DEDUPED, NESTED], ids=["plain", "asked", "formatted", "deduped", "nested"]
+)
 @pytest.mark.deep
 @pytest.mark.parametrize("seed", range(6))
 def test_random_files_become_the_same_lake_both_ways(

@@ -16,7 +16,7 @@ from forebay.declaration.service import Service
 from forebay.record import typed as way
 from forebay.record.conform import Records
 from forebay.record.number import read_json
-from forebay.record.typed import NotOrdinary, is_typed, typed
+from forebay.record.typed import NotOrdinary, typed
 
 KINDS = ("string", "long", "int", "double", "float", "boolean", "date", "timestamp", "decimal(9,2)", "decimal(38,18)")
 KINDS += ("json", "map", "binary")
@@ -81,10 +81,6 @@ def _same(one: Any, other: Any) -> bool:
             one == other and math.copysign(1, one) == math.copysign(1, other)
         )
     return bool(one == other)
-
-
-def test_every_type_can_be_made(service: Service) -> None:
-    assert all(map(is_typed, service.tables[0].columns))
 
 
 @pytest.mark.parametrize("values", [WHOLE, FRACTIONS, [json.dumps(text) for text in TEXTS], OTHERS])

@@ -7,7 +7,7 @@ Each other record is read once more, by the definition. `NotOrdinary` says that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from forebay.record.field import text_of_field, value_at
 from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY, PLACES, micros_since_1970
 from forebay.record.number import read_json, write_json
 
-__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "is_typed", "typed"]
+__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "typed", "with_elements", "with_misfits"]
 
 TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
@@ -60,11 +60,6 @@ class Typed:
 
     columns: list[pa.Array]
     misfits: pa.StringArray
-
-
-def is_typed(column: Column) -> bool:
-    """Whether a column of this declaration can be made here."""
-    return not column.formats and column.expression is None
 
 
 def arrow_type_of(column: Column) -> pa.DataType:
@@ -160,6 +155,30 @@ def _walked(
         if misfit not in misfits:
             misfits.append(misfit)
     return values, write_json(misfits, bare=True) if misfits else None
+
+
+def with_misfits(records: Records, misfits: pa.StringArray, unfit: Mapping[Column, Bits]) -> pa.StringArray:
+    """The misfits, and those of the records whose text was found not to fit the column elsewhere."""
+    keeps_arrays = records.rules.undeclared == "ignore"
+    more: dict[int, list[str]] = {}
+    for column, which in unfit.items():
+        path = parse_path(column.source)
+        if keeps_arrays or not path.has_position:
+            for row in np.flatnonzero(which).tolist():
+                found = _as_written(read_json(records.texts[row].as_py()), path.keys)
+                more.setdefault(row, []).append(write_json(found, bare=True))
+    return with_elements(misfits, more)
+
+
+def with_elements(arrays: pa.StringArray, more: Mapping[int, Sequence[str]]) -> pa.StringArray:
+    """Arrays in JSON, with these elements before their own. Null is an array without any."""
+    if not more:
+        return arrays
+    made = arrays.to_pylist()
+    for row, elements in more.items():
+        rest = "," + made[row][1:] if made[row] is not None else "]"
+        made[row] = "[" + ",".join(elements) + rest
+    return pa.array(made, pa.string())
 
 
 def converted(text: str, column: Column) -> Any:

@@ -15,10 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.one_pass.columns import read_columns
+from forebay.batch.one_pass.columns import ReadColumns, read_columns
 from forebay.batch.one_pass.gathering import Parcel, Sent, packed
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import DECLARED, PARCEL, Question
+from forebay.batch.one_pass.questions import DECLARED, PARCEL, Given, Question
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import Told
 from forebay.batch.one_pass.vault import without_originals
@@ -77,11 +77,15 @@ class Asking:
         assert shaping is not None
         records = Records(block.rows["value"].combine_chunks(), shaping.rules, None, block.whole, shaped=False)
         read = read_columns(records, block.rows, table, self.landed)
-        made = {
-            slot: read.bucketed(one.column) if one.bucketed else read.columns[one.column]
-            for slot, one in question.given.items()
-        }
+        made = {slot: self._values(one, read, block.rows) for slot, one in question.given.items()}
         return {DECLARED: pa.repeat(pa.scalar(declared, pa.int32()), block.rows.num_rows), **made}
+
+    def _values(self, given: Given, read: ReadColumns, rows: pa.Table) -> pa.Array:
+        if given.kind == "text":
+            return read.texts[given.column]
+        if given.kind == "landed":
+            return self.landed.landed_at(rows["piece"].combine_chunks())
+        return read.bucketed(given.column) if given.kind == "bucketed" else read.columns[given.column]
 
 
 @dataclass(frozen=True)

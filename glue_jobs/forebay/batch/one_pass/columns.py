@@ -8,9 +8,8 @@ fit, a reason for each row that is refused, and the expectations that rows viola
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC
 from typing import Any
 
 import numpy as np
@@ -21,30 +20,31 @@ from forebay.batch.expectations import USUAL_VALUES
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.plain import day_source
 from forebay.batch.one_pass.questions import Question
+from forebay.batch.one_pass.times import Times
 from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD, NO_KEY, NO_SEQUENCE
 from forebay.declaration.column import Column
 from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
 from forebay.record.conform import Records
-from forebay.record.moment import MICROS_OF_A_DAY
 from forebay.record.number import write_json
-from forebay.record.typed import arrow_type_of, converted, typed
+from forebay.record.typed import arrow_type_of, converted, typed, with_elements, with_misfits
 
 __all__ = ["Bits", "Filled", "ReadColumns", "filled", "read_columns"]
 
-MICROS_OF_AN_HOUR = 3_600_000_000
-
 Bits = Any
+NO_QUESTION = Question({}, {}, {}, {})
 
 
 @dataclass(frozen=True)
 class ReadColumns:
-    """The declared columns that Spark need not compute, and the `misfits`: values that did not fit them."""
+    """The declared columns that Spark need not compute, and the `misfits`: values that did not fit them. `texts` are those of
+    times that Spark reads, by column."""
 
     columns: dict[str, pa.Array]
     misfits: pa.StringArray
     times: Times
+    texts: dict[str, pa.StringArray]
 
     def bucketed(self, name: str) -> pa.Array:
         """The event time for the columns that are computed from it."""
@@ -62,31 +62,44 @@ class Filled:
     violated: dict[str, Bits]
 
 
-def read_columns(records: Records, rows: pa.Table, table: Table, landed: Landed) -> ReadColumns:
-    of_record = [column for column in table.columns if column.of_record]
+def read_columns(
+    records: Records, rows: pa.Table, table: Table, landed: Landed, answered: Mapping[str, pa.Array] | None = None
+) -> ReadColumns:
+    """`answered` are the times that Spark read by their formats, if it did so already."""
+    read = [_as_text(column) for column in table.columns if column.expression is None]
+    of_record = [column for column in read if column.of_record]
     made = typed(records, of_record)
     columns = dict(zip([column.name for column in of_record], made.columns, strict=True))
-    columns |= {
-        column.name: _of_object(column, landed, rows)
-        for column in table.columns
-        if not column.of_record and column.expression is None
-    }
+    columns |= {column.name: _of_object(column, landed, rows) for column in read if not column.of_record}
+    texts = {column.name: columns.pop(column.name) for column in table.columns if column.formats}
+    columns |= answered or {}
     times = Times(table, columns, landed.landed_at(rows["piece"].combine_chunks()))
     columns |= {
         c.name: times.day_of(source, columns) for c in table.columns if (source := day_source(c, table)) is not None
     }
-    return ReadColumns(columns, made.misfits, times)
+    return ReadColumns(columns, made.misfits, times, texts)
+
+
+def _as_text(column: Column) -> Column:
+    return column.model_copy(update={"type": "string", "formats": ()}) if column.formats else column
 
 
 def filled(records: Records, rows: pa.Table, table: Table, landed: Landed, question: Question | None) -> Filled:
     """`rows` are those of the records, with Spark's answers where there is a `question`."""
-    read = read_columns(records, rows, table, landed)
-    columns, misfits, violated = read.columns, read.misfits, dict[str, Bits]()
-    if question is not None:
-        answers = {name: Answered.of(rows[slot]) for name, slot in question.derived.items()}
-        columns |= {name: one.values for name, one in answers.items()}
-        misfits = _with_failed(misfits, {name: one.failed for name, one in answers.items()})
-        violated = {name: Answered.of(rows[slot]).is_false for name, slot in question.checks.items()}
+    question = question or NO_QUESTION
+    answers = {name: Answered.of(rows[slot]) for name, slot in question.derived.items()}
+    answered = {name: Answered.of(rows[slot]).values for name, slot in question.times.items()}
+    read = read_columns(records, rows, table, landed, answered)
+    unfit = {
+        name: np.asarray(pc.and_(pc.is_null(values), pc.is_valid(read.texts[name])))
+        for name, values in answered.items()
+    }
+    misfits = with_misfits(
+        records, read.misfits, {c: unfit[c.name] for c in table.columns if c.formats and c.of_record}
+    )
+    misfits = _with_failed(misfits, {name: one.failed for name, one in answers.items()})
+    columns = read.columns | {name: one.values for name, one in answers.items()}
+    violated = {name: Answered.of(rows[slot]).is_false for name, slot in question.checks.items()}
     columns = {column.name: columns[column.name] for column in table.columns}
     return Filled(columns, misfits, _refused(table, columns, read.times, rows.num_rows), violated)
 
@@ -112,16 +125,11 @@ class Answered:
 
 def _with_failed(misfits: pa.StringArray, failed: dict[str, Bits]) -> pa.StringArray:
     """The misfits, and null for each column that could not be computed: there is no value of it to keep."""
-    names = [name for name, which in failed.items() if which.any()]
-    if not names:
-        return misfits
-    before = {name: write_json({name: None}) for name in names}
-    made = misfits.to_pylist()
-    for row in np.flatnonzero(np.logical_or.reduce([failed[name] for name in names])).tolist():
-        some = [before[name] for name in names if failed[name][row]]
-        rest = "," + made[row][1:] if made[row] is not None else "]"
-        made[row] = "[" + ",".join(some) + rest
-    return pa.array(made, pa.string())
+    more: dict[int, list[str]] = {}
+    for name, which in failed.items():
+        for row in np.flatnonzero(which).tolist():
+            more.setdefault(row, []).append(write_json({name: None}))
+    return with_elements(misfits, more)
 
 
 def _of_object(column: Column, landed: Landed, rows: pa.Table) -> pa.Array:
@@ -129,45 +137,6 @@ def _of_object(column: Column, landed: Landed, rows: pa.Table) -> pa.Array:
     texts = landed.of_object(parse_path(column.source), rows).dictionary_encode()
     values = [converted(text, column) for text in texts.dictionary.to_pylist()]
     return pa.array(values, arrow_type_of(column)).take(texts.indices)
-
-
-class Times:
-    """The event time of rows, within its bounds; where there is none, or none is declared, nothing is outside."""
-
-    def __init__(self, table: Table, columns: dict[str, pa.Array], landed: pa.TimestampArray) -> None:
-        self.when = table.event_time
-        self.too_old = self.too_new = np.zeros(len(landed), bool)
-        if self.when is None:
-            return
-        name = self.when.column
-        if self.when.otherwise == "landed":
-            columns[name] = pc.coalesce(columns[name], landed)
-        known = np.asarray(pc.and_(pc.is_valid(columns[name]), pc.is_valid(landed)))
-        moment, arrived = _micros(columns[name]), _micros(landed)
-        if self.when.oldest_days is not None:
-            self.too_old = known & (moment < arrived - round(self.when.oldest_days * MICROS_OF_A_DAY))
-        if self.when.ahead_hours is not None:
-            self.too_new = known & (moment > arrived + round(self.when.ahead_hours * MICROS_OF_AN_HOUR))
-
-    def bucketed(self, values: pa.TimestampArray) -> pa.TimestampArray:
-        """The event time, with that of the bucket where it is outside."""
-        assert self.when is not None
-        bucket = pa.scalar(self.when.bucket.replace(tzinfo=self.when.bucket.tzinfo or UTC), values.type)
-        return pc.if_else(pa.array(self.too_old | self.too_new), bucket, values)
-
-    def day_of(self, source: Column, columns: dict[str, pa.Array]) -> pa.Date32Array:
-        values = columns[source.name]
-        if pa.types.is_date(values.type):
-            return values
-        if self.when is not None and self.when.outside == "bucket" and source.name == self.when.column:
-            values = self.bucketed(values)
-        micros = _micros(values)
-        days = pa.array((micros // MICROS_OF_A_DAY).astype(np.int32), pa.int32(), mask=np.asarray(pc.is_null(values)))
-        return days.cast(pa.date32())
-
-
-def _micros(moments: pa.TimestampArray) -> Any:
-    return np.asarray(pc.fill_null(moments.cast(pa.int64()), 0))
 
 
 def _refused(table: Table, columns: dict[str, pa.Array], times: Times, rows: int) -> pa.StringArray:

@@ -11,7 +11,7 @@ from forebay.batch.one_pass.ids import makes_ids
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.record.typed import arrow_type_of, is_typed
+from forebay.record.typed import arrow_type_of
 from forebay.table.partition import FOLDER_TYPES
 
 __all__ = ["day_source", "is_plain"]
@@ -31,8 +31,8 @@ def day_source(column: Column, table: Table) -> Column | None:
         return None
     name = (found[1] or found[2]).lower()
     for source in table.columns:
-        if source.name.lower() == name and source.type in ("timestamp", "date") and source.expression is None:
-            return source
+        if source.name.lower() == name and source.type in ("timestamp", "date"):
+            return None if source.expression or source.formats else source
     return None
 
 
@@ -42,5 +42,4 @@ def _is_plain(table: Table) -> bool:
     kinds = {column.name: arrow_type_of(column) for column in table.columns if column.name in table.partitions}
     if not set(kinds.values()) <= set(FOLDER_TYPES):
         return False
-    are_made = all(is_typed(column) or column.expression for column in table.columns)
-    return are_made and makes_ids(table)
+    return makes_ids(table)

@@ -1,4 +1,5 @@
-"""Declared SQL, asked of Spark in the middle of a pass: columns that are computed from others, and expectations.
+"""Declared SQL, asked of Spark in the middle of a pass: times that are read by `formats`, columns that are computed from
+others, and expectations.
 
 In: a service. Out: `Questions`, which tell the tasks what to send for the rows of each declaration and what they get back; and
 the Spark expressions that answer them. Declarations share the columns of what is sent, by type (*slots*), so a row carries the
@@ -10,12 +11,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from forebay.batch.attempt import attempt
-from forebay.batch.columns import spark_type
+from forebay.batch.columns import column_of_text, spark_type
 from forebay.batch.declared_sql import columns_in, renamed
 from forebay.batch.one_pass.plain import day_source
+from forebay.batch.one_pass.times import is_bucketed, time_in_bounds
 from forebay.batch.vaulted import encrypted_values
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
@@ -35,17 +37,20 @@ ENCRYPTED = "encrypted"
 
 @dataclass(frozen=True)
 class Given:
-    """A column whose values are sent. `bucketed`: a time that is outside its bounds is sent as the time of its bucket."""
+    """The values of a column that are sent, or of an event time that is outside its bounds the time of its bucket; or the text
+    that Spark reads by the column's `formats`, or the time when the file landed."""
 
     column: str
-    bucketed: bool = False
+    kind: Literal["value", "bucketed", "text", "landed"] = "value"
 
 
 @dataclass(frozen=True)
 class Question:
-    """About the rows of one declaration: the slots of what is sent, and the slots of the answers, by column and expectation."""
+    """About the rows of one declaration. The slots of the columns that are sent, and those of the answers: of times that Spark
+    reads, of columns that it computes, and of expectations."""
 
     given: Mapping[str, Given]
+    times: Mapping[str, str]
     derived: Mapping[str, str]
     checks: Mapping[str, str]
 
@@ -79,13 +84,13 @@ def _ddl(columns: Mapping[str, str]) -> str:
 
 
 def questions_of(service: Service) -> Questions:
-    given, columns, checks = _Slots("given"), _Slots("column"), _Slots("check")
+    slots = _AllSlots()
     of = {
-        number: _question(table, given, columns, checks)
+        number: _question(table, slots)
         for number, table in enumerate(service.tables)
-        if table.expectations or asked_columns(table)
+        if table.expectations or asked_columns(table) or any(column.formats for column in table.columns)
     }
-    answers = columns.kinds | checks.kinds
+    given, answers = slots.given, slots.times.kinds | slots.columns.kinds | slots.checks.kinds
     if not service.vault:
         return Questions(of, given.kinds, answers)
     return Questions(of, given.kinds | ORIGINAL, answers | {ENCRYPTED: "binary"}, encrypts=True)
@@ -115,41 +120,49 @@ class _Slots:
             yield slot
 
 
-def _question(table: Table, given: _Slots, columns: _Slots, checks: _Slots) -> Question:
-    derived = asked_columns(table)
+@dataclass(frozen=True)
+class _AllSlots:
+    given: _Slots = field(default_factory=lambda: _Slots("given"))
+    times: _Slots = field(default_factory=lambda: _Slots("time"))
+    columns: _Slots = field(default_factory=lambda: _Slots("column"))
+    checks: _Slots = field(default_factory=lambda: _Slots("check"))
+
+
+def _question(table: Table, slots: _AllSlots) -> Question:
+    derived, times = asked_columns(table), [column for column in table.columns if column.formats]
     wanted = list(dict.fromkeys(_wanted(table)))
     kinds = {column.name: spark_type(column) for column in table.columns}
-    slots = given.of_one([kinds[one.column] for one in wanted])
-    computed = columns.of_one([*map(spark_type, derived)])
-    checked = checks.of_one(["BOOLEAN" for _ in table.expectations])
+    sent = [{"text": "STRING", "landed": "TIMESTAMP"}.get(one.kind, kinds[one.column]) for one in wanted]
     return Question(
-        dict(zip(slots, wanted, strict=True)),
-        dict(zip((column.name for column in derived), computed, strict=True)),
-        dict(zip(table.expectations, checked, strict=True)),
+        dict(zip(slots.given.of_one(sent), wanted, strict=True)),
+        dict(zip((c.name for c in times), slots.times.of_one([*map(spark_type, times)]), strict=True)),
+        dict(zip((c.name for c in derived), slots.columns.of_one([*map(spark_type, derived)]), strict=True)),
+        dict(zip(table.expectations, slots.checks.of_one(["BOOLEAN" for _ in table.expectations]), strict=True)),
     )
 
 
 def _wanted(table: Table) -> Iterator[Given]:
-    """The columns that the SQL names, and that Spark does not compute itself."""
-    computed = {column.name.lower() for column in asked_columns(table)}
-    by_name = {column.name.lower(): column.name for column in table.columns}
+    """The columns that the SQL names, and that Spark does not make itself."""
+    made = {column.name.lower() for column in asked_columns(table)}
+    for column in (column for column in table.columns if column.formats):
+        made.add(column.name.lower())
+        yield Given(column.name, "text")
+        if table.event_time is not None and table.event_time.column == column.name:
+            yield Given(column.name, "landed")
+    by_name = {column.name.lower(): column.name for column in table.columns if column.name.lower() not in made}
     for column in asked_columns(table):
         for name in sorted(columns_in(column.expression or "") & by_name.keys()):
-            yield Given(by_name[name], _is_bucketed(table, by_name[name]))
+            yield Given(by_name[name], "bucketed" if is_bucketed(table, by_name[name]) else "value")
     for expectation in table.expectations.values():
-        for name in sorted((columns_in(expectation.check) & by_name.keys()) - computed):
+        for name in sorted(columns_in(expectation.check) & by_name.keys()):
             yield Given(by_name[name])
-
-
-def _is_bucketed(table: Table, column: str) -> bool:
-    when = table.event_time
-    return when is not None and when.outside == "bucket" and when.column == column
 
 
 def answered(rows: DataFrame, service: Service, questions: Questions) -> DataFrame:
     """The rows that were sent, with the answers. Expectations may be about computed columns, so they are the second step."""
     from pyspark.sql import functions as F
 
+    rows = rows.withColumns(_times(service, questions))
     for step in (_columns, _expectations):
         asked = step(service, questions)
         rows = rows.withColumns({slot: _first(some) for slot, some in asked.items()})
@@ -163,16 +176,26 @@ Asked = dict[str, list[tuple[int, str, str]]]
 """By slot: the number of a declaration, its SQL, and the type of the answer."""
 
 
+def _times(service: Service, questions: Questions) -> dict[str, Expression]:
+    """By slot: the times that are read by their formats."""
+    from pyspark.sql import functions as F
+
+    made: dict[str, Expression] = {}
+    for number, question in questions.of.items():
+        texts = {one.column: slot for slot, one in question.given.items() if one.kind == "text"}
+        for column in (column for column in service.tables[number].columns if column.formats):
+            slot, value = question.times[column.name], column_of_text(F.col(texts[column.name]), column)
+            before = made.get(slot, F.when(F.lit(False), F.lit(None)))
+            made[slot] = before.when(F.col(DECLARED) == number, F.struct(value.alias("value")))
+    return made
+
+
 def _columns(service: Service, questions: Questions) -> Asked:
     asked: Asked = {}
     for number, question in questions.of.items():
         table = service.tables[number]
+        names = _sql_of_names(table, question, bucketed=True)
         for column in asked_columns(table):
-            names = {
-                one.column.lower(): slot
-                for slot, one in question.given.items()
-                if one.bucketed == _is_bucketed(table, one.column)
-            }
             sql = renamed(str(column.expression), names)
             asked.setdefault(question.derived[column.name], []).append((number, sql, spark_type(column)))
     return asked
@@ -181,11 +204,25 @@ def _columns(service: Service, questions: Questions) -> Asked:
 def _expectations(service: Service, questions: Questions) -> Asked:
     asked: Asked = {}
     for number, question in questions.of.items():
-        names = {one.column.lower(): slot for slot, one in question.given.items() if not one.bucketed}
+        table = service.tables[number]
+        names = _sql_of_names(table, question, bucketed=False)
         names |= {column.lower(): f"{slot}.value" for column, slot in question.derived.items()}
-        for name, expectation in service.tables[number].expectations.items():
+        for name, expectation in table.expectations.items():
             asked.setdefault(question.checks[name], []).append((number, renamed(expectation.check, names), "boolean"))
     return asked
+
+
+def _sql_of_names(table: Table, question: Question, *, bucketed: bool) -> dict[str, str]:
+    """The SQL of each column that is sent, or read by its formats, by its name in lower case."""
+    names = {}
+    for slot, one in question.given.items():
+        if one.kind == ("bucketed" if bucketed and is_bucketed(table, one.column) else "value"):
+            names[one.column.lower()] = slot
+    landed = {one.column: slot for slot, one in question.given.items() if one.kind == "landed"}
+    for column, slot in question.times.items():
+        value = f"{slot}.value"
+        names[column.lower()] = time_in_bounds(table, value, landed[column], bucketed) if column in landed else value
+    return names
 
 
 def _first(asked: Sequence[tuple[int, str, str]]) -> Expression:
