@@ -146,6 +146,16 @@ def test_rows_that_are_gone_from_a_table_are_missed(lake: str) -> None:
     assert "table       alpha: 1 of 2 rows are there" in said
 
 
+def test_a_list_says_why_a_file_was_not_loaded(tmp_path: Path) -> None:
+    lost = entry("in/a.json", outcome="denied", reason="key-denied", detail="403 KMS.DisabledException")
+    write_ledger(tmp_path, lost, entry("in/b.json"))
+    lines = ran("files", "list", "--lake", str(tmp_path)).splitlines()[1:]
+    assert sorted("key-denied: 403 KMS.DisabledException  s3://landing/in/a.json" in line for line in lines) == [
+        False,
+        True,
+    ]
+
+
 @pytest.mark.parametrize("span", [("--since", "0001-01-01"), ("--until", "9999-12-31"), ("--limit", "9" * 9)])
 def test_moments_and_limits_may_be_far_off(lake: str, span: tuple[str, str]) -> None:
     assert ran("files", "list", *span, "--lake", lake) == ran("files", "list", "--lake", lake)

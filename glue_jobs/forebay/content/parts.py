@@ -115,4 +115,6 @@ def _not_json(content: Content) -> NotTaken:
     """A content with the name of an archive that is neither one nor text is treated as a broken archive."""
     named_falsely = is_named_archive(content.key) and not content.was_packed
     reason: FileReason = "corrupt-archive" if named_falsely else "not-json"
-    return NotTaken(reason, f"it begins as {looks_like(content.data) or 'neither JSON nor another known format'}", content.head)
+    return NotTaken(
+        reason, f"it begins as {looks_like(content.data) or 'neither JSON nor another known format'}", content.head
+    )

@@ -14,7 +14,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.changing.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, moment
-from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, print_json, size
+from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, is_wide, print_json, size
 from forebay.errors import InvalidConfiguration, meant
 
 if TYPE_CHECKING:
@@ -56,9 +56,12 @@ def list_files(
     if as_json:
         print_json({"uri": file.uri, **asdict(file)} for file in found)
         return
-    shown = columns("=loaded", "=outcome", ">records", ">written", "file")
+    wide = is_wide()
+    shown = columns("=at", "=outcome", ">records", ">written", *(("why",) if wide else ()), "file")
     for file in found:
-        shown.add_row(at(file.committed_at), file.outcome, f"{file.records:,}", f"{file.written:,}", file.uri)
+        why = ": ".join(filter(None, (file.reason, file.detail))) or "-"
+        numbers = (f"{file.records:,}", f"{file.written:,}")
+        shown.add_row(at(file.committed_at), file.outcome, *numbers, *((why,) if wide else ()), file.uri)
     console.print(shown)
     if not found and not has_ledger(view.lake):
         error_console.print(NONE_ENDED)
