@@ -185,6 +185,19 @@ def test_records_whose_rows_come_back_are_known_again(lake: str) -> None:
     assert accounts(LakeView(lake)).differences() == []
 
 
+def test_records_of_a_file_that_loses_some_of_its_rows_stay_known(lake: str) -> None:
+    """A retry had added to them."""
+    for rows in ([b"1" * 16, b"2" * 16], [b"3" * 16]):
+        append(lake, "gamma", "in/e.json", len(rows))
+        known: dict[str, Any] = {"day": [date(2026, 11, 21)] * len(rows), "id": rows}
+        known |= {"file_id": [file_id("in/e.json")] * len(rows), "table": ["gamma"] * len(rows)}
+        write_deltalake(f"{lake}/_forebay/ids", pa.table(known), partition_by=["day"], mode="append")
+        time.sleep(0.05)
+    write_ledger(lake, entry("in/e.json", tables={"gamma": 3}))
+    ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"1" * 16, b"2" * 16]
+
+
 def ids_of(lake: str) -> list[bytes]:
     return sorted(DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["id"].to_pylist())
 

@@ -2,7 +2,7 @@
 
 In: tables that went back. Out: commits to the ids, which then say of each file and table what they said when the table had its
 rows. Without them a record whose row left would be dropped when it comes again, and one whose row came back would not. Said
-again it changes nothing. Where the log of the ids does not reach back so far, ids of rows that came stay unknown.
+again it changes nothing. Where the log of the ids does not reach back so far, ids of files that lost or got rows are unknown.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
     named = "table" in ids.schema().to_arrow().names
     of_table = f' and coalesce("table", {quoted(one.table)}) = {quoted(one.table)}' if named else ""
     where = f"file_id in ({', '.join(map(quoted, files))})" + of_table
-    known = _known_then(view, one, [file for file in files if one.changes[file] > 0])
+    stand = {row["_file_id"] for row in view.rows_with(one.table, 'distinct "_file_id"', "_file_id", files)}
+    known = _known_then(view, one, [file for file in files if file in stand])
     if known is None or not known.num_rows:
         ids.delete(where)
     else:
