@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 from forebay.errors import InvalidConfiguration
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import PREFIX, one_spelling, token_of
+from forebay.record.declared import is_whole_of, value_of
 
 ONE, OTHER = b"1" * 32, b"2" * 32
+NUMBERS = ("byte", "short", "int", "long", "double", "decimal(38,3)")
 
 
 @given(st.text(), st.text())
@@ -38,7 +40,10 @@ def test_a_token_is_its_own_token_and_what_only_looks_like_one_is_not(value: str
 @pytest.mark.parametrize(
     ("spellings", "one"),
     [
-        (["4711", "4711.0", "4711.", "47.11e2", "4.711E+03", "47110e-1", "+4711", "004711", " 4711\r\n"], "4711"),
+        (
+            ["4711", "4711.0", "4711.", "47.11e2", "4.711E+03", "47110e-1", "+4711", "004711", " 4711\r\n", "\x7f4711"],
+            "4711",
+        ),
         (["70004", "7.0004e4", "70004.000"], "70004"),
         (["0", "-0", "0.0", "0e99999999999", "-.0", "00"], "0"),
         (["-1", "-1.0", "-10e-1"], "-1"),
@@ -90,6 +95,17 @@ def test_what_a_column_of_doubles_holds_has_the_token_of_what_was_written(number
     assert {one_spelling(text) for text in (str(number), f"{Decimal(str(number)):f}", json.dumps(number))} == {
         one_spelling(repr(number))
     }
+
+
+around = st.text(st.sampled_from(" \t\n\r\0\x1f\x7f\x80\x85\xa0\u2003\ufeff+-0.eEdfL_"), max_size=3)
+
+
+@given(around, st.from_regex(r"[0-9]{1,20}(\.[0-9]{0,3})?", fullmatch=True), around, st.sampled_from(NUMBERS))
+def test_a_text_that_a_column_reads_as_a_number_is_that_person(before: str, digits: str, after: str, kind: str) -> None:
+    text = before + digits + after
+    held = value_of(text, kind)
+    if held is not None and is_whole_of(text, kind):
+        assert one_spelling(str(held)) == one_spelling(text)
 
 
 def test_half_of_a_pair_of_surrogates_has_a_token() -> None:

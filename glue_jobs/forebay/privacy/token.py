@@ -17,7 +17,7 @@ __all__ = ["PREFIX", "one_spelling", "remembered_token", "token_of"]
 PREFIX = "tok_"
 BODY_BYTES, CHECK_BYTES = 18, 6
 """Of HMAC-SHA256: among a billion values, the chance that two have the same token is one in 10^25."""
-BLANK = "".join(map(chr, range(33)))
+BLANK = "".join(map(chr, (*range(33), 127)))
 """Characters that columns of numbers ignore around a number."""
 NUMBER = re.compile(r"([+-]?)(?:([0-9]++)\.?([0-9]*+)|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,18}))?")
 MOST_ZEROS = 40
