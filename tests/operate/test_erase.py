@@ -32,7 +32,8 @@ from forebay.operate.people import erase
 from forebay.privacy.erased import newest_list
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
-from forebay.upkeep.erase.plan import ErasePlan, Erasures, must_keep_subject
+from forebay.upkeep.erase.keeping import must_keep_subject
+from forebay.upkeep.erase.plan import ErasePlan, Erasures
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 from tests.walk import telling
@@ -599,6 +600,23 @@ def test_the_subject_stays_as_it_was_when_people_were_erased(lake: Path, declare
     assert "the subject was user.id" in failed(2, *command(lake, service, "--search-landing", "--yes"))
     Path(service).write_text(others[0].rpartition("[[tables]]")[0])
     assert "the subject was user.id" in failed(2, "tables", "check", service, "--lake", str(lake), "--no-sql")
+
+
+def test_a_declared_column_that_has_the_subject_stays(lake: Path, declared: Callable[..., str]) -> None:
+    """Under another name or path, nobody would look for a person in its earlier rows."""
+    service = declared()
+    first, column = Path(service).read_text(), '{ name = "who", path = "user.id" }'
+    keep_in_force(str(lake), load_service(service))
+    for other in ('{ name = "player", path = "user.id" }', '{ name = "who", path = "user.name" }'):
+        Path(service).write_text(first.replace(column, other))
+        said = failed(2, *command(lake, service, ANNA, "--yes"))
+        assert "table alpha: column who has the subject user.id of earlier rows" in said
+        assert f"keep {column}" in said
+        with pytest.raises(InvalidConfiguration, match="column who has the subject"):
+            _check(None, str(lake), load_service(service))  # type: ignore[arg-type]
+    Path(service).write_text(first.replace(column, column + ', { name = "player", path = "user.id" }'))
+    given(command(lake, service, ANNA, "--yes", "--now"), "")
+    assert told(lake, ANNA) == []
 
 
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ from forebay.table.catalog import Catalog
 from forebay.upkeep.complete.look import Landing, Looker, periods_of
 from forebay.upkeep.complete.tell import sender
 from forebay.upkeep.complete.watch import Watch
-from forebay.upkeep.erase.plan import must_keep_subject
+from forebay.upkeep.erase.keeping import must_keep_subject
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,7 +8,7 @@ import pytest
 
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
-from forebay.upkeep.erase.places import Place, is_of_nobody, subject_places
+from forebay.upkeep.erase.places import Place, is_of_nobody, lost_columns, subject_places
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,39 @@ def test_a_column_that_a_key_with_blanks_around_it_may_have_made_is_looked_at(
     service = Service(name="games", privacy={"subject": subject, "secret": "/secret"}, tables=[table])  # type: ignore[arg-type]
     found = subject_places("alpha", service, [column])
     assert found == (() if path is None else (Place(column, path),))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "lost"),
+    [
+        ("who user.id", "who user.id", []),
+        ("who user.id", "player user.id", ["who"]),
+        ("who user.id", "who user.name", ["who"]),
+        ("who user.id", "", ["who"]),
+        ("who user", "who user.id", ["who"]),
+        ("user user", "", []),
+        ("n user.level", "", []),
+    ],
+)
+def test_a_column_with_the_subject_is_lost_where_nothing_says_so_any_more(
+    before: str, after: str, lost: list[str]
+) -> None:
+    def service(column: str, table: str = "alpha") -> Service:
+        names = ("name", "path")
+        columns = [dict(zip(names, column.split(), strict=True))] if column else []
+        told: dict[str, Any] = {"privacy": {"subject": "user.id", "secret": "/secret"}}
+        return Service(name="games", tables=[{"name": table, "columns": columns}], **told)
+
+    assert [column.name for _, column in lost_columns(service(before), service(after))] == lost
+    assert [column.name for _, column in lost_columns(service(before), service(after, "{game}"))] == lost
+    assert [*lost_columns(service(before), service(after, "beta"))] == []
+
+
+def test_a_table_that_nobody_declares_does_not_say_whose_its_rows_are() -> None:
+    told: dict[str, Any] = {"privacy": {"subject": "user.id", "secret": "/secret"}}
+    service = Service(name="games", tables=[{"name": "beta"}], **told)
+    assert subject_places("alpha", service, ["who", "_rescued"]) == ()
+    assert Place("user", ("id",)) in subject_places("alpha", service, ["who", "user", "_rescued"])
 
 
 def test_a_column_of_records_that_were_not_taken_apart_is_looked_at() -> None:

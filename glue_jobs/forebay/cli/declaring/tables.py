@@ -345,7 +345,7 @@ def _begun(lake: str) -> str:
 
 def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     from forebay.operate.declaring.drift import drift_of_lake
-    from forebay.upkeep.erase.plan import must_keep_subject
+    from forebay.upkeep.erase.keeping import must_keep_subject
 
     must_keep_subject(lake, service)
     found = drift_of_lake(service, lake)
@@ -369,7 +369,7 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     said = declared.impact(before, after, compared=bool(lake))
     if lake:
         from forebay.operate.declaring.drift import drift_of_lake
-        from forebay.upkeep.erase.plan import must_keep_subject
+        from forebay.upkeep.erase.keeping import must_keep_subject
 
         must_keep_subject(lake, after)
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]

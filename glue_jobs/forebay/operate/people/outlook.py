@@ -21,7 +21,8 @@ from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import one_spelling, token_of
 from forebay.upkeep.erase.due import erasure_of
-from forebay.upkeep.erase.plan import Done, ErasePlan, must_keep_subject
+from forebay.upkeep.erase.keeping import must_keep_subject
+from forebay.upkeep.erase.plan import Done, ErasePlan
 from forebay.upkeep.erase.table import Refused, TableErasure, Tally
 
 __all__ = ["Outlook", "everybody_erased", "last_version", "look", "tables_of_service"]

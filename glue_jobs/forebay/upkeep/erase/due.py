@@ -20,8 +20,9 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.secret import secret_at
+from forebay.upkeep.erase.keeping import must_keep_subject
 from forebay.upkeep.erase.places import Place, is_of_nobody, keys_of, personal_columns, subject_places
-from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures, must_keep_subject
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.purge import WriteCheckpoint, purge
 from forebay.upkeep.erase.rows import Change, Erased, Found, found_in, null_in
 from forebay.upkeep.erase.table import Find, Leaving, Refused, TableErasure

@@ -4,7 +4,7 @@ In: the name of a table, the declarations, and the columns that it has. Out: `Pl
 A declared column is read from its path and from nothing else. Other columns are known by their names, in every spelling that
 shares one. They are also known by the keys that the table's schema says they were made for: a key with blanks around it has a
 column of its own. Records that are kept as text hold all of their fields. A table that ignores undeclared fields, the subject
-among them, does not say whose its rows are.
+among them, or that is no longer declared, does not say whose its rows are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from forebay.declaration.column import Column
 from forebay.declaration.form import Keys
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import may_hold, means
@@ -23,7 +24,7 @@ from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.privacy.subject import subject_paths
 from forebay.record.kind import SPELLED
 
-__all__ = ["TEXTS", "Place", "is_of_nobody", "keys_of", "personal_columns", "subject_places"]
+__all__ = ["TEXTS", "Place", "is_of_nobody", "keys_of", "lost_columns", "personal_columns", "subject_places"]
 
 TEXTS = ("_rescued", "_record")
 """Columns of tables with records, or parts of them, as text."""
@@ -62,8 +63,21 @@ def subject_places(
         )
     made = service.maker_of(log or table)
     found = tuple(dict.fromkeys(place for path in paths for place in _places_of(path, made, columns, keys)))
-    ignores = made is not None and made.undeclared.become == "ignored"
+    ignores = made is None or made.undeclared.become == "ignored"
     return () if ignores and all(place.column in TEXTS for place in found) else found
+
+
+def lost_columns(before: Service, after: Service) -> Iterator[tuple[str, Column]]:
+    """Declared columns with the subject, by table, that `after` takes for something else, although it makes the table."""
+    for table in before.tables:
+        made = next((one for one in after.tables if one.name == table.name), None) or after.maker_of(table.name)
+        for column in table.columns if made is not None else ():
+            was, now = (
+                {place for path in _subject_paths(service) for place in _places_of(path, of, [column.name], NO_KEYS)}
+                for service, of in ((before, table), (after, made))
+            )
+            if was - now:
+                yield table.name, column
 
 
 def is_of_nobody(table: str, service: Service) -> bool:

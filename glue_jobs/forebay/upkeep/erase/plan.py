@@ -11,12 +11,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from forebay.declaration.service import Service
-from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import erased_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["Done", "ErasePlan", "Erasures", "must_keep_subject"]
+__all__ = ["Done", "ErasePlan", "Erasures"]
 
 PLANS, DONE, LANDING, REPORTS = "plans", "done", "landing", "reports"
 
@@ -125,19 +123,6 @@ class Erasures:
             return None
         stored = json.loads(found)
         return ErasePlan(**{**stored, "tokens": tuple(stored["tokens"])})
-
-
-def must_keep_subject(lake: str, service: Service) -> None:
-    """The erased are known by their values of one field. By another one, their late records would come back, those of others
-    would stay out, and an erasure that continues would find the wrong people. So all erasures have one subject."""
-    newest = Erasures(lake, service.name).newest()
-    subject = (service.privacy and service.privacy.subject) or ""
-    if newest is not None and newest.subject not in ("", subject):
-        raise InvalidConfiguration.one(
-            "privacy: subject",
-            f"must not change: the subject was {newest.subject} when people were erased, and it keeps their late records out",
-            f'write subject = "{newest.subject}"',
-        )
 
 
 def _name_of(plan: ErasePlan) -> str:
