@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -18,6 +19,7 @@ import pytest
 
 import forebay.batch.one_pass.duplicates as duplicates
 import forebay.batch.one_pass.gathering as gathering
+import forebay.batch.one_pass.outcome as outcome
 import forebay.batch.one_pass.writer as writer
 import forebay.content.rows as content_rows
 from forebay.batch.one_pass.answers import together
@@ -27,6 +29,8 @@ from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.content.end import file_ends
 from forebay.content.limits import Limits
+from forebay.privacy.vault import values_of
+from forebay.table.data_file import DataFile, Written
 from forebay.table.storage import Storage
 from tests.batch.tasks import told
 
@@ -157,6 +161,18 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
         left.undo()
         known.ids |= {one["id"]: known.day for one in ids}
         earlier |= here
+
+
+def test_the_data_files_of_many_tables_are_deleted_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: dict[str, list[str]] = {}
+    monkeypatch.setattr(
+        outcome, "open_objects", lambda place: SimpleNamespace(delete=partial(asked.__setitem__, place))
+    )
+    names = [*(f"t{n}" for n in range(1000)), "_forebay/quarantine", "_forebay/vault"]
+    files = {name: [DataFile(name, f"p=%2F/{n}.parquet", (), 1, 1, 0, "{}") for n in range(2)] for name in names}
+    Pass([], [], Written(files, {}), "s3://lake/in", vault="s3://vault/of").undo()
+    tables = [f"{name}/p=%2F/{n}.parquet" for name in names[:-1] for n in range(2)]
+    assert asked == {"s3://lake/in": tables, values_of("s3://vault/of"): ["p=%2F/0.parquet", "p=%2F/1.parquet"]}
 
 
 def test_a_worker_that_dies_over_data_files_with_duplicates_gives_the_pass_up(

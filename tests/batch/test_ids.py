@@ -38,6 +38,7 @@ VALUES = {
     "small": pa.array(
         [Decimal(n).scaleb(-10) for n in (0, 1, -1, 10**12, 10**19, 7)] + [None, None], pa.decimal128(20, 10)
     ),
+    "bytes": pa.array([b"", "é\u0000".encode(), ODD.encode(), b"null", b"{}", b"1.0", None, b"x"], pa.binary()),
     "whole": pa.array([Decimal(n) for n in (0, 1, -1, 10**30, -(10**37), 7)] + [None, None], pa.decimal128(38, 0)),
 }
 

@@ -29,7 +29,6 @@ from forebay.batch.one_pass.rows import IDENTITY, VIOLATED
 from forebay.batch.recent_ids import bytes_of
 from forebay.batch.staged import VAULT
 from forebay.lake.layout import own_table
-from forebay.lake.objects import open_objects
 from forebay.table.data_file import DataFile, Written
 from forebay.table.storage import Storage
 
@@ -165,8 +164,7 @@ def _with_fewer_rows(
     if again.failed:
         replace(made, written=again).undo()
         raise NotInOnePass(next(iter(again.failed.values())))
-    for one in fewer:
-        open_objects(one.table_path).delete([one.file.path])
+    made.delete(one.file for one in fewer)
     return written
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -16,7 +16,7 @@ from forebay.content.end import FileEnd
 from forebay.lake.layout import own_table, table_path
 from forebay.lake.objects import open_objects
 from forebay.privacy.vault import values_of
-from forebay.table.data_file import Written
+from forebay.table.data_file import DataFile, Written
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,8 +69,18 @@ class Pass:
 
     def undo(self) -> None:
         """Its data files are in no plan."""
-        for name, files in self.written.files.items():
-            open_objects(self.place_of(name)).delete([file.path for file in files])
+        self.delete(file for files in self.written.files.values() for file in files)
+
+    def delete(self, files: Iterable[DataFile]) -> None:
+        """Data files of its tables, many with one request: a batch may have thousands of tables."""
+        names: dict[str, list[str]] = {}
+        for file in files:
+            if file.table == own_table(VAULT):
+                names.setdefault(self.place_of(file.table), []).append(file.path)
+            else:
+                names.setdefault(self.lake, []).append(f"{file.table}/{file.path}")
+        for place, some in names.items():
+            open_objects(place).delete(some)
 
     def place_of(self, name: str) -> str:
         """The folder of a table's data files."""

@@ -54,7 +54,7 @@ SKIPPED_AT_MOST = 63
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
 IDS_AT_MOST = 4_000_000
-"""Of a batch: the driver compares them, and takes about a hundred bytes for each."""
+"""Of a batch: the driver compares them, and takes about 250 bytes for each."""
 READER_BYTES = 16 << 20
 """Of a batch, for each task that reads."""
 
