@@ -31,7 +31,7 @@ def demo(
     games: Annotated[int, typer.Option(min=1, help="Of how many games.")] = 8,
     keep: Annotated[bool, typer.Option(help="Leave the twin running afterwards, to look around.")] = True,
 ) -> None:
-    """Show the whole story on this machine.
+    """Run the whole service once, with generated files.
 
     Starts a twin, drops game telemetry, ingests it, compacts a table, and checks that every sum holds.
     """

@@ -47,48 +47,46 @@ class Command(NamedTuple):
 COMMANDS = {
     "ingest": Command(".changing.ingest", "ingest", "Load files from the queue into tables."),
     "stop": Command(".changing.ingest", "stop", "Stop the running ingest job after its batch."),
-    "status": Command(".looking.status", "status", "Show how it is going."),
-    "doctor": Command(
-        ".looking.doctor", "doctor", "Check that the deployed service can work, and say how to fix what is wrong."
-    ),
-    "report": Command(".looking.report", "report", "Write how it is going into one HTML file."),
+    "status": Command(".looking.status", "status", "Show the state of the queue, the job and the tables."),
+    "doctor": Command(".looking.doctor", "doctor", "Check the deployment, and say how to fix what is wrong."),
+    "report": Command(".looking.report", "report", "Write the state of the service into one HTML file."),
     "wait": Command(".looking.wait", "wait", "Wait until all files of an hour or a day are in."),
-    "plan-capacity": Command(".looking.plan_capacity", "plan_capacity", "Show what each freshness would have taken."),
-    "where": Command(".changing.files", "where", "Show where a file is."),
-    "files": Command(".changing.files", "app", "Show what became of files."),
+    "plan-capacity": Command(
+        ".looking.plan_capacity", "plan_capacity", "Show the delay and the cost of each freshness."
+    ),
+    "where": Command(".changing.files", "where", "Show the life of a file, or the file of a row."),
+    "files": Command(".changing.files", "app", "List files, leave them out, and read them again."),
     "tail": Command(".changing.files", "tail", "Follow the loaded files, until Ctrl-C."),
     "history": Command(".looking.history", "history", "Show what happened when."),
-    "query": Command(".looking.query", "query", "Ask the lake's tables and the ledger, in SQL."),
+    "query": Command(".looking.query", "query", "Query the lake's tables and the ledger with SQL."),
     "queue": Command(".changing.queue", "app", "Look at the queue and its dead letters, and send them back."),
     "lease": Command(".changing.lease", "app", "Show which job works on the lake, and end its lease."),
-    "pause": Command(".changing.pause", "pause", "Let the rows of tables wait, from the next batch on."),
+    "pause": Command(".changing.pause", "pause", "Pause tables: their rows wait, from the next batch on."),
     "resume": Command(
-        ".changing.pause", "resume", "Let tables take rows again, and load those that waited, exactly once."
+        ".changing.pause", "resume", "Resume paused tables, and load the rows that waited, exactly once."
     ),
-    "replay": Command(
-        ".changing.replay", "replay", "Read files again, and put their new rows in place of the earlier ones."
-    ),
+    "replay": Command(".changing.replay", "replay", "Read files again, and replace their rows."),
     "rollback": Command(
-        ".changing.rollback", "rollback", "Take tables back to an earlier version, and the ledger with them."
+        ".changing.rollback", "rollback", "Restore tables to an earlier version, and the ledger with them."
     ),
-    "audit": Command(".looking.accounts", "accounts", "Check that every sum of the ledger holds in the tables."),
-    "tables": Command(".declaring.tables", "app", "List the tables, and handle their declarations."),
-    "try": Command(".looking.try_out", "try_out", "Say what would become of sample files: tables, columns, refusals."),
+    "audit": Command(".looking.accounts", "accounts", "Compare the ledger with the rows in the tables."),
+    "tables": Command(".declaring.tables", "app", "List the tables, and manage their declarations."),
+    "try": Command(".looking.try_out", "try_out", "Show what forebay would do with sample files."),
     "schema": Command(".declaring.schema", "app", "Show and change a table's columns."),
-    "backfill": Command(".changing.backfill", "backfill", "Load files that were in a bucket before forebay was."),
-    "quality": Command(".looking.quality", "quality", "Show how rows stand up to their expectations."),
+    "backfill": Command(".changing.backfill", "backfill", "Load files that landed before forebay was deployed."),
+    "quality": Command(".looking.quality", "quality", "Count the rows that violate expectations."),
     "quarantine": Command(".changing.held", "quarantine", "Look at records that were refused, and retry them."),
-    "parked": Command(".changing.held", "parked", "Look at records that no table wanted, and load them."),
+    "parked": Command(".changing.held", "parked", "Look at records that no table takes, and load them."),
     "export": Command(".looking.export", "export", "Write what changed in a table as files for other tools."),
     "privacy": Command(".people.privacy", "app", "Find personal fields, and erase people."),
     "compact": Command(".changing.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
-    "merge": Command(".changing.upkeep", "merge", "Bring the states of tables in mode merge up to date."),
+    "merge": Command(".changing.upkeep", "merge", "Update the states of merge tables, and the rollups."),
     "maintain": Command(".changing.upkeep", "maintain", "Delete files that no readable version needs."),
     "find-missed": Command(".changing.upkeep", "reconcile", "Find files that S3 never announced, and announce them."),
 }
 if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
     COMMANDS["local"] = Command("forebay_local.commands", "app", "Run the whole service on this machine.")
-    COMMANDS["demo"] = Command("forebay_local.demo", "demo", "Show the whole story on this machine.")
+    COMMANDS["demo"] = Command("forebay_local.demo", "demo", "Run the whole service once, with generated files.")
 
 OF_SPARK = {"pyspark", "py4j", "delta"}
 """Packages that only the extra `spark` installs."""

@@ -46,7 +46,7 @@ def backfill(
     dry_run: DryRun = False,
     as_json: AsJson = False,
 ) -> None:
-    """Load files that were in a bucket before forebay was.
+    """Load files that landed before forebay was deployed.
 
     Lists the newest version of each key, or reads a report of S3 Inventory, and announces those that the ledger does not know.
     The ingest job loads them like any file. Its setting --landing-buckets must allow the bucket. An interrupted backfill

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "tail", "where"]
 
-app = typer.Typer(help="Show what became of files.", no_args_is_help=True)
+app = typer.Typer(help="List files, leave them out, and read them again.", no_args_is_help=True)
 app.command("forget")(forget_files)
 
 Address = Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")]
@@ -243,7 +243,7 @@ def where(
     by: Annotated[str, typer.Option(help="With --row: the column that has the value.")] = "event_id",
     as_json: AsJson = False,
 ) -> None:
-    """Show where a file is.
+    """Show the life of a file, or the file of a row.
 
     Shows its life from the notification to its rows, which it counts in the tables. Exit status 1 if the ledger does not know
     the file, or if rows are missing.

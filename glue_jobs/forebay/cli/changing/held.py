@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["parked", "quarantine", "retry_records"]
 
 quarantine = typer.Typer(help="Look at records that were refused, and retry them.", no_args_is_help=True)
-parked = typer.Typer(help="Look at records that no table wanted, and load them.", no_args_is_help=True)
+parked = typer.Typer(help="Look at records that no table takes, and load them.", no_args_is_help=True)
 
 MOST_VALUES = 50
 

@@ -23,7 +23,7 @@ Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names
 
 @answers
 def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
-    """Let the rows of tables wait, from the next batch on.
+    """Pause tables: their rows wait, from the next batch on.
 
     Files are read as ever, and other tables get their rows. Those of a paused table are held in the quarantine with the reason
     paused, and are counted. A batch that runs ends as it began. Repeating it changes nothing. Undo: `forebay resume`.
@@ -48,7 +48,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
 
 @answers
 def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
-    """Let tables take rows again, and load those that waited, exactly once.
+    """Resume paused tables, and load the rows that waited, exactly once.
 
     Starts Spark for that, beside a running job. A batch that began before may still hold rows back. `forebay status` counts
     them, and this command loads them when you repeat it. So does the next start of the job, unless another table is paused.

@@ -58,7 +58,7 @@ def replay(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Read files again, and put their new rows in place of the earlier ones.
+    """Read files again, and replace their rows.
 
     Shows what would leave the tables, and asks. The ingest job then reads the files with the declarations in force. In each
     table their rows leave in one commit, and the new ones come in the next, so no row is there twice. A file that S3 no longer

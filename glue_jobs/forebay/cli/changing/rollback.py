@@ -37,7 +37,7 @@ def rollback(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take tables back to an earlier version, and the ledger with them.
+    """Restore tables to an earlier version, and the ledger with them.
 
     Stops a running ingest job after its batch, shows which rows leave and come, and asks. No job can start meanwhile. In the
     ledger, rows that left are dropped, with the reason rolled-back; with --and-replay their files are announced again.

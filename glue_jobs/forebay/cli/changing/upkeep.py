@@ -86,7 +86,7 @@ def maintain(
 
 @options_of(MergeSettings)
 def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
-    """Bring the states of tables in mode merge up to date.
+    """Update the states of merge tables, and the rollups.
 
     The ingest job does it beside its batches. Here it is done at once, or by a job of its own.
     """

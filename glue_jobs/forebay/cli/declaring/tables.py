@@ -58,7 +58,7 @@ def tables(
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
-    """List the tables, and handle their declarations.
+    """List the tables, and manage their declarations.
 
     Without a command: rows, files, bytes and the newest event of each table, by its declared event time, or else by the column
     `event_time`.

@@ -13,7 +13,7 @@ __all__ = ["accounts"]
 
 
 def accounts(lake: Lake, as_json: AsJson = False) -> None:
-    """Check that every sum of the ledger holds in the tables.
+    """Compare the ledger with the rows in the tables.
 
     Files by outcome, records read, and the rows of each table are counted in the ledger and again in the tables. A batch that
     has not ended is named, and its files are left out. Exit status 1 if a sum does not hold.

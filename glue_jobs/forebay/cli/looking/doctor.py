@@ -41,7 +41,7 @@ def doctor(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Check that the deployed service can work, and say how to fix what is wrong.
+    """Check the deployment, and say how to fix what is wrong.
 
     Reads only, unless --probe is given. Exit status 1 if something was found.
     """

@@ -30,7 +30,7 @@ def plan_capacity(
     prices: Annotated[Path | None, typer.Option(help="A file of prices; without it, those that forebay has.")] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what each freshness would have taken.
+    """Show the delay and the cost of each freshness.
 
     Replays the arrivals of the last days, from the ledger, through the rules that start and end ingest runs. Shows how late
     files would have been, and the cost of ingest runs in a month.

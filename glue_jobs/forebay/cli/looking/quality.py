@@ -21,7 +21,7 @@ def quality(
     limit: Annotated[int, typer.Option(min=1, help="The largest number of lines, the most violated first.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Show how rows stand up to their expectations.
+    """Count the rows that violate expectations.
 
     How many rows fulfilled each expectation, and in how many batches a table failed for it.
     """

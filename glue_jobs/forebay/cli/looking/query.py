@@ -23,7 +23,7 @@ def query(
     limit: Annotated[int, typer.Option(min=1, help="The largest number of rows to show.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Ask the lake's tables and the ledger, in SQL.
+    """Query the lake's tables and the ledger with SQL.
 
     Tables go by their names. `ledger`, `quarantine`, `parked`, `quality` and `complete` are forebay's own. A statement
     that would write is refused.

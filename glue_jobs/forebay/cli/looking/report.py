@@ -25,7 +25,7 @@ def report(
     out: Annotated[Path, typer.Option(help="The file to write.")] = Path("forebay-report.html"),
     as_json: AsJson = False,
 ) -> None:
-    """Write how it is going into one HTML file.
+    """Write the state of the service into one HTML file.
 
     The page shows problems, the journey of the files with its numbers, records, files and latency by hour, the tables, and
     why records are in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it

@@ -33,7 +33,7 @@ def status(
     every_s: Annotated[float, typer.Option(min=1, help="With --watch: seconds between two refreshes.")] = 5,
     as_json: AsJson = False,
 ) -> None:
-    """Show how it is going.
+    """Show the state of the queue, the job and the tables.
 
     The queue and its oldest message, the running job and its last batch, files of today, held records, files that S3 had not
     announced, and how old each table's newest rows are. --stack adds failed runs, alarms that ring, and what this month has

@@ -26,7 +26,7 @@ def try_out(
     against: Annotated[str, typer.Option(help="Other declarations: say what changes with --service.")] = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say what would become of sample files: tables, columns, refusals. Writes nothing.
+    """Show what forebay would do with sample files. Writes nothing.
 
     Without --service it drafts declarations from the files, as `forebay tables init --from` does.
 
