@@ -39,7 +39,7 @@ def up(
         typer.Option(help="A synthesized assembly (cdk.out) to deploy; by default this repository's, env=local."),
     ] = None,
 ) -> None:
-    """Start the twin and deploy the service into it, or find the one that runs."""
+    """Start the twin and deploy the service into it, or show the twin that runs."""
     from forebay_local.twin import twin as twins
 
     with console.status("deploying the template into the twin ..."):
@@ -78,7 +78,7 @@ def env(state: State = HOME, as_json: AsJson = False) -> None:
 
 @app.command()
 def status(state: State = HOME, as_json: AsJson = False) -> None:
-    """Say what is in the twin."""
+    """Show the contents of the twin."""
     from forebay_local.twin import twin as twins
 
     seen = twins.status(state)
@@ -98,7 +98,7 @@ def status(state: State = HOME, as_json: AsJson = False) -> None:
 @app.command()
 @answers
 def down(state: State = HOME) -> None:
-    """Stop the twin and forget what was in it."""
+    """Stop the twin and delete its contents."""
     from forebay_local.twin import twin as twins
 
     stopped = twins.down(state)
@@ -113,7 +113,7 @@ def put(
     state: State = HOME,
     below: Annotated[str, typer.Option("--below", help="Keys begin with this, after the landing prefix.")] = "",
 ) -> None:
-    """Drop files of your own into the landing bucket, where the service takes them up."""
+    """Put your own files into the landing bucket of the twin."""
     twin = _running(state)
     s3, landed = twin.client("s3"), list[str]()
     for place in files:
@@ -145,7 +145,7 @@ def feed(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Drop believable game telemetry, some of it dirty, late or doubled, and say exactly what was dropped."""
+    """Drop generated game telemetry, some of it dirty, late or doubled, and count what was dropped."""
     from forebay_local.feed import SPAN, Recipe, drop, plan, send_messages
 
     twin = _running(state)

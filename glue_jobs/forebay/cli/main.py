@@ -57,7 +57,7 @@ COMMANDS = {
     "where": Command(".changing.files", "where", "Show the life of a file, or the file of a row."),
     "files": Command(".changing.files", "app", "List files, leave them out, and read them again."),
     "tail": Command(".changing.files", "tail", "Follow the loaded files, until Ctrl-C."),
-    "history": Command(".looking.history", "history", "Show what happened when."),
+    "history": Command(".looking.history", "history", "List what happened, and when."),
     "query": Command(".looking.query", "query", "Query the lake's tables and the ledger with SQL."),
     "queue": Command(".changing.queue", "app", "Look at the queue and its dead letters, and send them back."),
     "lease": Command(".changing.lease", "app", "Show which job works on the lake, and end its lease."),

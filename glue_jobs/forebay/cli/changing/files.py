@@ -79,7 +79,7 @@ def tail(
 ) -> None:
     """Follow the loaded files, until Ctrl-C.
 
-    A line for each: when, what became of it, its records, and where its rows went.
+    Prints a line for each file: the time, the outcome, its records, and the tables of its rows.
     """
     from forebay.operate.lake_view import begun_view, known_table
     from forebay.operate.looking.files import FileChoice, follow
@@ -122,9 +122,9 @@ def retry_files(
     of: Of = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Announce files again that were not read: denied, unavailable, missing and poison ones.
+    """Announce files again that could not be read: denied, unavailable, missing and poison ones.
 
-    The ingest job reads them with its next batch. Repeat the command for those that are still not read. Skipped files are
+    The ingest job reads them with its next batch. Repeat the command for files that still cannot be read. Skipped files are
     announced only with --skipped, forgotten ones with --forgotten, ignored ones only with --key.
     """
     from forebay.aws.announce import announce
@@ -172,8 +172,8 @@ def skip_files(
     """Leave a file out: no batch reads it, and the ledger says `skipped`.
 
     For a file that is announced or pending, such as one that stops the job. With an address, all versions of the object are
-    left out, also future ones. Rows that are already loaded stay. Repeating it changes nothing. Undo: `forebay files retry
-    --skipped`.
+    left out, including future ones. Rows that are already loaded stay. Repeating the command changes nothing. Undo: `forebay
+    files retry --skipped`.
     """
     from forebay.cli.looking.history import leave_record
     from forebay.lake.layout import skips_of

@@ -42,12 +42,13 @@ def forget_files(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Take the rows of files out of every table, such as those of test data.
+    """Remove the rows of files from every table, such as those of test data.
 
-    Shows what would leave, and asks. With its next batch, the ingest job takes the rows out of the tables, the quarantine, the
-    parked records and the vault. The ledger then says `forgotten`, and nothing but an operator brings the files back. The same
-    bytes stay out, also when they are put again under their key. An earlier version that they replaced does not come back.
-    Repeat the command after an interruption. Undo: `forebay files retry --forgotten`, as long as S3 has the files.
+    Shows which rows would leave, and asks. With its next batch, the ingest job removes the rows from the tables, the
+    quarantine, the parked records and the vault. The ledger then says `forgotten`, and only an operator can load the files
+    again. If a producer puts the same bytes under the same key, they stay out. An earlier version that the file replaced does
+    not come back. Repeat the command after an interruption. Undo: `forebay files retry --forgotten`, as long as S3 has the
+    files.
     """
     from forebay.aws.preflight import check_queue
     from forebay.ledger.entry import FORGET

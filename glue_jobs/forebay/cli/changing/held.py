@@ -36,7 +36,7 @@ Most = Annotated[int, typer.Option("--limit", min=1, max=10**9, help="The larges
 def list_quarantine(lake: Lake, as_json: AsJson = False) -> None:
     """Count what is in the quarantine, by table and reason.
 
-    `files` are the files that the records came from; `whole` are files that could not be read at all.
+    `files` counts the files of these records, and `whole files` those that could not be read at all.
     """
     _list(lake, "quarantine", as_json)
 
@@ -72,7 +72,7 @@ def drop(
 ) -> None:
     """Drop the records for good. The ledger counts them as dropped.
 
-    Shows what would go, and asks. There is no undo; the files that they came from stay in the landing bucket.
+    Shows which records it would drop, and asks. There is no undo; the files that they came from stay in the landing bucket.
     """
     _try_again(lake, service, "quarantine", table, reason, give_up=True, dry_run=dry_run, yes=yes)
 
@@ -118,7 +118,7 @@ def adopt(
 def drop_parked(lake: Lake, service: Service = "", dry_run: DryRun = False, yes: Yes = False) -> None:
     """Drop the parked records of a service for good. The ledger counts them as dropped.
 
-    Shows how many would go, and asks. There is no undo; the files that they came from stay in the landing bucket.
+    Shows how many records it would drop, and asks. There is no undo; the files that they came from stay in the landing bucket.
     """
     _try_again(lake, service, "parked", None, None, give_up=True, dry_run=dry_run, yes=yes)
 

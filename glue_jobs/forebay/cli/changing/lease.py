@@ -53,7 +53,7 @@ def show(
 def break_it(
     lake: Lake, table: OfTable = "", of: Of = "", checkpoint: Checkpoint = "", yes: Yes = False, writer: Writer = ""
 ) -> None:
-    """End the leases of a dead job, so that another job need not wait.
+    """End the leases of a dead job, so that another job can start at once.
 
     Shows who holds them, warns if that job lives, and asks. If it still runs, it notices before it marks its batch as done, and
     halts: no row is lost or doubled. Prefer `forebay stop` for a running job. Undo: start that job again.

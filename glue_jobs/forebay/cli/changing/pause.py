@@ -25,8 +25,9 @@ Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names
 def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
     """Pause tables: their rows wait, from the next batch on.
 
-    Files are read as ever, and other tables get their rows. Those of a paused table are held in the quarantine with the reason
-    paused, and are counted. A batch that runs ends as it began. Repeating it changes nothing. Undo: `forebay resume`.
+    The job still reads files, and other tables get their rows. Rows for a paused table wait in the quarantine with the reason
+    paused, and the ledger counts them. A running batch ends without the pause. Repeating the command changes nothing. Undo:
+    `forebay resume`.
     """
     from forebay.lake.paused import pause as pause_tables
     from forebay.lake.paused import paused_tables

@@ -37,7 +37,7 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
     """Show messages that wait, and the files that they announce.
 
     Each look counts as a receive: a message that was received as often as the queue's redrive policy says goes to the
-    dead-letter queue. So look seldom.
+    dead-letter queue. So use this command rarely.
     """
     from forebay.operate.looking.queue import give_back, peek
 
@@ -129,7 +129,7 @@ def refused(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show messages that nobody understood, with the reasons.
+    """Show messages that forebay could not understand, with the reasons.
 
     The ingest job kept a copy of each; the message itself became a dead letter. `forebay status` counts the copies. --drop
     deletes those that are shown, and asks: there is no undo. Exit status 1 if there are any.

@@ -60,10 +60,10 @@ def replay(
 ) -> None:
     """Read files again, and replace their rows.
 
-    Shows what would leave the tables, and asks. The ingest job then reads the files with the declarations in force. In each
-    table their rows leave in one commit, and the new ones come in the next, so no row is there twice. A file that S3 no longer
-    has keeps its rows, and the ledger says not-replayed. After an interruption --resume continues. Undo: push the earlier
-    declarations, and repeat the command.
+    Shows which rows would leave the tables, and asks. The ingest job then reads the files with the declarations in force. In
+    each table, one commit removes their rows, and the next appends the new ones, so no row is there twice. If S3 no longer
+    has a file, its rows stay, and the ledger says not-replayed. After an interruption --resume continues. Undo: push the
+    earlier declarations, and repeat the command.
 
     --into loads the files into another lake instead, with the declarations of --service. This lake and its ledger stay as they
     are. The command starts Spark for that, and continues where it was when you repeat it. Undo: delete that lake.

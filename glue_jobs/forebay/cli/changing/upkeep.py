@@ -65,7 +65,8 @@ def maintain(
 ) -> None:
     """Delete files that no readable version needs.
 
-    The declared time travel decides. Logs are kept short, and with --vacuum full files are named that no log knows of.
+    The declared time travel decides which versions are readable. The command also shortens logs. With --vacuum full, it names
+    files that no log knows.
     """
     settings = settings.model_copy(update={"delete_orphans": settings.delete_orphans or yes})
     _must_be_there(settings, settings.table_names)
@@ -88,7 +89,7 @@ def maintain(
 def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
     """Update the states of merge tables, and the rollups.
 
-    The ingest job does it beside its batches. Here it is done at once, or by a job of its own.
+    The ingest job does this beside its batches. This command does it now.
     """
     _must_be_there(settings)
     from forebay.jobs.journal import journal
@@ -121,7 +122,7 @@ def reconcile(
 ) -> None:
     """Find files that S3 never announced, and announce them.
 
-    Files of the newest --settle-hours are left out: they may be on their way.
+    Leaves out files of the newest --settle-hours, because their messages may still arrive.
     """
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake

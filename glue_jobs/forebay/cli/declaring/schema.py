@@ -98,7 +98,7 @@ def diff(
 @app.command()
 @answers
 def settle(lake: Lake, table: Name, service: Service = "") -> None:
-    """Rewrite the table with columns that all its rows decide.
+    """Rewrite the table with the columns and types that fit all its rows.
 
     Rescued values move into columns, and the table gets the partitions that are declared. One commit. Undo: `forebay
     rollback` to the version before it, which `forebay history` names.
@@ -117,7 +117,7 @@ def promote(
     unit: Annotated[str, typer.Option(help="For times that are numbers: s, ms, us or ns since 1970.")] = "",
     service: Service = "",
 ) -> None:
-    """Give a field a column with a type of its own, filled for all old rows.
+    """Give a field its own column and type, also for all existing rows.
 
     One commit. Declare the column as well, so that new records fill it. The line to add is printed.
     """

@@ -125,7 +125,7 @@ def init(
         ),
     ] = None,
 ) -> None:
-    """Write declarations to begin with: the built-in example, or a draft from samples."""
+    """Write the first declarations: the built-in example, or a draft from samples."""
     from forebay.operate.declaring import declarations as declared
 
     if samples:
@@ -222,7 +222,7 @@ def show(
 
 @app.command()
 def diff(folder: Folder, place: InForce, lake: Lake = "", as_json: AsJson = False) -> None:
-    """Say what would change if these declarations took the place of those in force."""
+    """Show what would change if these declarations replaced those in force."""
     from forebay.operate.declaring import declarations as declared
 
     _diff(declared.texts_in_folder(folder), place, _begun(lake), as_json=as_json)
@@ -239,7 +239,7 @@ def push(
         typer.Option(envvar="FOREBAY_LAKE", help="Compare them with the tables of this lake, too.", show_default=False),
     ] = "",
 ) -> None:
-    """Put the declarations in force; a running job takes them up before its next batch.
+    """Put the declarations in force; a running job uses them from its next batch on.
 
     With --lake, `forebay history` of that lake shows it.
     """

@@ -36,8 +36,9 @@ def export(
 ) -> None:
     """Write what changed in a table as files for other tools.
 
-    The first time, the whole table, or what came after --since. From then on, what came since the last step that is there. An
-    interrupted export continues where it was. Only files that a manifest names count; there is one for each step.
+    The first export writes the whole table, or the changes after --since. Each later export writes the changes since the last
+    one. An interrupted export continues when you repeat the command. Each step has a manifest; ignore files that no manifest
+    names.
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.exporting.export import export as write

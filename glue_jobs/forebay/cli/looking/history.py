@@ -24,11 +24,11 @@ def history(
     limit: Annotated[int, typer.Option(min=1, help="The largest number of lines to show, the newest.")] = 100,
     as_json: AsJson = False,
 ) -> None:
-    """Show what happened when.
+    """List what happened, and when.
 
     Shows batches and operators' commands on one time line. --table adds the table's compactions, deletions and changes of
-    columns, --all-tables those of all tables. --stack adds deployments and alarms. Where something can be undone, the line says
-    how.
+    columns, --all-tables those of all tables. --stack adds deployments and alarms. If something can be undone, its line has
+    the command.
     """
     from forebay.cli.looking.status import deployment
     from forebay.operate.lake_view import begun_view, has_ledger

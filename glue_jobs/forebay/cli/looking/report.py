@@ -29,7 +29,7 @@ def report(
 
     The page shows problems, the journey of the files with its numbers, records, files and latency by hour, the tables, and
     why records are in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it
-    can be mailed. On AWS a function writes the same page every quarter of an hour. --json prints what the page says, and writes
+    can be mailed. On AWS a function writes the same page every 20 minutes. --json prints what the page says, and writes
     no file.
     """
     from forebay.operate.lake_view import begun_view
