@@ -19,8 +19,12 @@ from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass import duplicates, staging
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.plan import Plans
+from forebay.declaration.loading import parse_service
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
+from forebay.operate.people.person import vault_values
+from forebay.privacy.keys import add_local_key
+from forebay.privacy.secret import make_secret
 from forebay_local.twin.twin import Twin
 from tests.batch.world import AT, World, records
 
@@ -110,6 +114,32 @@ name = "rest"
 columns = [{ name = "at", type = "timestamp", formats = ["d"] }]
 undeclared = { become = "rescued" }
 """
+PRIVATE = """
+name = "studio"
+[privacy]
+subject = "event_id"
+secret = "PLACE/secret"
+vault = "PLACE/vault WAY"
+vault_key = "PLACE/key"
+personal = [{ path = "country", become = "masked", vault = true }]
+[[tables]]
+name = "prices"
+explode = "items"
+columns = [
+  { name = "build", type = "long", path = "@metadata.build" }, { name = "price", type = "json" },
+  { name = "event_id", path = "@parent.event_id" },
+]
+[[tables]]
+name = "{game}"
+where = { event = "purchase" }
+columns = [
+  { name = "at", type = "timestamp", formats = ["yyyy-MM-dd'T'HH:mm:ssX"] },
+  { name = "month", expression = "date_format(at, 'yyyy-MM')" }, { name = "player", type = "map" },
+]
+event_time = { column = "at", oldest_days = 30, outside = "bucket", otherwise = "landed" }
+[tables.expectations]
+leveled = { check = "player['level'] <> '1'", on_violation = "quarantine" }
+"""
 MOMENTS = [
     "2026-11-20T10:00:00Z",
     "2026-11-21 01:02:03.5Z",
@@ -174,7 +204,7 @@ columns = [
 partitions = ["tag"]
 """
 UNLIKE = ("player", "Player", "tags", "items")
-OURS = {"at", "_ingested_at", "claimed_at", "committed_at", "path", "day"}
+OURS = {"service_version", "at", "_ingested_at", "claimed_at", "committed_at", "path", "day"}
 
 
 def record(random: Random) -> str:
@@ -306,21 +336,28 @@ def test_random_files_become_the_same_lake_both_ways(
     assert [event.why for event in given_up if "columns of other types" not in event.why] == []
 
 
+@pytest.mark.parametrize("service", [ASKED, PRIVATE], ids=["asked", "private"])
 @pytest.mark.parametrize("alone", [True, False], ids=["alone", "gathered"])
 def test_spark_answers_in_the_job_that_reads_and_writes(
-    spark: SparkSession, twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: bool
+    spark: SparkSession, twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: bool, service: str
 ) -> None:
-    job, random, lakes = OnePass._answers, Random(7), []
+    job, random, lakes, vaults = OnePass._answers, Random(7), [], []
+    make_secret(f"{tmp_path}/secret")
+    add_local_key(f"{tmp_path}/key")
     lines = [alike(record(random), level=n % 4) for n in range(200)]
+    lines += ["{broken", '{"event_id": "e1", "items": [{"price": {"a": 1.0}}, {"country": "fr"}], "country": "de"}']
     contents = {f"asked-{alone}/{n}.json": "\n".join(lines[n::6]).encode() for n in range(6)}
-    landed = []
+    landed, metadata = [], {"build": "7"}
     for key, content in contents.items():
-        etag = twin.client("s3").put_object(Bucket=twin.landing_bucket, Key=key, Body=content)["ETag"].strip('"')
+        put = {"Bucket": twin.landing_bucket, "Key": key, "Body": content, "Metadata": metadata}
+        etag = twin.client("s3").put_object(**put)["ETag"].strip('"')
         landed.append(LandedFile(twin.landing_bucket, key, len(content), etag, event_time=AT))
     for way in ("in this process", "in a job"):
         with monkeypatch.context() as patched:
-            world = World(spark, f"file://{tmp_path}/{way.replace(' ', '-')}", patched, service=ASKED)
+            here = service.replace("PLACE", str(tmp_path)).replace("WAY", way)
+            world = World(spark, f"file://{tmp_path}/{way.replace(' ', '-')}", patched, service=here)
             world.answers |= contents
+            world.metadata |= dict.fromkeys(contents, metadata)
             if way == "in a job":
                 patched.setattr(OnePass, "_answers", job)
                 patched.setattr(staging, "READER_BYTES", 1)
@@ -328,7 +365,12 @@ def test_spark_answers_in_the_job_that_reads_and_writes(
             world.try_batch(0, landed)
             assert [event.why for event in world.events if isinstance(event, BatchReadTwice)] == []
         lakes.append(lake_of(world))
+        if service is PRIVATE:
+            told = parse_service({"service.toml": here})
+            found = [vault_values(LakeView(world.lake), told, one) for one in ("e1", "e2", "3", "1.0")]
+            vaults.append(sorted((one.file, one.path, str(one.value)) for some in found for one in some))
     must_be_equal(*lakes)
+    assert service is ASKED or (vaults[0] == vaults[1] and len(vaults[0]) > 50)
 
 
 KEPT_OUT = ASKED.replace('name = "studio"', 'name = "studio"\nnew_tables_per_day = 3').replace("= 99", "= 5")
