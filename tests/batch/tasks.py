@@ -74,6 +74,8 @@ def told(
         storage=storage,  # type: ignore[arg-type]
         questions=Questions(),
         asked=pa.schema([]),
+        conditions=Questions(),
+        asked_first=pa.schema([]),
         unwritten={},
         ids_at_most=1_000_000,
     )

@@ -27,8 +27,8 @@ import forebay.table.removal as removal
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.asking import AnswersTask, QuestionsTask
-from forebay.batch.one_pass.questions import answered
+from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, QuestionsTask, parcels_of
+from forebay.batch.one_pass.questions import Questions, answered
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
@@ -125,12 +125,24 @@ class World:
 
     def _answers(self, told: Told) -> list[Answer]:
         """What Spark does with the tasks, in this process; it is asked for nothing but its SQL."""
-        if not told.questions:
+        if not (told.questions or told.conditions):
             return list(Task(told)([list(told.pieces)]))
-        task = pa.record_batch({"number": [0], "pieces": [pickle.dumps(list(told.pieces))]})
-        sent = pa.Table.from_batches(QuestionsTask(told, ReadTask(told, 1, 1))([task]), schema=told.asked)
-        rows = answered(self.spark.createDataFrame(sent), told.service, told.questions).toArrow()
-        return list(GatherTask(told, alone=True)(AnswersTask(told).parcels(rows.to_batches())))
+        read = ReadTask(told, 1, 1)
+        batches = [pa.record_batch({"number": [0], "pieces": [pickle.dumps(list(told.pieces))]})]
+        made: FromPieces | FromParcels = FromPieces(read)
+        if told.conditions:
+            batches = self._with_answers(batches, QuestionsTask(told.asked_first, made), told.conditions)
+            made = FromParcels(read.routed)
+        if told.questions:
+            batches = self._with_answers(batches, QuestionsTask(told.asked, made), told.questions)
+        parcels = parcels_of(batches) if told.questions else made(batches)
+        return list(GatherTask(told, alone=True)(parcels))
+
+    def _with_answers(
+        self, batches: list[pa.RecordBatch], task: QuestionsTask, questions: Questions
+    ) -> list[pa.RecordBatch]:
+        sent = self.spark.createDataFrame(pa.Table.from_batches(task(batches), schema=task.schema))
+        return list(AnswersTask()(answered(sent, questions).toArrow().to_batches()))
 
     def file(self, key: str, version: int = 1) -> LandedFile:
         return LandedFile(

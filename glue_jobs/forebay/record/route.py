@@ -53,11 +53,11 @@ def route_of(service: Service, record: Any, origin: Origin) -> Route:
     return route_by(service, lambda path: text_of(service, path, record, origin))
 
 
-def route_by(service: Service, text: Texts) -> Route:
-    """The same, of the texts of the fields that decide."""
+def route_by(service: Service, text: Texts, holds: Callable[[int], bool] = lambda number: True) -> Route:
+    """The same, of the texts of the fields that decide. `holds` says whether the SQL of a declaration does."""
     array = _array_of(service, text)
     for number, table in enumerate(service.tables):
-        if _wants(table, text, array):
+        if _wants(table, text, array) and (table.where_sql is None or holds(number)):
             name = _name_of(table, text)
             if name is None:
                 return Route("quarantine", declared=number, reason="bad-table-name")

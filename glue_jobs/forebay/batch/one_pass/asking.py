@@ -15,31 +15,60 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.batch.columns import rules_of
 from forebay.batch.one_pass.columns import ReadColumns, read_columns
 from forebay.batch.one_pass.gathering import Parcel, Sent, packed
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import DECLARED, PARCEL, Given, Question
+from forebay.batch.one_pass.questions import DECLARED, PARCEL, Given, Question, Questions
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import Told
 from forebay.batch.one_pass.vault import without_originals
 from forebay.content.piece import Piece
 from forebay.record.conform import Records
+from forebay.record.growth import Rules
 
-__all__ = ["AnswersTask", "Asking", "QuestionsTask"]
+__all__ = ["AnswersTask", "Asking", "FromParcels", "FromPieces", "QuestionsTask", "parcels_of"]
+
+
+@dataclass(frozen=True)
+class FromPieces:
+    """The parcels of tasks that read. The input has a row for each of them: its number, and its pieces."""
+
+    read: Callable[[int, list[list[Piece]]], Iterator[tuple[int, Parcel]]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
+        for batch in batches:
+            for one in batch.to_pylist():
+                yield from self.read(one["number"], [pickle.loads(one["pieces"])])
+
+
+@dataclass(frozen=True)
+class FromParcels:
+    """The parcels that another task makes of parcels."""
+
+    route: Callable[[Iterable[tuple[int, Parcel]]], Iterator[tuple[int, Parcel]]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
+        return self.route(parcels_of(batches))
+
+
+def parcels_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
+    """Those that `AnswersTask` returned."""
+    for batch in batches:
+        for one in batch.to_pylist():
+            yield one["writer"], pickle.loads(one[PARCEL])
 
 
 @dataclass(frozen=True)
 class QuestionsTask:
-    """Reads, and asks. Its input is a row for each task: its number, and the pieces that it reads."""
+    """The parcels of another task, with the columns that Spark is asked about. `schema` is that of the rows."""
 
-    told: Told
-    read: Callable[[int, list[list[Piece]]], Iterator[tuple[int, Parcel]]]
+    schema: pa.Schema
+    parcels: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Parcel]]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for one in batch.to_pylist():
-                for writer, parcel in self.read(one["number"], [pickle.loads(one["pieces"])]):
-                    yield from self.rows_of(writer, parcel)
+        for writer, parcel in self.parcels(batches):
+            yield from self.rows_of(writer, parcel)
 
     def rows_of(self, writer: int, parcel: Parcel) -> Iterator[pa.RecordBatch]:
         given = None
@@ -50,9 +79,8 @@ class QuestionsTask:
         made: dict[str, Any] = {PARCEL: texts}
         if given is not None:
             made |= dict(zip(given.column_names, given.columns, strict=True))
-        schema = self.told.asked
-        columns = [made[f.name] if f.name in made else pa.nulls(count, f.type) for f in schema]
-        yield from pa.table(columns, schema=schema).to_batches()
+        columns = [made[f.name] if f.name in made else pa.nulls(count, f.type) for f in self.schema]
+        yield from pa.table(columns, schema=self.schema).to_batches()
 
 
 class Asking:
@@ -66,17 +94,31 @@ class Asking:
         question = None if declared is None else self.told.questions.of.get(declared)
         given: dict[str, Any] = {}
         if name is not None and declared is not None and question is not None:
-            given = self.given(block, name, declared, question)
-        if self.told.questions.encrypts:
+            shaping = self.told.place(name, declared).shaping
+            assert shaping is not None
+            given = self.given(block, shaping.rules, declared, question)
+        return self._encrypted(block, given, self.told.questions)
+
+    def unrouted(self, block: Block) -> tuple[Block, pa.Table | None]:
+        """The same of records whose table is not known: each declaration with `where_sql` may want them."""
+        given: dict[str, Any] = {}
+        for number, question in self.told.conditions.of.items():
+            given |= self.given(block, rules_of(question.table), number, question)
+        return self._encrypted(block, given, self.told.conditions)
+
+    def refused(self, block: Block, name: str | None, declared: int | None) -> tuple[Block, pa.Table | None]:
+        """The same of records that no table gets."""
+        return self._encrypted(block, {}, self.told.conditions)
+
+    def _encrypted(self, block: Block, given: dict[str, Any], questions: Questions) -> tuple[Block, pa.Table | None]:
+        if questions.encrypts:
             rows, originals = without_originals(block.rows, self.told.service.name)
             block, given = Block(rows, block.whole), given | originals
         return block, pa.table(given) if given else None
 
-    def given(self, block: Block, name: str, declared: int, question: Question) -> dict[str, Any]:
-        table, shaping = self.told.service.tables[declared], self.told.place(name, declared).shaping
-        assert shaping is not None
-        records = Records(block.rows["value"].combine_chunks(), shaping.rules, None, block.whole, shaped=False)
-        read = read_columns(records, block.rows, table, self.landed)
+    def given(self, block: Block, rules: Rules, declared: int, question: Question) -> dict[str, Any]:
+        records = Records(block.rows["value"].combine_chunks(), rules, None, block.whole, shaped=False)
+        read = read_columns(records, block.rows, question.table, self.landed)
         made = {slot: self._values(one, read, block.rows) for slot, one in question.given.items()}
         return {DECLARED: pa.repeat(pa.scalar(declared, pa.int32()), block.rows.num_rows), **made}
 
@@ -88,11 +130,8 @@ class Asking:
         return read.bucketed(given.column) if given.kind == "bucketed" else read.columns[given.column]
 
 
-@dataclass(frozen=True)
 class AnswersTask:
     """Each parcel, with the answers for its rows."""
-
-    told: Told
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for writer, parcel in self.parcels(batches):

@@ -30,10 +30,9 @@ from forebay.record.conform import Records
 from forebay.record.number import write_json
 from forebay.record.typed import arrow_type_of, converted, typed, with_elements, with_misfits
 
-__all__ = ["Bits", "Filled", "ReadColumns", "filled", "read_columns"]
+__all__ = ["Answered", "Bits", "Filled", "ReadColumns", "filled", "read_columns"]
 
 Bits = Any
-NO_QUESTION = Question({}, {}, {}, {})
 
 
 @dataclass(frozen=True)
@@ -86,9 +85,9 @@ def _as_text(column: Column) -> Column:
 
 def filled(records: Records, rows: pa.Table, table: Table, landed: Landed, question: Question | None) -> Filled:
     """`rows` are those of the records, with Spark's answers where there is a `question`."""
-    question = question or NO_QUESTION
-    answers = {name: Answered.of(rows[slot]) for name, slot in question.derived.items()}
-    answered = {name: Answered.of(rows[slot]).values for name, slot in question.times.items()}
+    times, derived, checks = (question.times, question.derived, question.checks) if question else ({}, {}, {})
+    answers = {name: Answered.of(rows[slot]) for name, slot in derived.items()}
+    answered = {name: Answered.of(rows[slot]).values for name, slot in times.items()}
     read = read_columns(records, rows, table, landed, answered)
     unfit = {
         name: np.asarray(pc.and_(pc.is_null(values), pc.is_valid(read.texts[name])))
@@ -99,7 +98,7 @@ def filled(records: Records, rows: pa.Table, table: Table, landed: Landed, quest
     )
     misfits = _with_failed(misfits, {name: one.failed for name, one in answers.items()})
     columns = read.columns | {name: one.values for name, one in answers.items()}
-    violated = {name: Answered.of(rows[slot]).is_false for name, slot in question.checks.items()}
+    violated = {name: Answered.of(rows[slot]).is_false for name, slot in checks.items()}
     columns = {column.name: columns[column.name] for column in table.columns}
     return Filled(columns, misfits, _refused(table, columns, read.times, rows.num_rows), violated)
 

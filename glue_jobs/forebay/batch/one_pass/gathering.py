@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,7 +17,7 @@ import pyarrow as pa
 from forebay.batch.one_pass.rows import Block, joined
 from forebay.content.end import PieceEnd
 
-__all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "Sent", "packed", "unpacked"]
+__all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "Sent", "Unrouted", "packed", "unpacked"]
 
 PARCEL_BYTES = 8 << 20
 WRITER_BYTES = 48 << 20
@@ -59,6 +59,11 @@ class Kept(Sent):
     said: dict[str, Any]
 
 
+@dataclass(frozen=True, kw_only=True)
+class Unrouted(Sent):
+    """Records whose table depends on the answers."""
+
+
 @dataclass(frozen=True)
 class Ends:
     """Of the pieces that one task read. A task that is repeated has another `run`."""
@@ -75,7 +80,7 @@ class Refused:
     why: str
 
 
-Parcel = OfTable | Kept | Ends | Refused
+Parcel = OfTable | Kept | Unrouted | Ends | Refused
 
 
 Asked = Callable[[Block, str | None, int | None], tuple[Block, pa.Table | None]]
@@ -90,6 +95,9 @@ class Parcels:
     readers: int
     writers: int
     asked: Asked = lambda block, table, declared: (block, None)
+    asked_unrouted: Callable[[Block], tuple[Block, pa.Table | None]] = lambda block: (block, None)
+    ends_to: Sequence[int] | None = None
+    """The tasks that get the ends of pieces, if not all do that write."""
     _ready: list[tuple[int, Parcel]] = field(default_factory=list)
     _waiting: dict[tuple[str, int], list[Block]] = field(default_factory=dict)
     _bytes: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -113,6 +121,10 @@ class Parcels:
             sent = Kept(records=packed(block), given=given, is_asked=given is not None, place=place, said=plain)
             self._ready.append((self.task % self.writers, sent))
 
+    def take_unrouted(self, block: Block) -> None:
+        left, given = self.asked_unrouted(block)
+        self._ready.append((self.task, Unrouted(records=packed(left), given=given, is_asked=given is not None)))
+
     def end(self, end: PieceEnd) -> None:
         self._ends.append(end)
 
@@ -127,7 +139,8 @@ class Parcels:
         for key in list(self._waiting):
             self._send(key)
         yield from self.ready()
-        yield from ((writer, Ends(self.task, self._run, tuple(self._ends))) for writer in range(self.writers))
+        writers = range(self.writers) if self.ends_to is None else self.ends_to
+        yield from ((writer, Ends(self.task, self._run, tuple(self._ends))) for writer in writers)
 
     def _send(self, key: tuple[str, int]) -> None:
         table, declared = key

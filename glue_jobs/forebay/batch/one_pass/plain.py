@@ -20,8 +20,8 @@ DAY_OF = re.compile(r"\s*(?:(?:to_)?date\s*\(\s*(\w+)\s*\)|cast\s*\(\s*(\w+)\s+a
 
 
 def is_plain(service: Service) -> bool:
-    """Whether each record can be judged by itself, and gets its table without SQL."""
-    return all(map(_is_plain, service.tables))
+    """Whether Arrow writes the texts of its partitions and of its ids as Spark does."""
+    return all(_has_plain_partitions(table) and makes_ids(table) for table in service.tables)
 
 
 def day_source(column: Column, table: Table) -> Column | None:
@@ -36,10 +36,6 @@ def day_source(column: Column, table: Table) -> Column | None:
     return None
 
 
-def _is_plain(table: Table) -> bool:
-    if table.where_sql:
-        return False
-    kinds = {column.name: arrow_type_of(column) for column in table.columns if column.name in table.partitions}
-    if not set(kinds.values()) <= set(FOLDER_TYPES):
-        return False
-    return makes_ids(table)
+def _has_plain_partitions(table: Table) -> bool:
+    kinds = [arrow_type_of(column) for column in table.columns if column.name in table.partitions]
+    return all(kind in FOLDER_TYPES for kind in kinds)

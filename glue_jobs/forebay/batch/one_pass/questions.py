@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from forebay.batch.attempt import attempt
@@ -20,6 +20,7 @@ from forebay.batch.one_pass.plain import day_source
 from forebay.batch.one_pass.times import is_bucketed, time_in_bounds
 from forebay.batch.vaulted import encrypted_values
 from forebay.declaration.column import Column
+from forebay.declaration.expectation import Expectation
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 
@@ -27,12 +28,25 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = ["DECLARED", "ENCRYPTED", "ORIGINAL", "PARCEL", "Given", "Question", "Questions", "answered", "questions_of"]
+__all__ = [
+    "CONDITION",
+    "DECLARED",
+    "ENCRYPTED",
+    "ORIGINAL",
+    "PARCEL",
+    "Given",
+    "Question",
+    "Questions",
+    "answered",
+    "conditions_of",
+    "questions_of",
+]
 
 PARCEL, DECLARED = "parcel", "declared"
 ORIGINAL = {"original": "string", "original_key": "binary", "original_bound_to": "string"}
 """The values of a record that Spark encrypts for the vault, their key, and the text that binds them to their service."""
 ENCRYPTED = "encrypted"
+CONDITION = "where"
 
 
 @dataclass(frozen=True)
@@ -49,6 +63,7 @@ class Question:
     """About the rows of one declaration. The slots of the columns that are sent, and those of the answers: of times that Spark
     reads, of columns that it computes, and of expectations."""
 
+    table: Table
     given: Mapping[str, Given]
     times: Mapping[str, str]
     derived: Mapping[str, str]
@@ -58,12 +73,13 @@ class Question:
 @dataclass(frozen=True)
 class Questions:
     """Of a service, by the number of the declaration. `given` and `answers` are the types of all slots. `encrypts`: original
-    values go to the vault."""
+    values go to the vault. `of_each_row`: all of them are about each row."""
 
     of: Mapping[int, Question] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)
     answers: Mapping[str, str] = field(default_factory=dict)
     encrypts: bool = False
+    of_each_row: bool = False
 
     def __bool__(self) -> bool:
         return bool(self.of) or self.encrypts
@@ -90,10 +106,36 @@ def questions_of(service: Service) -> Questions:
         for number, table in enumerate(service.tables)
         if table.expectations or asked_columns(table) or any(column.formats for column in table.columns)
     }
-    given, answers = slots.given, slots.times.kinds | slots.columns.kinds | slots.checks.kinds
-    if not service.vault:
-        return Questions(of, given.kinds, answers)
-    return Questions(of, given.kinds | ORIGINAL, answers | {ENCRYPTED: "binary"}, encrypts=True)
+    return _with_vault(
+        Questions(of, slots.given.kinds, slots.answers), encrypts=bool(service.vault) and not conditions_of(service)
+    )
+
+
+def conditions_of(service: Service) -> Questions:
+    """About each record, before its table is known: which declarations want it by their `where_sql`. Each of them has slots of
+    its own."""
+    of, given, answers = dict[int, Question](), dict[str, str](), dict[str, str]()
+    for number, table in enumerate(service.tables):
+        if table.where_sql is not None:
+            slots = _AllSlots(f"where_{number}_")
+            of[number] = _question(_only_asked(table, table.where_sql), slots)
+            given |= slots.given.kinds
+            answers |= slots.answers
+    return _with_vault(Questions(of, given, answers, of_each_row=True), encrypts=bool(of) and bool(service.vault))
+
+
+def _with_vault(asked: Questions, *, encrypts: bool) -> Questions:
+    if not encrypts:
+        return asked
+    given, answers = {**asked.given, **ORIGINAL}, {**asked.answers, ENCRYPTED: "binary"}
+    return replace(asked, given=given, answers=answers, encrypts=True)
+
+
+def _only_asked(table: Table, sql: str) -> Table:
+    """The table with this SQL alone, and the columns that it needs."""
+    named = columns_in(sql)
+    columns = tuple(c for c in table.columns if c.name.lower() in named or c.expression is None)
+    return table.model_copy(update={"columns": columns, "expectations": {CONDITION: Expectation(check=sql)}})
 
 
 def asked_columns(table: Table) -> list[Column]:
@@ -120,12 +162,14 @@ class _Slots:
             yield slot
 
 
-@dataclass(frozen=True)
 class _AllSlots:
-    given: _Slots = field(default_factory=lambda: _Slots("given"))
-    times: _Slots = field(default_factory=lambda: _Slots("time"))
-    columns: _Slots = field(default_factory=lambda: _Slots("column"))
-    checks: _Slots = field(default_factory=lambda: _Slots("check"))
+    def __init__(self, before: str = "") -> None:
+        self.given, self.times = _Slots(f"{before}given"), _Slots(f"{before}time")
+        self.columns, self.checks = _Slots(f"{before}column"), _Slots(f"{before}check")
+
+    @property
+    def answers(self) -> dict[str, str]:
+        return self.times.kinds | self.columns.kinds | self.checks.kinds
 
 
 def _question(table: Table, slots: _AllSlots) -> Question:
@@ -134,6 +178,7 @@ def _question(table: Table, slots: _AllSlots) -> Question:
     kinds = {column.name: spark_type(column) for column in table.columns}
     sent = [{"text": "STRING", "landed": "TIMESTAMP"}.get(one.kind, kinds[one.column]) for one in wanted]
     return Question(
+        table,
         dict(zip(slots.given.of_one(sent), wanted, strict=True)),
         dict(zip((c.name for c in times), slots.times.of_one([*map(spark_type, times)]), strict=True)),
         dict(zip((c.name for c in derived), slots.columns.of_one([*map(spark_type, derived)]), strict=True)),
@@ -158,14 +203,14 @@ def _wanted(table: Table) -> Iterator[Given]:
             yield Given(by_name[name])
 
 
-def answered(rows: DataFrame, service: Service, questions: Questions) -> DataFrame:
+def answered(rows: DataFrame, questions: Questions) -> DataFrame:
     """The rows that were sent, with the answers. Expectations may be about computed columns, so they are the second step."""
     from pyspark.sql import functions as F
 
-    rows = rows.withColumns(_times(service, questions))
+    rows = rows.withColumns(_times(questions))
     for step in (_columns, _expectations):
-        asked = step(service, questions)
-        rows = rows.withColumns({slot: _first(some) for slot, some in asked.items()})
+        asked = step(questions)
+        rows = rows.withColumns({slot: _first(some, questions) for slot, some in asked.items()})
     if questions.encrypts:
         encrypted = encrypted_values(*map(F.col, ORIGINAL))
         rows = rows.withColumn(ENCRYPTED, F.when(encrypted.isNotNull(), F.struct(encrypted.alias("value"))))
@@ -176,24 +221,24 @@ Asked = dict[str, list[tuple[int, str, str]]]
 """By slot: the number of a declaration, its SQL, and the type of the answer."""
 
 
-def _times(service: Service, questions: Questions) -> dict[str, Expression]:
+def _times(questions: Questions) -> dict[str, Expression]:
     """By slot: the times that are read by their formats."""
     from pyspark.sql import functions as F
 
     made: dict[str, Expression] = {}
     for number, question in questions.of.items():
         texts = {one.column: slot for slot, one in question.given.items() if one.kind == "text"}
-        for column in (column for column in service.tables[number].columns if column.formats):
+        for column in (column for column in question.table.columns if column.formats):
             slot, value = question.times[column.name], column_of_text(F.col(texts[column.name]), column)
             before = made.get(slot, F.when(F.lit(False), F.lit(None)))
-            made[slot] = before.when(F.col(DECLARED) == number, F.struct(value.alias("value")))
+            made[slot] = before.when(_mine(questions, number), F.struct(value.alias("value")))
     return made
 
 
-def _columns(service: Service, questions: Questions) -> Asked:
+def _columns(questions: Questions) -> Asked:
     asked: Asked = {}
     for number, question in questions.of.items():
-        table = service.tables[number]
+        table = question.table
         names = _sql_of_names(table, question, bucketed=True)
         for column in asked_columns(table):
             sql = renamed(str(column.expression), names)
@@ -201,10 +246,10 @@ def _columns(service: Service, questions: Questions) -> Asked:
     return asked
 
 
-def _expectations(service: Service, questions: Questions) -> Asked:
+def _expectations(questions: Questions) -> Asked:
     asked: Asked = {}
     for number, question in questions.of.items():
-        table = service.tables[number]
+        table = question.table
         names = _sql_of_names(table, question, bucketed=False)
         names |= {column.lower(): f"{slot}.value" for column, slot in question.derived.items()}
         for name, expectation in table.expectations.items():
@@ -225,11 +270,18 @@ def _sql_of_names(table: Table, question: Question, *, bucketed: bool) -> dict[s
     return names
 
 
-def _first(asked: Sequence[tuple[int, str, str]]) -> Expression:
+def _first(asked: Sequence[tuple[int, str, str]], questions: Questions) -> Expression:
     from pyspark.sql import functions as F
 
     made = F.when(F.lit(False), F.lit(None))
     for number, sql, kind in asked:
-        mine = F.col(DECLARED) == number
+        mine = _mine(questions, number)
         made = made.when(mine, attempt(sql, kind, mine))
     return made
+
+
+def _mine(questions: Questions, number: int) -> Expression:
+    """The rows that are of this declaration, or all that are asked about."""
+    from pyspark.sql import functions as F
+
+    return F.col(DECLARED).isNotNull() if questions.of_each_row else F.col(DECLARED) == number

@@ -34,7 +34,7 @@ from forebay.record.number import problem_of
 from forebay.record.route import Route
 from forebay.record.typed import NotOrdinary
 
-__all__ = ["DROPPED", "Sink", "read", "source"]
+__all__ = ["DROPPED", "Reading", "Sink", "read", "source"]
 
 DROPPED = "dropped"
 """Records of erased people, and elements of exploded arrays that no table wants, go nowhere, and are counted."""
@@ -48,6 +48,9 @@ class Sink(Protocol):
 
     def take(self, table: str, declared: int, block: Block) -> None:
         """Records of one table, which this declaration makes."""
+
+    def take_unrouted(self, block: Block) -> None:
+        """Records whose table depends on SQL."""
 
     def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
         """Records that are kept beside the tables, with the arguments of `HeldRows.add`."""
@@ -66,7 +69,7 @@ def source(limits: Limits, metadata: Metadata | None) -> Get:
 
 def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
     """All of these pieces."""
-    reading = _Reading(told, pieces, sink)
+    reading = Reading(told, pieces, sink)
     metadata: Metadata | None = {} if metadata_is_asked_for(told.service) else None
     get = source(told.limits, metadata)
     for batch in read_pieces(pieces, get, told.limits, metadata, told.service.forms):
@@ -74,12 +77,15 @@ def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
         sink.rest()
 
 
-class _Reading:
+class Reading:
+    """Of one task, into a sink."""
+
     def __init__(self, told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
         self.sink, self.service = sink, told.service
-        self.router = Router(told.service, Landed(pieces, told.service))
+        self.router = Router(told.service, Landed(pieces, told.service), told.conditions)
+        self.has_conditions = bool(told.conditions)
         self.hints, self.mixed = ParseHints(), 0
-        self.columns = [*PLACE, ORIGINALS] if told.questions.encrypts else PLACE
+        self.columns = [*PLACE, ORIGINALS] if told.service.vault else PLACE
 
     def take(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch])
@@ -106,6 +112,21 @@ class _Reading:
         """Each record to its table. Where Arrow parses the whole block, its tables get what it was parsed to."""
         records = self.parsed(rows["value"].combine_chunks())
         walked = self.readable(records, rows)
+        if self.has_conditions:
+            for part in records.parsed_parts:
+                self.sink.take_unrouted(Block(rows.slice(part.start, part.stop - part.start), part.whole))
+            if walked:
+                self.sink.take_unrouted(Block(rows.take(walked)))
+        else:
+            self.take_routes(records, rows, walked)
+
+    def route(self, block: Block) -> None:
+        """Records that can be read, with the answers about their tables."""
+        records = Records(block.rows["value"].combine_chunks(), ANY_FIELDS, self.hints, block.whole, shaped=False)
+        self.take_routes(records, block.rows, records.walked_positions)
+
+    def take_routes(self, records: Records, rows: pa.Table, walked: list[int]) -> None:
+        """`walked` are those that Arrow did not parse, but that can be read."""
         unread = sorted({*records.walked_positions} - {*walked})
         routes, codes = self.router.routes(records, rows, unread)
         for part in records.parsed_parts:

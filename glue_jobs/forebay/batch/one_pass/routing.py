@@ -13,7 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.batch.one_pass.columns import Answered
 from forebay.batch.one_pass.landed import Landed
+from forebay.batch.one_pass.questions import CONDITION, Questions
 from forebay.declaration.column import Column
 from forebay.declaration.form import ORDINAL
 from forebay.declaration.path import parse_path
@@ -30,8 +32,9 @@ KNOWN_AT_MOST = 200_000
 class Router:
     """Of one task."""
 
-    def __init__(self, service: Service, landed: Landed) -> None:
+    def __init__(self, service: Service, landed: Landed, conditions: Questions) -> None:
         self.service, self.landed = service, landed
+        self._conditions = {number: question.checks[CONDITION] for number, question in conditions.of.items()}
         paths = deciding_paths(service)
         self._of_object = [path for path in paths if not parse_path(path).of_record]
         self._of_record = [path for path in paths if parse_path(path).of_record]
@@ -44,6 +47,7 @@ class Router:
         fields = typed(records, self._columns, unread).columns if self._columns else []
         fields = [self._deciding(*one) for one in zip(self._of_record, fields, strict=True)]
         fields += [self.landed.of_object(parse_path(path), rows) for path in self._of_object]
+        fields += [_holds(rows[slot]) for slot in self._conditions.values()]
         if not fields:
             return [self._route(())], np.zeros(rows.num_rows, np.int64)
         codes = np.zeros(rows.num_rows, np.int64)
@@ -64,6 +68,14 @@ class Router:
         if known is None:
             if len(self._known) >= KNOWN_AT_MOST:
                 self._known.clear()
-            by_path = dict(zip([*self._of_record, *self._of_object], texts, strict=True))
-            known = self._known[texts] = route_by(self.service, by_path.__getitem__)
+            paths = [*self._of_record, *self._of_object]
+            by_path = dict(zip(paths, texts, strict=False))
+            holds = dict(zip(self._conditions, texts[len(paths) :], strict=True))
+            known = self._known[texts] = route_by(self.service, by_path.__getitem__, lambda n: holds[n] is not None)
         return known
+
+
+def _holds(slot: pa.ChunkedArray) -> pa.StringArray:
+    """A text where the SQL holds. It does not where it is null, or could not be computed."""
+    answers = Answered.of(slot)
+    return pc.if_else(pc.fill_null(answers.values, False), "yes", pa.scalar(None, pa.string()))

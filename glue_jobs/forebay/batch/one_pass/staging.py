@@ -18,12 +18,12 @@ from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
-from forebay.batch.one_pass.asking import AnswersTask, QuestionsTask
+from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, QuestionsTask
 from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.outcome import NotInOnePass, Pass
 from forebay.batch.one_pass.plain import is_plain
-from forebay.batch.one_pass.questions import Questions, answered, questions_of
+from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import KeptOut, Known, Told
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file
@@ -44,7 +44,7 @@ from forebay.table.storage import storage_as
 
 if TYPE_CHECKING:
     from pyspark import RDD
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 __all__ = ["OnePass", "fixed_columns_of"]
@@ -65,7 +65,7 @@ class OnePass:
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
         self._given_up = self._to_skip = 0
-        self._asked: tuple[Sequence[Table], Questions] | None = None
+        self._asked: tuple[Sequence[Table], tuple[Questions, Questions]] | None = None
 
     def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
         """Whether a batch of these files is tried. Where one batch after the other is given up, fewer and fewer are tried."""
@@ -96,7 +96,7 @@ class OnePass:
         tables that are `unwritten` go to the quarantine."""
         pieces = cut(files, self.limits)
         known = self._known(service)
-        questions = self._questions(service)
+        questions, conditions = self._questions(service)
         told = Told(
             service=service,
             limits=self.limits,
@@ -110,6 +110,8 @@ class OnePass:
             storage=storage_as(os.environ),
             questions=questions,
             asked=arrow_schema(questions.sent),
+            conditions=conditions,
+            asked_first=arrow_schema(conditions.sent),
             unwritten=unwritten or {},
             ids_at_most=IDS_AT_MOST,
         )
@@ -136,7 +138,7 @@ class OnePass:
         alone = len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces)
         writers = self._tasks(weight, WRITER_BYTES)
         told = replace(told, ids_at_most=told.ids_at_most // (len(hands) if alone else writers))
-        if alone and not told.questions:
+        if alone and not (told.questions or told.conditions):
             return self._dealt(hands).mapPartitions(Task(told)).collect()
         parcels = self._parcels(hands, ReadTask(told, len(hands), 1 if alone else writers))
         if alone:
@@ -145,23 +147,34 @@ class OnePass:
         return [answers[0], *(replace(answer, ends=[]) for answer in answers[1:])] if answers else []
 
     def _parcels(self, hands: list[list[Piece]], read: ReadTask) -> RDD[tuple[int, Parcel]]:
-        if not read.told.questions:
+        told = read.told
+        if not (told.questions or told.conditions):
             return self._dealt(hands).mapPartitionsWithIndex(read)
         tasks = self._dealt([(number, pickle.dumps(hand)) for number, hand in enumerate(hands)])
         rows = self.spark.createDataFrame(tasks, "number int, pieces binary")
-        sent = map_in_arrow(rows, QuestionsTask(read.told, read), read.told.questions.sent)
-        returned = answered(sent, read.told.service, read.told.questions)
-        back = map_in_arrow(returned, AnswersTask(read.told), "writer int, parcel binary")
-        return back.rdd.map(lambda row: (row["writer"], pickle.loads(row["parcel"])))
+        made: FromPieces | FromParcels = FromPieces(read)
+        if told.conditions:
+            rows = self._with_answers(rows, QuestionsTask(told.asked_first, made), told.conditions)
+            made = FromParcels(read.routed)
+        if told.questions:
+            return self._sent(self._with_answers(rows, QuestionsTask(told.asked, made), told.questions))
+        return self._sent(rows).mapPartitions(read.routed)
+
+    def _with_answers(self, rows: DataFrame, task: QuestionsTask, questions: Questions) -> DataFrame:
+        sent = map_in_arrow(rows, task, questions.sent)
+        return map_in_arrow(answered(sent, questions), AnswersTask(), "writer int, parcel binary")
+
+    def _sent(self, rows: DataFrame) -> RDD[tuple[int, Parcel]]:
+        return rows.rdd.map(lambda row: (row["writer"], pickle.loads(row["parcel"])))
 
     def _dealt(self, hands: list[Any]) -> RDD[Any]:
         """Each of them to a task."""
         return self.spark.sparkContext.parallelize(hands, len(hands))
 
-    def _questions(self, service: Service) -> Questions:
+    def _questions(self, service: Service) -> tuple[Questions, Questions]:
         """Spark's parser finds the names in their SQL, once."""
         if self._asked is None or self._asked[0] != service.tables:
-            self._asked = service.tables, questions_of(service)
+            self._asked = service.tables, (questions_of(service), conditions_of(service))
         return self._asked[1]
 
     def _tasks(self, weight: int, each: int) -> int:

@@ -7,15 +7,17 @@ belong to nobody.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Asking
-from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused
-from forebay.batch.one_pass.reader import read
+from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, Unrouted
+from forebay.batch.one_pass.reader import Reading, Sink, read
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.one_pass.writer import Writer
 from forebay.content.ceiling import ceiling
@@ -65,19 +67,44 @@ class ReadTask:
 
     def __call__(self, number: int, hands: Iterable[list[Piece]]) -> Iterator[tuple[int, Parcel]]:
         for pieces in hands:
-            with ceiling(self.told.limits.task_memory_bytes + ROOM * TASK_BYTES):
-                yield from self.parcels(number, pieces)
+            asking = Asking(self.told)
+            if self.told.conditions:
+                sink = Parcels(number, self.readers, self.readers, asking.refused, asking.unrouted, [number])
+            else:
+                sink = Parcels(number, self.readers, self.writers, asking.asked)
+            yield from self.sent(sink, partial(read, self.told, pieces))
 
-    def parcels(self, number: int, pieces: list[Piece]) -> Iterator[tuple[int, Parcel]]:
-        spare_repeats()
-        parcels = Parcels(number, self.readers, self.writers, asked=Asking(self.told).asked)
-        try:
-            read(self.told, pieces, parcels)
-            sent = list(parcels.finish())
-        except ODD as odd:
-            yield 0, Refused(f"{type(odd).__name__}: {odd}")
-            return
-        yield from sent
+    def routed(self, parcels: Iterable[tuple[int, Parcel]]) -> Iterator[tuple[int, Parcel]]:
+        """Records that were read, once Spark has said which declarations want them."""
+        waiting = iter(parcels)
+        if (first := next(waiting, None)) is not None:
+            sink = Parcels(first[0], self.readers, self.writers, Asking(self.told).asked)
+            yield from self.sent(sink, partial(_route, self.told, chain([first], waiting)))
+
+    def sent(self, sink: Parcels, feed: Callable[[Parcels], None]) -> Iterator[tuple[int, Parcel]]:
+        with ceiling(self.told.limits.task_memory_bytes + ROOM * TASK_BYTES):
+            spare_repeats()
+            try:
+                feed(sink)
+                sent = list(sink.finish())
+            except ODD as odd:
+                yield sink.task, Refused(f"{type(odd).__name__}: {odd}")
+                return
+            yield from sent
+
+
+def _route(told: Told, parcels: Iterable[tuple[int, Parcel]], sink: Sink) -> None:
+    reading = Reading(told, told.pieces, sink)
+    for _, parcel in parcels:
+        if isinstance(parcel, Refused):
+            raise NotOrdinary(parcel.why)
+        if isinstance(parcel, Unrouted):
+            reading.route(parcel.block)
+        elif isinstance(parcel, Ends):
+            for end in parcel.ends:
+                sink.end(end)
+        else:
+            _hand_over(parcel, sink)
 
 
 @dataclass(frozen=True)
@@ -113,14 +140,14 @@ class GatherTask:
             yield answer
 
 
-def _hand_over(parcel: Parcel, writer: Writer) -> None:
+def _hand_over(parcel: Parcel, sink: Sink) -> None:
     if isinstance(parcel, OfTable):
-        writer.take(parcel.table, parcel.declared, parcel.block)
+        sink.take(parcel.table, parcel.declared, parcel.block)
     elif isinstance(parcel, Kept):
         rows = parcel.block.rows
         arrays = {name: rows[name] for name in rows.column_names if name.startswith("said_")}
         said = {name.removeprefix("said_"): array for name, array in arrays.items()}
-        writer.keep(parcel.place, rows, **parcel.said, **said)
+        sink.keep(parcel.place, rows, **parcel.said, **said)
 
 
 def _given_up(writer: Writer, uploads: Uploads, odd: Exception) -> Answer:

@@ -66,6 +66,10 @@ class Told:
     questions: Questions
     asked: pa.Schema
     """Of the rows about which Spark is asked."""
+    conditions: Questions
+    """About records whose table is not known."""
+    asked_first: pa.Schema
+    """Of the rows about which those are asked."""
     unwritten: Mapping[str, KeptOut]
     """Tables that the driver does not write."""
     ids_at_most: int

@@ -67,6 +67,9 @@ class Writer:
             raise NotOrdinary(f"two declarations make the name {table}")
         found.add(block)
 
+    def take_unrouted(self, block: Block) -> None:
+        raise NotOrdinary("a record whose table depends on SQL")
+
     def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
         self.held[place].add(rows, **said)
         if place != DROPPED:
