@@ -1,6 +1,6 @@
-"""Histories made at random: files are put, overwritten, deleted, withheld and announced again, and drivers die. Operators pause
-tables, retry held records, replay files and take tables back. When all is mended and announced once more, tables and ledger
-agree with a few lines of plain Python.
+"""Histories made at random: files and archives are put, overwritten, deleted, withheld and announced again, and drivers die.
+Operators pause tables, retry held records, replay files and take tables back. When all is mended and announced once more,
+tables and ledger agree with a few lines of plain Python.
 
 FOREBAY_HISTORIES=300 plays so many of them; the suite plays a few.
 """
@@ -29,7 +29,7 @@ from forebay.operate.changing.rollback import finish_earlier, plan_rollback, rol
 from forebay.operate.lake_view import LakeView, view_of
 from forebay.operate.looking.files import FileChoice
 from tests.batch.model import Model, Put
-from tests.batch.world import Died, World, die_after, records, unread
+from tests.batch.world import Died, World, archived, die_after, records, unread
 
 KEYS = ("a.json", "b.json")
 TABLES = ("alpha", "beta")
@@ -91,11 +91,15 @@ class Play:
 
     def put_file(self, key: str) -> None:
         version = self.put[key] = self.put.get(key, 0) + 1
-        self.contents[key] = records(alpha=version, beta=1, broken=1)
+        lines = self.lines(version)
+        self.contents[key] = archived(lines) if version % 2 == 0 else lines
         self.world.etags[key] = self.now(key).etag
         self.world.answers[key] = self.contents[key]
         self.model.put(Put(self.now(key), {"alpha": version, "beta": 1}, held=1))
         self.waiting.append(self.now(key))
+
+    def lines(self, version: int) -> bytes:
+        return records(alpha=version, beta=1, broken=1)
 
     def answer(self, key: str, how: ReadOutcome) -> None:
         self.world.answers[key] = unread(how)

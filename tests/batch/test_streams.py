@@ -7,19 +7,23 @@ FOREBAY_STREAM_HISTORIES=100 plays so many random histories; the suite plays a f
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from forebay.declaration.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration
-from forebay.lake.layout import LEDGER
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.operate.changing.forget import to_forget
 from forebay.operate.changing.replay import mark
 from forebay.operate.declaring.settle import must_have_no_feed
@@ -49,10 +53,20 @@ properties = {{ "delta.enableChangeDataFeed" = "true" }}
 """
 TABLES = ("alpha", "beta")
 
-ALPHA, BETA = (st.integers(0, 2).map(lambda n, of=of: f"{of}-{n}") for of in TABLES)
+SPELLINGS = ("{}", '"{}"', "{}.0", '"0{}.00"', '["{}"]', "{}e0", '"{}", "event_id": null')
+"""Of a person, as JSON; the last one says the field twice."""
+NUMBERS = re.compile(r"(?<![\d.])0*(\d+)(?:\.0+|e0)?(?![\d.])")
+PEOPLE = {"alpha": ("10", "11", "12"), "beta": ("20",)}
+FOREIGN: dict[str, Callable[[DeltaTable], object]] = {
+    "description": lambda table: table.alter.set_table_description("of somebody else"),
+    "compaction": lambda table: table.optimize.compact(),
+    "checkpoint": lambda table: table.create_checkpoint(),
+}
+"""Commits of another engine."""
 steps = st.one_of(
     of_all_histories,
-    st.tuples(st.just("erase"), ALPHA | BETA),
+    st.tuples(st.just("erase"), st.sampled_from([*PEOPLE["alpha"], "11.00", *PEOPLE["beta"]])),
+    st.tuples(st.just("foreign"), st.sampled_from(TABLES), st.sampled_from(sorted(FOREIGN))),
     st.tuples(st.just("settle"), st.sampled_from(TABLES)),
     st.tuples(st.just("export")),
     st.tuples(st.just("forget"), st.sampled_from(KEYS)),
@@ -67,18 +81,37 @@ class StreamedPlay(Play):
 
     def __init__(self, world: World, folder: Path) -> None:
         super().__init__(world)
+        self.erased = set[str]()
         self.elsewhere = folder / "elsewhere"
         paths = {table: f"{world.lake}/{table}" for table in TABLES}
         self.behind = {table: Downstream(world.spark, path, folder / table) for table, path in paths.items()}
 
     def do(self, step: tuple[object, ...]) -> None:
         deeds = {"forget": self.forget, "compact": self.compact, "expire": self.expire, "read": self.read}
-        deeds |= {"erase": self.erase, "settle": self.settle, "export": self.export}
+        deeds |= {"foreign": self.foreign, "erase": self.erase, "settle": self.settle, "export": self.export}
         name, *arguments = step
         if (deed := deeds.get(str(name))) is None:
             super().do(step)
         else:
             deed(*arguments)  # type: ignore[operator]
+
+    def lines(self, version: int) -> bytes:
+        """Each person in another spelling each time."""
+        of = [("alpha", number) for number in range(version)] + [("beta", 0)]
+        people = (
+            (game, PEOPLE[game][n % len(PEOPLE[game])], SPELLINGS[(version + n) % len(SPELLINGS)]) for game, n in of
+        )
+        texts = (f'{{"game": "{game}", "event_id": {how.format(person)}}}' for game, person, how in people)
+        return "\n".join([*texts, "{broken", ""]).encode()
+
+    def roll_back(self, table: str, versions: int) -> None:
+        """Not to rows of people who were erased since."""
+        with suppress(InvalidConfiguration):
+            super().roll_back(table, versions)
+
+    def foreign(self, table: str, what: str) -> None:
+        if (there := LakeView(self.world.lake).table(table)) is not None:
+            FOREIGN[what](there)
 
     def forget(self, key: str) -> None:
         try:
@@ -115,6 +148,7 @@ class StreamedPlay(Play):
         if view.table(LEDGER) is None:
             return
         begin(view, service, [token_of(person, secret_at(service.privacy.secret))])
+        self.erased.add(person.partition(".")[0])
         self.finish_erasures()
 
     def finish_erasures(self) -> None:
@@ -142,7 +176,15 @@ class StreamedPlay(Play):
         self.finish_erasures()
         assert unfinished(LakeView(self.world.lake), self.service) == []
 
+    def nobody_finds_the_erased(self) -> None:
+        texts = ", ".join(f"coalesce({name}, '')" for name in ("event_id", "_rescued"))
+        for table, sql in [*((table, texts) for table in TABLES), *((kept, "record") for kept in (QUARANTINE, PARKED))]:
+            view = LakeView(self.world.lake)
+            rows = view.query(table, f"select concat_ws(' ', {sql}) as said from t") if view.table(table) else []
+            assert {number for row in rows for number in NUMBERS.findall(row["said"])} & self.erased == set(), table
+
     def check_streams(self) -> None:
+        self.nobody_finds_the_erased()
         self.read()
         self.export()
         self.world.tables_agree_with_the_ledger(*TABLES)
@@ -166,6 +208,7 @@ def play_in(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
         make_secret(secret := f"{folder}/secret")
         service = SERVICE.format(secret=secret)
         world = World(spark, f"file://{folder}/lake", monkeypatch, service=service, generation="generation-1")
+        keep_in_force(world.lake, parse_service({"service.toml": service}))
         return StreamedPlay(world, folder)
 
     return play
@@ -217,8 +260,8 @@ def test_every_verb_in_turn_leaves_the_streams_of_a_table_right(play_in: Callabl
         *[("try",), ("read",), ("put", "a.json"), ("try",), ("replay", "b.json"), ("try",), ("read",)],
         *[("forget", "b.json"), ("try",), ("read",), ("roll back", "alpha", 1), ("read",), ("compact", "alpha")],
         *[("try",), ("pause", "alpha"), ("put", "a.json"), ("try",), ("resume", "alpha"), ("retry",), ("read",)],
-        *[("export",), ("erase", "beta-0"), ("read",), ("settle", "alpha"), ("put", "a.json"), ("try", 1)],
-        *[("erase", "alpha-1"), ("read",), ("try",), ("export",), ("expire", "alpha"), ("put", "b.json"), ("try",)],
+        *[("export",), ("erase", "20.0"), ("read",), ("settle", "alpha"), ("put", "a.json"), ("try", 1)],
+        *[("erase", "11"), ("read",), ("try",), ("export",), ("expire", "alpha"), ("put", "b.json"), ("try",)],
     ]
     for step in story:
         play.do(step)

@@ -6,8 +6,10 @@ effect; the next try has a new `Batch`, as another process would have.
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import zipfile
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -49,7 +51,18 @@ from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
 
-__all__ = ["AT", "BEFORE_THE_PLAN", "SERVICE", "Died", "World", "die_after", "records", "unread", "with_one_batch"]
+__all__ = [
+    "AT",
+    "BEFORE_THE_PLAN",
+    "SERVICE",
+    "Died",
+    "World",
+    "archived",
+    "die_after",
+    "records",
+    "unread",
+    "with_one_batch",
+]
 
 SERVICE = """
 name = "studio"
@@ -79,6 +92,15 @@ def records(**games: int | str) -> bytes:
             told = {"broken": "{broken", "homeless": '{"event": "no game"}'}.get(game)
             lines.append(told or json.dumps({"game": game, "event_id": f"{game}-{n}"}))
     return "".join(f"{line}\n" for line in lines).encode()
+
+
+def archived(lines: bytes) -> bytes:
+    """An archive of two members, whose lines keep their numbers."""
+    first, _, rest = lines.partition(b"\n")
+    with zipfile.ZipFile(into := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("first.json", first + b"\n")
+        archive.writestr("rest.json", b"\n" + rest)
+    return into.getvalue()
 
 
 def with_one_batch(spark: SparkSession, folder: Path, files: Mapping[str, bytes], service: str) -> Path:
