@@ -95,9 +95,10 @@ columns = [
   { name = "at", type = "timestamp", formats = ["yyyy-MM-dd'T'HH:mm:ssX", "yyyy-MM-dd HH:mm:ss.SX"] },
   { name = "event_id" }, { name = "month", expression = "date_format(at, 'yyyy-MM')" },
   { name = "day", type = "date", expression = "to_date(at)" },
-  { name = "file_day", type = "date", path = "@key.day", formats = ["d"] },
+  { name = "hour", type = "timestamp", expression = "date_trunc('hour', at)" },
+  { name = "price", type = "decimal(9,2)" }, { name = "file_day", type = "date", path = "@key.day", formats = ["d"] },
 ]
-partitions = ["month"]
+partitions = ["hour", "price"]
 event_time = { column = "at", oldest_days = 30, ahead_hours = 1, outside = "bucket", otherwise = "landed" }
 [tables.expectations]
 recent = { check = "at >= date'2026-11-21' and day is not null", on_violation = "drop" }

@@ -212,6 +212,18 @@ def test_the_version_changes_with_any_text() -> None:
             r"partitions: x is map, which names no folder",
         ),
         (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "double"}]\npartitions = ["x"]',
+            r"partitions: x is double, which names no folder",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "float"}]\ndedupe = { by = ["x"] }',
+            r"dedupe: x is float, which Java and Python do not write alike; make it a decimal or string",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\ndedupe = { by = ["x"] }',
+            r"dedupe: x is map, whose keys have no order; make it json",
+        ),
+        (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}]\npartitions = ["x"]\npartition_values = {x = "["}',
             r"partition_values: x is not a regular expression",
         ),

@@ -210,7 +210,7 @@ class Batch:
     ) -> Begun | None:
         """By tasks that read the files and write all tables; None where the batch is one for the long way."""
         to_read = claim.to_read()
-        if to_read.to_forget or self.turns.taken(to_read) or not self.one_pass.takes(to_read.fresh, self.service):
+        if to_read.to_forget or self.turns.taken(to_read) or not self.one_pass.takes(to_read.fresh):
             return None
         begun, kept_out, before = None, None, None
         try:

@@ -23,6 +23,8 @@ __all__ = ["RESERVED", "Compaction", "Table"]
 MOST_CLUSTER_COLUMNS = 4
 INDEXED_COLUMNS = 32
 """Delta's own limits: of clustering columns, and of those that have statistics."""
+INEXACT = ("double", "float")
+"""Types whose values have one text in Python, and another in some versions of Java."""
 
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
@@ -272,7 +274,7 @@ class Table(Declared):
         for name in self.partitions:
             if name not in kinds:
                 yield f"partitions: {name} is not a declared column"
-            elif kinds[name] in ("map", "binary", "json"):
+            elif kinds[name] in ("map", "binary", "json", *INEXACT):
                 yield f"partitions: {name} is {kinds[name]}, which names no folder"
         for name, pattern in self.partition_values.items():
             if name not in self.partitions:
@@ -313,6 +315,10 @@ class Table(Declared):
         for name in self.dedupe.by if self.dedupe else ():
             if name not in kinds:
                 yield f"dedupe: {name} is not a declared column"
+            elif kinds[name] in INEXACT:
+                yield f"dedupe: {name} is {kinds[name]}, which Java and Python do not write alike; make it a decimal or string"
+            elif kinds[name] == "map":
+                yield f"dedupe: {name} is map, whose keys have no order; make it json"
         for name in self.expectations:
             if name.startswith("_"):
                 yield f"expectations: {name} begins with _, as forebay's own names do"

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType
 
 __all__ = [
-    "FOLDER_TYPES",
     "Values",
     "by_partition",
+    "can_name_folders",
     "destination_column",
     "folder",
     "may_partition",
@@ -34,8 +34,6 @@ __all__ = [
 Values = tuple[tuple[str, str | None], ...]
 """Partition columns and their values, in the table's order; None is null, and so is the empty string."""
 
-FOLDER_TYPES = (pa.string(), pa.date32(), pa.int32(), pa.int64(), pa.bool_())
-"""Types whose values have the same text in Arrow as in Spark."""
 NULL = "__HIVE_DEFAULT_PARTITION__"
 ESCAPED = frozenset({*map(chr, range(0x20)), *"\"#%'*/:=?\\{[]^", "\x7f"})
 
@@ -77,6 +75,12 @@ def quoted(name: str) -> str:
     return f"`{name.replace('`', '``')}`"
 
 
+def can_name_folders(kind: pa.DataType) -> bool:
+    """Whether values of this type have the same text in Arrow as in Spark."""
+    numbers = pa.types.is_integer(kind) or pa.types.is_decimal(kind) or pa.types.is_boolean(kind)
+    return bool(numbers or pa.types.is_string(kind) or pa.types.is_date(kind) or pa.types.is_timestamp(kind))
+
+
 def may_partition(kind: DataType) -> bool:
     """Whether values of this type can be partition values: plain ones that have a text."""
     from pyspark.sql import types as T
@@ -91,11 +95,11 @@ def parse_destination(key: str, partitions: Mapping[str, Sequence[str]]) -> tupl
 
 
 def by_partition(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Values, pa.Table]]:
-    """The rows of each partition, in Arrow. The columns have `FOLDER_TYPES`."""
+    """The rows of each partition, in Arrow."""
     if not columns:
         yield (), rows
         return
-    texts = [pc.cast(rows[name].combine_chunks(), pa.string()) for name in columns]
+    texts = [_texts(rows[name].combine_chunks()) for name in columns]
     texts = [pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text) for text in texts]
     keys = pa.table(texts, names=[str(n) for n in range(len(columns))])
     keys = keys.append_column("at", pa.array(range(rows.num_rows), pa.int64()))
@@ -103,6 +107,15 @@ def by_partition(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Value
     for one in found.to_pylist():
         values = tuple((name, one[str(n)]) for n, name in enumerate(columns))
         yield values, rows if found.num_rows == 1 else rows.take(pa.array(one["at_list"], pa.int64()))
+
+
+def _texts(values: pa.Array) -> pa.StringArray:
+    """As `_as_text` has Spark write them."""
+    if pa.types.is_decimal(values.type):
+        return pa.array([None if value is None else format(value, "f") for value in values.to_pylist()], pa.string())
+    if pa.types.is_timestamp(values.type):
+        return pc.replace_substring(values.cast(pa.timestamp("us", "UTC")).cast(pa.string()), " ", "T")
+    return values.cast(pa.string())
 
 
 def folder(values: Values) -> str:

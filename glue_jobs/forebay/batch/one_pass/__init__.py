@@ -2,12 +2,12 @@
 
 | module | what it knows |
 | --- | --- |
-| `plain` | the services whose batches one pass can make |
 | `landed` | the files that a task reads, by the numbers of their pieces |
 | `questions` | the declared SQL that Spark is asked in the middle of a pass |
 | `routing` | which records of a block go to which table |
 | `columns` | the columns of a table's rows |
 | `times` | the event time of rows within its bounds |
+| `day` | the day of a declared moment |
 | `ids` | the ids by which duplicates are found |
 | `rows` | the rows of one table in one task |
 | `held` | the rows that are kept beside the tables |

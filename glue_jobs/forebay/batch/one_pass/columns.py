@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.expectations import USUAL_VALUES
+from forebay.batch.one_pass.day import day_source
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.plain import day_source
 from forebay.batch.one_pass.questions import Question
 from forebay.batch.one_pass.times import Times
 from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD, NO_KEY, NO_SEQUENCE

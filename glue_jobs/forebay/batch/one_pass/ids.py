@@ -15,21 +15,11 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.batch.recent_ids import ID_BYTES
-from forebay.declaration.table import Table
-from forebay.record.typed import arrow_type_of
 
-__all__ = ["ID", "ids_of", "makes_ids"]
+__all__ = ["ID", "ids_of"]
 
 ID = "_id"
 ESCAPED = re.compile(r"\\(u00[01][0-9a-f]|.)")
-
-
-def makes_ids(table: Table) -> bool:
-    """Whether the ids of its rows can be made here. Java writes some doubles with other digits than Python, and Spark writes
-    maps in its own way."""
-    by = set(table.dedupe.by) if table.dedupe else set()
-    kinds = [arrow_type_of(column) for column in table.columns if column.name in by]
-    return not any(pa.types.is_floating(kind) or pa.types.is_map(kind) for kind in kinds)
 
 
 def ids_of(table: str, columns: Sequence[pa.Array]) -> pa.FixedSizeBinaryArray:

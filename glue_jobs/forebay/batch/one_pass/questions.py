@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Literal
 from forebay.batch.attempt import attempt
 from forebay.batch.columns import column_of_text, spark_type
 from forebay.batch.declared_sql import columns_in, renamed
-from forebay.batch.one_pass.plain import day_source
+from forebay.batch.one_pass.day import day_source
 from forebay.batch.one_pass.times import is_bucketed, time_in_bounds
 from forebay.batch.vaulted import encrypted_values
 from forebay.declaration.column import Column

@@ -22,7 +22,6 @@ from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, 
 from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.outcome import NotInOnePass, Pass
-from forebay.batch.one_pass.plain import is_plain
 from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import KeptOut, Known, Told
@@ -67,9 +66,9 @@ class OnePass:
         self._given_up = self._to_skip = 0
         self._asked: tuple[Sequence[Table], tuple[Questions, Questions]] | None = None
 
-    def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
+    def takes(self, files: Sequence[LandedFile]) -> bool:
         """Whether a batch of these files is tried. Where one batch after the other is given up, fewer and fewer are tried."""
-        if not files or not is_plain(service):
+        if not files:
             return False
         self._to_skip -= 1
         return self._to_skip < 0

@@ -28,7 +28,7 @@ from forebay.privacy.vault import values_of
 from forebay.record.kind import Struct
 from forebay.record.typed import NotOrdinary
 from forebay.table.data_file import TableFolder
-from forebay.table.partition import FOLDER_TYPES, by_partition
+from forebay.table.partition import by_partition, can_name_folders
 from forebay.table.upload import OpenFile, Uploads
 
 __all__ = ["Writer"]
@@ -170,7 +170,7 @@ class Writer:
         """The names of the data files."""
         names = []
         for column in place.partition_columns:
-            if column not in rows.column_names or rows[column].type not in FOLDER_TYPES:
+            if column not in rows.column_names or not can_name_folders(rows[column].type):
                 raise NotOrdinary(f"{name} is partitioned by {column}")
         for values, some in by_partition(rows, place.partition_columns):
             written = some.drop_columns([name for name in BESIDE if name in some.column_names])
