@@ -108,13 +108,13 @@ def test_a_lost_notification_a_poisoned_file_and_a_dead_letter_are_put_right(tol
     assert (sums.files, sums.rows["alpha"], sums.differences()) == ({"loaded": 2, "skipped": 1}, 3, [])
 
     told.announce_files(land("deadly.json", 4))  # mended
-    assert "1 files" in ran("files", "retry", "--skipped", *at)
+    assert "1 file announced" in ran("files", "retry", "--skipped", *at)
     dead = sqs.create_queue(QueueName=f"dead-{told.name}")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": 5})
     sqs.set_queue_attributes(QueueUrl=told.queue_url, Attributes={"RedrivePolicy": policy})
     sqs.send_message(QueueUrl=dead, MessageBody=body([land("dead.json", 5)]))
     assert "redrive it once the cause is fixed" in failed(1, "queue", "dlq", "--json", *at)
-    assert "1 of 1 dead letters were sent back" in ran("queue", "redrive", "--all", "--yes", *at)
+    assert "sent back: 1 of 1 dead letter" in ran("queue", "redrive", "--all", "--yes", *at)
     sums = told.run()
     assert (sums.files["loaded"], sums.rows["alpha"], sums.differences()) == (4, 1 + 2 + 4 + 5, [])

@@ -380,7 +380,7 @@ def test_the_command_says_what_it_wrote(tmp_path: Path, state: str) -> None:
     write_ledger(lake)
     (tmp_path / "service.toml").write_text(SERVICE)
     told = ("export", "players", "--lake", lake, "--service", str(tmp_path), "--to", to)
-    assert ran(*told) == "players: whole, up to version 0: 2 rows in 1 files\n"
+    assert ran(*told) == "players: whole, up to version 0: 2 rows in 1 file\n"
     upsert(state, ("a", 5))
     assert json.loads(ran(*told, "--json"))["version"] == 1
     assert ran(*told) == "players: nothing new since the last export\n"

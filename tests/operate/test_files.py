@@ -69,13 +69,13 @@ def test_files_that_s3_did_not_give_are_announced_again_as_the_ledger_knows_them
     monkeypatch.setattr("forebay.aws.client.client", lambda name: None)
     monkeypatch.setattr("forebay.aws.preflight.check_queue", lambda url: None)
     retry = ("files", "retry", "--lake", str(tmp_path), "--queue-url", "q")
-    assert ran(*retry, "--dry-run").splitlines()[-1] == "3 files would be announced"
+    assert ran(*retry, "--dry-run").splitlines()[-1] == "3 files to announce"
     assert announced == []
-    assert ran(*retry).splitlines()[-1] == "3 files were announced again"
+    assert ran(*retry).splitlines()[-1] == "3 files announced again"
     assert [file.file_id for file in announced] == [row["file_id"] for row in withheld]
     assert ran(*retry, "--key", "in/den*").splitlines() == [
         "s3://landing/in/denied.json",
-        "1 files were announced again",
+        "1 file announced again",
     ]
 
 
@@ -98,7 +98,7 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
     assert "files retry --skipped --key 's3://landing/in/deadly[1].json'" in ran("history", *of_lake)
 
     retry = ("files", "retry", *of_lake, "--queue-url", "q")
-    assert ran(*retry).splitlines() == ["s3://landing/in/poison.json", "1 files were announced again"]
+    assert ran(*retry).splitlines() == ["s3://landing/in/poison.json", "1 file announced again"]
     ran(*retry, "--skipped", "--dry-run")
     assert "no skip is meant" in given((*retry, "--skipped", "--key", "in/other*"), "")[2]
     assert "no skip is meant" in given((*retry, "--skipped", "--key", "s3://elsewhere/in/deadly[1].json"), "")[2]
@@ -107,7 +107,7 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
     assert ran(*retry, "--skipped", "--key", "in/deadly[1].json").splitlines() == [
         "s3://landing/in/deadly[1].json is left out no longer",
         "s3://landing/in/deadly[1].json",
-        "1 files were announced again",
+        "1 file announced again",
     ]
     assert [file.file_id for file in announced] == [left_out["file_id"]]
     ran(*retry, "--skipped", "--file-id", other.file_id)
@@ -133,7 +133,7 @@ def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> N
         "  claimed     2026-11-21 10:00:50  batch 1 of games, declarations v1",
         "  loaded      2026-11-21 10:01:00  4 records",
         "  table       alpha: 2 rows, version 1, compacted 1 times since",
-        "  table       beta: 1 rows, version 0",
+        "  table       beta: 1 row, version 0",
         "  quarantine  not-json: 1",
     ]
     torn = ran("where", "s3://landing/in/torn_.gz", "--lake", lake)

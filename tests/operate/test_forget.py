@@ -90,10 +90,10 @@ def test_what_would_leave_is_shown_and_nothing_is_changed(lake: str) -> None:
 def test_chosen_files_are_marked_then_announced_and_said_again_they_are_once_more(lake: str, queue: str) -> None:
     command = ("files", "forget", TEST_1, TEST_2, "--lake", lake, "--queue-url", queue, "--yes")
     status, _, said = given(command, "")
-    assert (status, "1 of 2 files are announced" in said or "2 of 2 files are announced" in said) == (0, True)
+    assert (status, "announced: 1 of 2 files" in said or "announced: 2 of 2 files" in said) == (0, True)
     assert {key for key, (outcome, _) in rows(lake).items() if outcome == "forget"} == {"test-1", "test-2"}
     assert announced(queue) == ["in/test-1.json", "in/test-2.json"]
-    assert "forgets     2 files wait to be forgotten" in ran("status", "--lake", lake)
+    assert "forgets     2 files to be forgotten" in ran("status", "--lake", lake)
     assert len(list(withheld_in(open_objects(f"{lake}/_forebay/ledger"), "games"))) == 2, "a job that starts goes on"
     (told,) = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
     assert told["what"] == "files forget: 2 files, 9 records in alpha, beta_log"
@@ -108,15 +108,15 @@ def test_what_was_forgotten_comes_back_by_its_undo_alone(lake: str, queue: str) 
     says(lake, "test-1", outcome="forgotten", detail="its rows left at 2026-11-22 12:00 UTC")
     says(lake, "test-2", outcome="forget")
     to = ("--lake", lake, "--queue-url", queue)
-    assert "1 files of 3 records" in ran("replay", "--table", "alpha", "--lake", lake, "--dry-run")
-    assert "0 files were announced again" in given(("files", "retry", "--key", "in/test-1.json", *to), "")[1]
+    assert "1 file of 3 records" in ran("replay", "--table", "alpha", "--lake", lake, "--dry-run")
+    assert "0 files announced again" in given(("files", "retry", "--key", "in/test-1.json", *to), "")[1]
     dry = ran("files", "retry", "--forgotten", "--key", "in/test-*", *to, "--dry-run")
     assert dry.splitlines() == [TEST_1, TEST_2, "2 forgotten files would be read again"]
     assert given(("files", "retry", "--forgotten", "--key", "in/test-*", *to), "")[0] == 0
     assert (rows(lake)["test-1"], rows(lake)["test-2"]) == (("forgotten", "wanted-again"), ("replay", None))
     assert announced(queue) == ["in/test-1.json", "in/test-2.json"]
-    assert "replays     2 files wait to be read again" in ran("status", "--lake", lake)
-    assert "2 files were announced again" in given(("files", "retry", *to), "")[1], "an announcement may be lost"
+    assert "replays     2 files to be read again" in ran("status", "--lake", lake)
+    assert "2 files announced again" in given(("files", "retry", *to), "")[1], "an announcement may be lost"
     assert "1 wanted-again" in ran("files", "forget", TEST_1, "--lake", lake, "--dry-run")
 
 

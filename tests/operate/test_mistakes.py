@@ -168,7 +168,7 @@ def test_files_are_not_announced_to_a_queue_that_is_not_there(lake: str, s3: str
 
 def test_a_rollback_that_is_said_twice_is_done_once(lake: str) -> None:
     command = ("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
-    assert "1 rows left" in ran(*command)
+    assert "1 row left" in ran(*command)
     assert "nothing to do" in ran(*command)
     assert DeltaTable(f"{lake}/alpha").version() == 2
 

@@ -120,12 +120,12 @@ def test_chosen_letters_go_back_and_the_others_stay(queues: Queues, tmp_path: Pa
     for body in bodies:
         queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
     asked = ("queue", "redrive", "--queue-url", queues.url)
-    assert "0 of 3 dead letters were sent back" in ran(*asked, "--key", "in/a*", "--dry-run")
+    assert "would be sent back: 1 of 3 dead letters" in ran(*asked, "--key", "in/a*", "--dry-run")
     assert "no letter was sent" in failed(1, *asked, "--all", typed="n\n")
     assert queues.bodies(queues.url) == []
     assert "in/a.json" not in ran(*asked, "--key", "in/[ab].json", "--dry-run")
     assert "in/a.json" in ran(*asked, "--key", "s3://landing/in/a*", "--dry-run")
-    assert "1 of 3 dead letters were sent back" in ran(*asked, "--key", "s3://landing/in/a*", "--yes")
+    assert "\nsent back: 1 of 3 dead letters" in ran(*asked, "--key", "s3://landing/in/a*", "--yes")
     assert "1 of 2" in ran(*asked, "--unknown", "--lake", str(tmp_path), "--yes")
     assert queues.bodies(queues.url) == sorted(bodies[:2])
     assert queues.bodies(queues.dead) == bodies[2:]
@@ -184,9 +184,9 @@ def test_copies_of_messages_are_dropped_once_somebody_said_so(tmp_path: Path) ->
     for name in ("m1", "m2"):
         keep_message(tmp_path, name)
     assert "no copy was dropped" in failed(1, "queue", "refused", "--drop", *of_lake, typed="n\n")
-    assert "2 messages were not understood" in failed(1, "status", *of_lake)
+    assert "2 messages not understood" in failed(1, "status", *of_lake)
     assert "1 copies were dropped" in ran("queue", "refused", "--limit", "1", "--drop", "--yes", *of_lake)
-    assert "1 messages were not understood" in failed(1, "status", *of_lake)
+    assert "1 message not understood" in failed(1, "status", *of_lake)
     assert "1 copies were dropped" in ran("queue", "refused", "--drop", "--yes", *of_lake)
     assert "0 messages not understood" in ran("status", *of_lake)
     assert "no messages" in ran("queue", "refused", "--drop", "--yes", *of_lake)

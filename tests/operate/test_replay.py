@@ -57,7 +57,7 @@ def test_what_would_be_replaced_is_shown_and_nothing_is_changed(lake: str) -> No
         "dry_run": True,
     }
     said = ran("replay", "--batch", "2", "--lake", lake, "--dry-run")
-    assert "2 files of 1 records are read again" in said
+    assert "2 files of 1 record to read again" in said
     assert "left out, because they brought nothing that stands: 1 unreadable" in said
     assert "replay" not in outcomes(lake).values()
 
@@ -75,7 +75,7 @@ def test_chosen_files_are_marked_then_announced_with_all_that_tells_their_order(
     lake: str, queue: str, choice: tuple[str, ...], keys: list[str]
 ) -> None:
     status, _, said = given(("replay", *choice, "--lake", lake, "--queue-url", queue, "--yes"), "")
-    assert (status, "1 of 1 files are announced" in said) == (0, True)
+    assert (status, "announced: 1 of 1 file" in said) == (0, True)
     assert [key for key, outcome in outcomes(lake).items() if outcome == "replay"] == keys
     (message,) = boto3.client("sqs", region_name="eu-west-1").receive_message(QueueUrl=queue)["Messages"]
     (record,) = json.loads(message["Body"])["Records"]
@@ -83,9 +83,9 @@ def test_chosen_files_are_marked_then_announced_with_all_that_tells_their_order(
     assert record["s3"]["object"].get("sequencer") == ("0A" if keys == ["in/a.json"] else None)
     told = [json.loads(line) for line in ran("history", "--lake", lake, "--days", "9999", "--json").splitlines()]
     assert [one["what"][:15] for one in told if one["kind"] == "verb"] == ["replay: 1 files"]
-    assert "replays     1 files wait to be read again" in ran("status", "--lake", lake)
+    assert "replays     1 file to be read again" in ran("status", "--lake", lake)
     status, _, said = given(("replay", "--resume", "--lake", lake, "--queue-url", queue), "")
-    assert (status, "1 of 1 files are announced" in said) == (0, True)
+    assert (status, "announced: 1 of 1 file" in said) == (0, True)
 
 
 def test_wrong_use_is_told_before_anything_is_marked(lake: str) -> None:
@@ -107,14 +107,14 @@ def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue
     assert "replay" not in outcomes(lake).values()
     for service, keys in (("casual", ["in/c.json"]), ("games", ["in/a.json", "in/b.json"])):
         status, _, said = given((*choose, "--of", service), "")
-        assert (status, f"{len(keys)} of {len(keys)} files are announced" in said) == (0, True)
+        assert (status, f"announced: {len(keys)} of {len(keys)} file" in said) == (0, True)
     assert "choose one with --of" in failed(2, "replay", "--resume", "--lake", lake, "--queue-url", queue)
     _, _, said = given(("replay", "--resume", "--of", "casual", "--lake", lake, "--queue-url", queue), "")
-    assert "1 of 1 files are announced" in said
+    assert "announced: 1 of 1 file" in said
     DeltaTable(f"{lake}/_forebay/ledger").update(updates={"outcome": "'denied'"})
     retry = ("files", "retry", "--lake", lake, "--queue-url", queue, "--dry-run")
     assert "choose one with --of" in failed(2, *retry)
-    assert "1 files would be announced" in ran(*retry, "--of", "casual")
+    assert "1 file to announce" in ran(*retry, "--of", "casual")
 
 
 def test_a_number_that_several_batches_have_is_no_choice(lake: str) -> None:
@@ -124,7 +124,7 @@ def test_a_number_that_several_batches_have_is_no_choice(lake: str) -> None:
     said = failed(2, *asked)
     assert "--batch 1: is 3 batches (--of casual --generation g1 ended 2026-11-21 10:01; --of games" in said
     assert "is 2 batches" in failed(2, *asked, "--of", "games")
-    assert "1 files of 1 records" in ran(*asked, "--of", "games", "--generation", "g2")
+    assert "1 file of 1 record" in ran(*asked, "--of", "games", "--generation", "g2")
     assert "name the batch" in failed(2, "replay", "--generation", "g2", "--lake", lake, "--dry-run")
 
 
@@ -155,7 +155,7 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
     for name in ("forebay.lake.safety.session_for", "forebay.batch.check_sql.check_expressions"):
         monkeypatch.setattr(name, lambda *_, **__: None)
     status, out, err = given((*command, "--yes"), "")
-    assert (status, err) == (0, "2 of 2 files are read\n")
+    assert (status, err) == (0, "read: 2 of 2 files\n")
     assert f"forebay audit --lake {side}" in out
     assert read == ["in/a.json", "in/b.json"]
     assert "replay" not in outcomes(lake).values()

@@ -144,7 +144,7 @@ def test_several_tables_go_back_to_one_moment_and_their_files_are_announced_agai
     command = ("rollback", "alpha", "beta", "--to", moment.isoformat(), "--lake", lake, "--and-replay", "--yes")
     assert "--queue-url: has no value" in failed(2, *command)
     status, _, said = given((*command, "--queue-url", queue), "")
-    assert (status, "2 of 2 files are announced" in said) == (0, True)
+    assert (status, "announced: 2 of 2 files" in said) == (0, True)
     assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 1)
     assert {key: row[0] for key, row in ledger(lake).items()} == {
         "in/a.json": "loaded",

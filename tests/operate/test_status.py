@@ -94,11 +94,11 @@ def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str
         for _ in range(count):
             sqs.send_message(QueueUrl=queue, MessageBody="{}")
     said = failed(1, "status", "--lake", lake, "--queue-url", url)
-    assert "queue       3 wait; 0 in flight" in said
+    assert "queue       3 waiting; 0 in flight" in said
     assert "look at: alpha: 1 rows wait because the table could not be written; the job's log says why" in said
     assert "then `forebay quarantine retry --table alpha`" in said
     assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
-    assert "look at: 1 messages were not understood (`forebay queue refused` shows them, and why)" in said
+    assert "look at: 1 message not understood (`forebay queue refused` shows them, and why)" in said
 
 
 def test_the_newest_cause_of_a_table_that_could_not_be_written_is_named_before_the_retry(lake: str) -> None:

@@ -392,7 +392,7 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
         "queues.redrive",
         "keeps messages for 3600 s",
     ),
-    ("a dead letter waits", send_dead_letter, "queues.dead_letters", "1 messages are in"),
+    ("a dead letter waits", send_dead_letter, "queues.dead_letters", "1 message in"),
     (
         "the queue has a key of AWS",
         set_queue(the_queue, KmsMasterKeyId="alias/aws/sqs"),

@@ -16,6 +16,7 @@ from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, moment
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, is_wide, print_json, size
 from forebay.errors import InvalidConfiguration, meant
+from forebay.operate.counted import counted
 
 if TYPE_CHECKING:
     from forebay.operate.looking.files import LedgerFile
@@ -94,7 +95,9 @@ def tail(
             print_json([{"uri": file.uri, **asdict(file)}])
         else:
             rows = ", ".join(f"{name} {count:,}" for name, count in file.tables.items()) or file.reason or "no rows"
-            console.print(f"{at(file.committed_at)}  {file.outcome}  {file.uri}  {file.records:,} records: {rows}")
+            console.print(
+                f"{at(file.committed_at)}  {file.outcome}  {file.uri}  {counted(file.records, 'record')}: {rows}"
+            )
         sys.stdout.flush()
 
 
@@ -156,9 +159,9 @@ def retry_files(
     for one in refused:
         error_console.print(f"the queue refused {one}", markup=False)
     if found and not dry_run and not skipped:
-        what = f"files retry: announced {len(found) - len(refused):,} files, such as {found[0].uri}"
+        what = f"files retry: announced {counted(len(found) - len(refused), 'file')}, such as {found[0].uri}"
         leave_record(lake, what, undo="none is needed: a file that is loaded is not loaded again")
-    console.print(f"{len(found):,} files " + ("would be announced" if dry_run else "were announced again"))
+    console.print(f"{counted(len(found), 'file')} " + ("to announce" if dry_run else "announced again"))
     raise typer.Exit(1 if refused else 0)
 
 
@@ -300,20 +303,21 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
     lines = [
         f"landed      {at(file.event_time)}",
         f"claimed     {at(file.claimed_at)}  batch {file.batch} of {file.service}, declarations {file.service_version}",
-        f"{file.outcome:<11} {at(file.committed_at)}  {file.records:,} records" + (f"  ({why})" if why else ""),
+        f"{file.outcome:<11} {at(file.committed_at)}  {counted(file.records, 'record')}"
+        + (f"  ({why})" if why else ""),
     ]
     for one in life.tables:
         commit = f"version {one.version}" if one.version is not None else "version unknown: its log tells it no more"
         moved = f", compacted {one.rewritten} times since" if one.rewritten else ""
-        rows = f"{one.rows:,} rows" if one.all_there else f"{one.rows_now:,} of {one.rows:,} rows are there"
+        rows = counted(one.rows, "row") if one.all_there else f"{one.rows_now:,} of {one.rows:,} rows are there"
         lines.append(f"table       {one.table}: {rows}, {commit}{moved}")
     for reason, count in life.quarantined.items():
         detail = life.details.get(reason)
         lines.append(f"quarantine  {reason}: {count:,}" + (f"  ({detail})" if detail and detail != file.detail else ""))
     if life.parked:
-        lines.append(f"parked      {life.parked:,} records that no table wanted")
+        lines.append(f"parked      {counted(life.parked, 'record')} that no table wanted")
     if file.dropped:
-        lines.append(f"dropped     {file.dropped:,} records, by a rule")
+        lines.append(f"dropped     {counted(file.dropped, 'record')}, by a rule")
     if file.superseded_by and file.outcome == "superseded":
         lines.append(f"superseded  by file {file.superseded_by}")
     return lines

@@ -16,6 +16,7 @@ from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, Of
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import is_meant
+from forebay.operate.counted import counted
 
 if TYPE_CHECKING:
     from forebay.operate.looking.queue import Letter
@@ -106,16 +107,17 @@ def redrive(
     go_on, left = bool(chosen) and not dry_run, found
     try:
         if go_on and not yes:
-            confirm(f"Send {len(chosen):,} letters to {queue_url}?", otherwise="no letter was sent")
+            confirm(f"Send {counted(len(chosen), 'letter')} to {queue_url}?", otherwise="no letter was sent")
         with left_to_do("letters that were not sent are still dead; repeat the command"):
             moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
         left = [one for one in found if not (go_on and one in chosen)]
     finally:
         give_back(dead, left, sqs=sqs)
     tell(chosen=[one.message_id for one in chosen], dead=len(found), sent_back=moved)
-    console.print(f"{moved:,} of {len(found):,} dead letters were sent back")
+    verb, count = ("would be sent back", len(chosen)) if dry_run else ("sent back", moved)
+    console.print(f"{verb}: {count:,} of {counted(len(found), 'dead letter')}")
     if moved and lake:
-        what = f"queue redrive: sent {moved:,} dead letters back to {queue_url}"
+        what = f"queue redrive: sent {counted(moved, 'dead letter')} back to {queue_url}"
         leave_record(lake, what, undo="none is needed: a file that is loaded is not loaded again")
     raise typer.Exit(1 if go_on and moved < len(chosen) else 0)
 
@@ -199,12 +201,12 @@ def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) ->
         return
     for one in letters:
         looks = "" if waiting else ", looks at it included"
-        times = f"received {one.received} times{looks}"
+        times = f"received {counted(one.received, 'time')}{looks}"
         console.print(f"{one.message_id}  sent {at(one.sent_at)}, {times}", style="bold", markup=False)
         for file in one.files[:SHOWN_FILES]:
             console.print(f"  {file.uri}")
         if len(one.files) > SHOWN_FILES:
-            console.print(f"  and {len(one.files) - SHOWN_FILES:,} files more")
+            console.print(f"  and {len(one.files) - SHOWN_FILES:,} more")
         console.print(f"  {why(one)}")
     if not letters:
         console.print("no messages")

@@ -16,6 +16,7 @@ from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, QueueUrl, 
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.errors import InvalidConfiguration
+from forebay.operate.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ def announce_all(
         )
         try:
             for so_far in announced:
-                shown.tell(f"{so_far:,} of {len(files):,} files are announced", so_far)
+                shown.tell(f"announced: {so_far:,} of {counted(len(files), 'file')}", so_far)
         except KeyboardInterrupt:
             raise KeyboardInterrupt(again) from None
 
@@ -184,17 +185,15 @@ def _load_aside(
     files = [file.landed for file in found.files]
     with Progress(len(files)) as shown:
         for so_far in load_aside(spark, files, declared, into, emit=to_log(), before_each=let_others_pass):
-            shown.tell(f"{so_far:,} of {len(files):,} files are read", so_far)
+            shown.tell(f"read: {so_far:,} of {counted(len(files), 'file')}", so_far)
     what = f"replay: {len(files):,} files into {into}; this lake is unchanged"
     leave_record(lake, what, undo=f"delete {into}")
     console.print(f"{into} has them: `forebay tables --lake {into}`, and `forebay audit --lake {into}`")
 
 
 def _show(found: Replay, into: str) -> None:
-    what = (
-        "are for that lake. They have these rows here:" if into else "are read again. These rows leave, new ones come:"
-    )
-    console.print(f"{len(found.files):,} files of {found.records:,} records {what}")
+    what = "for that lake. They have these rows here:" if into else "to read again. These rows leave, new ones come:"
+    console.print(f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')} {what}")
     show_rows(found)
 
 

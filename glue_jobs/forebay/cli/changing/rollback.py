@@ -14,6 +14,7 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes, version_or_moment
 from forebay.cli.show import columns, console, error_console, print_json, printable, styled
 from forebay.errors import InvalidConfiguration
+from forebay.operate.counted import counted
 from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
@@ -130,10 +131,13 @@ def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) 
 
 def _told(view: LakeView, done: Rollback) -> None:
     for one in done.tables:
-        console.print(f"{one.table}: is as in version {one.to}; {one.leaving:,} rows left, {one.coming:,} came")
+        console.print(
+            f"{one.table}: is as in version {one.to}; {counted(one.leaving, 'row')} left, {one.coming:,} came"
+        )
         leave_record(
             view.lake,
-            f"rollback: {one.table} from version {one.now} to {one.to}, {one.leaving:,} rows left, {one.coming:,} came",
+            f"rollback: {one.table} from version {one.now} to {one.to}, {counted(one.leaving, 'row')} left, "
+            f"{one.coming:,} came",
             undo=f"forebay rollback {one.table} --to {one.now}",
         )
     for name, why in sorted(done.stay.items()):

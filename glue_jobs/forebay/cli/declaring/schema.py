@@ -11,6 +11,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json, styled
+from forebay.operate.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -186,9 +187,9 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     if done.version is not None:
         what = "settle:" if column is None else f"promote: {column['path']} to {column['name']} {column['type']},"
         undo = f"forebay rollback {table} --to {done.version - 1}"
-        leave_record(lake, f"schema {what} {table}, {done.rows:,} rows, version {done.version}", undo=undo)
+        leave_record(lake, f"schema {what} {table}, {counted(done.rows, 'row')}, version {done.version}", undo=undo)
     if done.version is None:
-        console.print(f"{table}: the columns are what the records say; {done.rows:,} rows")
+        console.print(f"{table}: the columns are what the records say; {counted(done.rows, 'row')}")
     else:
         rescued = f"rows with rescued values: {done.rescued_after:,}, before: {done.rescued_before:,}"
-        console.print(f"{table}: {done.rows:,} rows rewritten as version {done.version}; {rescued}")
+        console.print(f"{table}: {counted(done.rows, 'row')} rewritten as version {done.version}; {rescued}")

@@ -21,6 +21,7 @@ from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, error_console, print_json, show_tables
 from forebay.cli.usage import hint_of
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
+from forebay.operate.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -355,7 +356,7 @@ def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     if wrong := [one.problem for one in found.drifts if not one.by_itself]:
         raise InvalidConfiguration(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""
-    yield _Said("sum", f"{lake}: {found.tables} tables, all as declared{comes}")
+    yield _Said("sum", f"{lake}: {counted(found.tables, 'table')}, all as declared{comes}")
 
 
 def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False) -> bool:

@@ -11,6 +11,7 @@ import typer
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import AsJson, Lake, Service, version_or_moment
 from forebay.cli.show import console, print_json
+from forebay.operate.counted import counted
 
 if TYPE_CHECKING:
     from forebay.operate.exporting.manifest import Manifest
@@ -59,4 +60,5 @@ def _show(table: str, step: Manifest, as_json: bool) -> None:
         print_json([asdict(step)])
         return
     what = "whole" if step.since < 0 else f"changes after version {step.since}"
-    console.print(f"{table}: {what}, up to version {step.version}: {step.rows:,} rows in {len(step.files):,} files")
+    written = f"{counted(step.rows, 'row')} in {counted(len(step.files), 'file')}"
+    console.print(f"{table}: {what}, up to version {step.version}: {written}")

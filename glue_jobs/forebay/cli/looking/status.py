@@ -69,7 +69,7 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         yield "queue       unknown: --queue-url or FOREBAY_QUEUE_URL names it"
     else:
         oldest = f", the oldest for {span(now.queue.oldest_s)}" if now.queue.oldest_s is not None else ""
-        yield f"queue       {now.queue.waiting:,} wait{oldest}; {now.queue.in_flight:,} in flight"
+        yield f"queue       {now.queue.waiting:,} waiting{oldest}; {now.queue.in_flight:,} in flight"
     if now.dead is not None:
         yield f"dead        {counted(now.dead.waiting + now.dead.in_flight, 'letter')}"
     yield f"job         {now.runs or 'none runs'}"
@@ -93,9 +93,9 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
         yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"
     if now.replays:
-        yield f"replays     {now.replays:,} files wait to be read again"
+        yield f"replays     {counted(now.replays, 'file')} to be read again"
     if now.forgets:
-        yield f"forgets     {now.forgets:,} files wait to be forgotten: their rows still stand"
+        yield f"forgets     {counted(now.forgets, 'file')} to be forgotten: their rows still stand"
     if now.reconciled is not None:
         looked = f"of {now.reconciled.looked_at:,} files, {age(now.at, now.reconciled.at)}"
         yield f"missed      {now.reconciled.missed:,} {looked}; `forebay find-missed` announced them"

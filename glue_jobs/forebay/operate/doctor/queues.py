@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
+from forebay.operate.counted import counted
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
 from forebay.operate.stack.deployment import Deployment
@@ -55,7 +56,7 @@ def dead_letters(on: Deployment) -> Iterator[Finding]:
     ):
         if url and (count := int(_attributes(on, url)["ApproximateNumberOfMessages"])):
             fix = f"forebay queue dlq --queue-url {on.queue_url}" if url == dead else "see undelivered in the runbook"
-            yield warning("queues.dead_letters", f"{count:,} messages are in {_name(url)}", why, fix)
+            yield warning("queues.dead_letters", f"{counted(count, 'message')} in {_name(url)}", why, fix)
 
 
 def encryption(on: Deployment) -> Iterator[Finding]:

@@ -22,6 +22,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import is_final
 from forebay.ledger.services import as_services_know
 from forebay.notification.reading import read_message
+from forebay.operate.counted import counted
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Depth", "Letter", "dead_letter_url", "depth_of", "explain", "give_back", "peek", "redrive"]
@@ -73,12 +74,14 @@ class Letter:
         if not self.files:
             return f"nothing to load: {', '.join(self.ignored) or 'it names no file'}"
         if self.outcomes is None:
-            return f"received {self.received} times and never finished"
+            return f"received {counted(self.received, 'time')} and never finished"
         if not self.unknown:
             return f"already in the ledger ({', '.join(sorted(set(self.outcomes.values())))}): a redrive does nothing"
         said = sorted({self.outcomes[one] for one in self.waiting})
         so_far = f", in the ledger as {', '.join(said)}" if said else ""
-        return f"received {self.received} times and never finished{so_far}: redrive it once the cause is fixed"
+        return (
+            f"received {counted(self.received, 'time')} and never finished{so_far}: redrive it once the cause is fixed"
+        )
 
 
 def depth_of(url: str, *, sqs: Any, cloudwatch: Any = None) -> Depth:

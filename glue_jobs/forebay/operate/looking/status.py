@@ -24,6 +24,7 @@ from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
+from forebay.operate.counted import counted
 from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
@@ -129,9 +130,11 @@ class Status:
             finish = f"repeat `forebay rollback {table} --to {version}`, which finishes it"
             found.append(f"a rollback of {', '.join(self.going_back)} is half done ({finish})")
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
-            found.append(f"{dead:,} dead letters (`forebay queue dlq` says why)")
+            found.append(f"{counted(dead, 'dead letter')} (`forebay queue dlq` says why)")
         if self.refused:
-            found.append(f"{self.refused:,} messages were not understood (`forebay queue refused` shows them, and why)")
+            found.append(
+                f"{counted(self.refused, 'message')} not understood (`forebay queue refused` shows them, and why)"
+            )
         found += [f"alarm {alarm.name}: {alarm.says}".rstrip(": ") for alarm in self.alarms or ()]
         newest = {run.job: run for run in sorted(self.runs_of_jobs or (), key=lambda run: run.began_at)}
         found += [
