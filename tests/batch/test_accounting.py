@@ -85,6 +85,12 @@ def test_the_earlier_rows_of_a_replayed_file_are_counted_where_its_new_ones_cann
     assert entry.records == sum(tables.values()) + quarantined
 
 
+def test_a_replayed_file_has_its_duplicates_counted_in_a_table_that_is_paused_too() -> None:
+    fates = [Fate(ID, "write", 2, "beta", 0), Fate(ID, "drop", 3, "beta", 0, ("_duplicate",))]
+    (entry,) = entries_of([end(documents=5)], fates, {"beta": "paused"}, {ID: {"beta": 2}})
+    assert (entry.records, entry.tables, entry.quarantined, entry.dropped) == (5, {"beta": 2}, 0, 3)
+
+
 @pytest.mark.parametrize(
     ("outcome", "in_ledger"),
     [("missing", "missing"), ("changed", "missing"), ("denied", "denied"), ("unavailable", "unavailable")],

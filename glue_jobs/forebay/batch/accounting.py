@@ -66,8 +66,13 @@ Standing = Mapping[str, Mapping[str, int]]
 
 
 def arriving(fates: Iterable[Fate], unwritten: Mapping[str, str], standing: Standing) -> list[Fate]:
-    """Where a table is not written, the earlier rows of a replayed file stay in it. Its new ones must not wait beside them."""
-    return [fate for fate in fates if not (fate.table in unwritten and fate.table in standing.get(fate.file_id, {}))]
+    """Where a table is not written, the earlier rows of a replayed file stay in it. Its new ones must not wait beside them, and
+    those that are dropped do not."""
+
+    def stands(fate: Fate) -> bool:
+        return fate.table in unwritten and fate.table in standing.get(fate.file_id, {})
+
+    return [fate for fate in fates if fate.fate == "drop" or not stands(fate)]
 
 
 def entries_of(
