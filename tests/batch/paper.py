@@ -437,7 +437,7 @@ class PaperPass:
     def __init__(self, batch: PaperBatch) -> None:
         self.batch = batch
 
-    def takes(self, files: Sequence[LandedFile], service: Service) -> bool:
+    def takes(self, files: Sequence[LandedFile]) -> bool:
         return bool(files)
 
     def worked(self) -> None:
