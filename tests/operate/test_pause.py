@@ -94,9 +94,9 @@ def test_a_mistyped_table_is_not_resumed(lake: str) -> None:
 def test_rows_that_wait_are_counted_and_those_that_were_left_behind_are_a_problem(lake: str) -> None:
     ran("pause", "alpha", "--lake", lake)
     hold_back(lake, "alpha")
-    assert "paused      alpha; 1 rows wait" in ran("status", "--lake", lake)
-    assert ran("resume", "alpha", "--lake", lake, "--dry-run") == "alpha: would take rows again; 1 rows wait\n"
+    assert "paused      alpha; 1 row waits" in ran("status", "--lake", lake)
+    assert ran("resume", "alpha", "--lake", lake, "--dry-run") == "alpha: would take rows again; 1 row waits\n"
     hold_back(lake, "beta")
-    assert "beta: 1 rows wait from when it was paused (`forebay resume beta` loads them)" in failed(
+    assert "beta: 1 row waits from when it was paused (`forebay resume beta` loads them)" in failed(
         1, "status", "--lake", lake
     )

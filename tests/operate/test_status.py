@@ -95,7 +95,7 @@ def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str
             sqs.send_message(QueueUrl=queue, MessageBody="{}")
     said = failed(1, "status", "--lake", lake, "--queue-url", url)
     assert "queue       3 waiting; 0 in flight" in said
-    assert "look at: alpha: 1 rows wait because the table could not be written; the job's log says why" in said
+    assert "look at: alpha: 1 row waits because the table could not be written; the job's log says why" in said
     assert "then `forebay quarantine retry --table alpha`" in said
     assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
     assert "look at: 1 message not understood (`forebay queue refused` shows them, and why)" in said

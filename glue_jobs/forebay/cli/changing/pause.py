@@ -11,6 +11,7 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import DryRun, Lake, Service
 from forebay.cli.show import console, error_console
 from forebay.errors import InvalidConfiguration
+from forebay.operate.counted import rows_wait
 
 if TYPE_CHECKING:
     from forebay.operate.lake_view import LakeView
@@ -78,9 +79,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     verb = ": would take rows again" if dry_run else ": take rows again from the next batch on"
     done = sorted(set(names) & there)
     tell(resumed=done, waited=waiting, wait=waiting)
-    console.print(
-        f"{_said(done)}{verb}; {waiting:,} rows wait" if done else f"nothing is paused; {waiting:,} rows wait"
-    )
+    console.print(f"{_said(done)}{verb}; {rows_wait(waiting)}" if done else f"nothing is paused; {rows_wait(waiting)}")
     if dry_run:
         return
     resume_tables(view.lake, names)

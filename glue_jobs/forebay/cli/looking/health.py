@@ -11,6 +11,7 @@ import typer
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import WIDE, columns, console, error_console, is_wide, print_json, size, styled
+from forebay.operate.counted import rows_wait
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
@@ -54,7 +55,7 @@ def health(
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
     for name, waits in waiting.items():
         why = f": {waits.cause}" if waits.cause else ""
-        said = f" {waits.rows:,} rows wait in the quarantine, because it could not be written{why}"
+        said = f" {rows_wait(waits.rows)} in the quarantine, because it could not be written{why}"
         error_console.print(styled(f"{name}: {TABLE_FAILED}", "red", said))
     raise typer.Exit(1 if unreadable or waiting else 0)
 

@@ -13,7 +13,7 @@ from forebay.cli.options import AsJson, Checkpoint, LakeOfStack, QueueUrl, Stack
 from forebay.cli.show import at, columns, console, error_console, print_json
 from forebay.cli.usage import hint_of
 from forebay.errors import InvalidConfiguration
-from forebay.operate.counted import counted
+from forebay.operate.counted import counted, rows_wait
 from forebay.operate.page.content import age, span
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     yield f"held        {kept}, {counted(now.refused, 'message')} not understood"
     if now.now_paused or now.paused:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
-        yield f"paused      {names}; {sum(now.paused.values()):,} rows wait"
+        yield f"paused      {names}; {rows_wait(sum(now.paused.values()))}"
     if now.replays:
         yield f"replays     {counted(now.replays, 'file')} to be read again"
     if now.forgets:

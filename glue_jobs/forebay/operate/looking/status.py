@@ -24,7 +24,7 @@ from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
-from forebay.operate.counted import counted
+from forebay.operate.counted import counted, rows_wait
 from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
@@ -111,12 +111,12 @@ class Status:
     @property
     def problems(self) -> list[str]:
         found = [
-            f"{table}: {rows:,} rows wait because the table could not be written{_caused(self.causes.get(table))}. Put that "
+            f"{table}: {rows_wait(rows)} because the table could not be written{_caused(self.causes.get(table))}. Put that "
             f"right (`forebay tables check` with --lake says how), then `forebay quarantine retry --table {table}`"
             for table, rows in sorted(self.failed.items())
         ]
         found += [
-            f"{table}: {rows:,} rows wait from when it was paused (`forebay resume {table}` loads them)"
+            f"{table}: {rows_wait(rows)} from when it was paused (`forebay resume {table}` loads them)"
             for table, rows in sorted(self.paused.items())
             if table not in self.now_paused and ALL not in self.now_paused
         ]
