@@ -212,8 +212,9 @@ def answered(rows: DataFrame, questions: Questions) -> DataFrame:
         asked = step(questions)
         rows = rows.withColumns({slot: _first(some, questions) for slot, some in asked.items()})
     if questions.encrypts:
-        encrypted = encrypted_values(*map(F.col, ORIGINAL))
-        rows = rows.withColumn(ENCRYPTED, F.when(encrypted.isNotNull(), F.struct(encrypted.alias("value"))))
+        values, key, bound_to = map(F.col, ORIGINAL)
+        encrypted = F.struct(encrypted_values(values, key, bound_to).alias("value"))
+        rows = rows.withColumn(ENCRYPTED, F.when(values.isNotNull(), encrypted))
     return rows.select(PARCEL, *(F.col(slot) for slot in questions.answers))
 
 
