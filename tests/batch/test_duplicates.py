@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
-from functools import partial
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -22,6 +21,7 @@ import forebay.batch.one_pass.gathering as gathering
 import forebay.batch.one_pass.outcome as outcome
 import forebay.batch.one_pass.writer as writer
 import forebay.content.rows as content_rows
+import forebay.lake.objects as objects
 from forebay.batch.one_pass.answers import together
 from forebay.batch.one_pass.outcome import NotInOnePass, Pass
 from forebay.batch.one_pass.staging import OnePass
@@ -165,14 +165,26 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
 
 def test_the_data_files_of_many_tables_are_deleted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, list[str]] = {}
-    monkeypatch.setattr(
-        outcome, "open_objects", lambda place: SimpleNamespace(delete=partial(asked.__setitem__, place))
-    )
+    monkeypatch.setattr(outcome, "discard", asked.__setitem__)
     names = [*(f"t{n}" for n in range(1000)), "_forebay/quarantine", "_forebay/vault"]
     files = {name: [DataFile(name, f"p=%2F/{n}.parquet", (), 1, 1, 0, "{}") for n in range(2)] for name in names}
     Pass([], [], Written(files, {}), "s3://lake/in", vault="s3://vault/of").undo()
     tables = [f"{name}/p=%2F/{n}.parquet" for name in names[:-1] for n in range(2)]
     assert asked == {"s3://lake/in": tables, values_of("s3://vault/of"): ["p=%2F/0.parquet", "p=%2F/1.parquet"]}
+
+
+def test_a_job_that_may_not_delete_data_files_leaves_them_to_maintenance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The role of the ingest job on AWS has no such right."""
+
+    def refuse(Bucket: str, Delete: Any) -> dict[str, Any]:  # noqa: N803 (boto3's names)
+        asked.extend(f"{Bucket}/{one['Key']}" for one in Delete["Objects"])
+        return {"Errors": [{"Key": one["Key"], "Code": "AccessDenied"} for one in Delete["Objects"]]}
+
+    asked: list[str] = []
+    monkeypatch.setattr(objects, "s3_client", lambda: SimpleNamespace(delete_objects=refuse))
+    files = {name: [DataFile(name, "0.parquet", (), 1, 1, 0, "{}")] for name in ("a", "_forebay/vault")}
+    Pass([], [], Written(files, {}), "s3://lake/in", vault="s3://vault/of").undo()
+    assert asked == ["lake/in/a/0.parquet", "vault/of/values/0.parquet"]
 
 
 def test_a_worker_that_dies_over_data_files_with_duplicates_gives_the_pass_up(

@@ -23,7 +23,7 @@ from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.lake.layout import PARKED, QUARANTINE, own_table, table_path
 from forebay.lake.log.commit import rows_of_transaction
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import discard, open_objects
 from forebay.privacy.vault import values_of
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
@@ -84,7 +84,7 @@ class Commits:
     def delete(self, staged: Iterable[StagedTable]) -> None:
         """Their files, which are in no log and never will be."""
         for one in staged:
-            open_objects(self.path_of(one)).delete([file.path for file in one.files])
+            discard(self.path_of(one), [file.path for file in one.files])
 
     def must_have_files(self, staged: Iterable[StagedTable], plan: str) -> None:
         """A VACUUM of another tool, or whoever dropped a table, may have deleted files that no log names yet. A commit of them

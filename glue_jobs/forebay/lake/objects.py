@@ -14,7 +14,7 @@ import hashlib
 import os
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
@@ -30,7 +30,17 @@ from forebay.aws.retrying import ATTEMPTS
 from forebay.errors import Halt, InvalidConfiguration, TryAgain
 from forebay.lake.ranged import Ranged
 
-__all__ = ["FolderObjects", "Found", "Objects", "OldVersion", "S3Objects", "open_objects", "s3_client", "s3_client_for"]
+__all__ = [
+    "FolderObjects",
+    "Found",
+    "Objects",
+    "OldVersion",
+    "S3Objects",
+    "discard",
+    "open_objects",
+    "s3_client",
+    "s3_client_for",
+]
 
 DELETED_AT_ONCE = 1000
 TAIL = 64 * 1024
@@ -102,6 +112,13 @@ def open_objects(place: str, *, s3: Any = None) -> Objects:
     if is_s3(place):
         return S3Objects(s3 or s3_client(), place)
     return FolderObjects(local_folder(place))
+
+
+def discard(place: str, names: Iterable[str]) -> None:
+    """Deletes data files that no log names, if it may. Whoever only appends to tables may delete none, and leaves them to
+    maintenance."""
+    with suppress(Halt, InvalidConfiguration):
+        open_objects(place).delete(names)
 
 
 def s3_client() -> Any:

@@ -14,7 +14,7 @@ from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.staged import VAULT
 from forebay.content.end import FileEnd
 from forebay.lake.layout import own_table, table_path
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import discard
 from forebay.privacy.vault import values_of
 from forebay.table.data_file import DataFile, Written
 
@@ -80,7 +80,7 @@ class Pass:
             else:
                 names.setdefault(self.lake, []).append(f"{file.table}/{file.path}")
         for place, some in names.items():
-            open_objects(place).delete(some)
+            discard(place, some)
 
     def place_of(self, name: str) -> str:
         """The folder of a table's data files."""
