@@ -463,3 +463,30 @@ def test_ordinary_files_are_read_once(spark: SparkSession, tmp_path: Path, monke
     one, other, given_up = both(spark, tmp_path, monkeypatch, [content], 'name = "s"\n[[tables]]\nname = "{game}"\n')
     assert one == other
     assert not given_up
+
+
+SHARED = """
+name = "s"
+[[tables]]
+name = "{game}_log"
+where = { event = "log" }
+columns = [{ name = "n", type = "long" }]
+[[tables]]
+name = "{game}"
+columns = [{ name = "n" }]
+"""
+
+
+def test_a_table_has_the_columns_of_the_declaration_that_owns_its_name(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also in a batch that has none of the records which that declaration asks for."""
+    batches: list[Mapping[str, bytes]] = [
+        {"a.json": b'{"game": "a_log", "n": 1}\n{"game": "a", "n": 2}\n{"game": "a_log", "n": "x"}'},
+        {"b.json": b'{"game": "a", "event": "log", "n": 3}\n{"game": "a_log", "n": 4}'},
+    ]
+    one, other, given_up = both(spark, tmp_path, monkeypatch, batches, SHARED)
+    must_be_equal(one, other)
+    assert given_up == []
+    assert any("'n'" in kind and "long" in kind for kind in one["a_log"][0])
+    assert len(one["a_log"][1]) == 4

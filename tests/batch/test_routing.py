@@ -130,6 +130,32 @@ def test_spark_routes_a_record_as_the_definition_does(spark: SparkSession, seed:
     assert len(set(by_python)) > 2
 
 
+SHARED = """
+name = "s"
+[[tables]]
+name = "{a}_x"
+where = { a = { not = "b" } }
+[[tables]]
+name = "c"
+where = { b = "c" }
+[[tables]]
+name = "{b}"
+values = "a|(?:x_)?x"
+where = { b = { exists = true } }
+[[tables]]
+name = "{c}"
+"""
+
+
+def test_spark_finds_the_owner_of_a_name_as_the_definition_does(spark: SparkSession) -> None:
+    service = parse_service({"service.toml": SHARED})
+    names = ["a", "x", "a_x", "b_x", "x_x", "c", "z"]
+    texts = [json.dumps({field: name}) for field in "abc" for name in names]
+    by_spark, by_python = routes_by_spark(spark, service, texts), routes_by_python(service, texts)
+    assert by_spark == by_python
+    assert {(table, declared) for _, table, declared, _ in by_python} >= {("a_x", 0), ("x_x", 0), ("c", 1), ("a", 2)}
+
+
 def test_sql_that_is_null_or_cannot_be_computed_leaves_the_record_to_the_next_table(spark: SparkSession) -> None:
     service = parse_service(
         {

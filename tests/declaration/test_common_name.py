@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.declaration.common_name import USUAL_VALUES, Pattern, common_name
+from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 
 
@@ -52,3 +53,25 @@ def test_where_a_name_of_one_is_a_name_of_the_other_one_is_found(
 
 def test_the_usual_values_are_those_of_a_table() -> None:
     assert Table(name="{game}").values == USUAL_VALUES
+
+
+@pytest.mark.parametrize(
+    ("tables", "name", "owner"),
+    [
+        (["{game}", "sales"], "sales", 1),
+        (["{game}", "{game}_log"], "a_log", 1),
+        (["{game}_log", "{game}"], "a_log", 0),
+        (["{game}", "{kind}"], "a", 0),
+        (["{game}", "{kind} a|b"], "a", 1),
+        (["{game}", "{kind} a|b"], "c", 0),
+        (["{game} (?i)[a-z]+", "{kind} [0-9]+"], "A", 0),
+        (["{game} (?i)[a-z]+", "{kind} [0-9]+"], "7", 1),
+        (["{game}_log", "{game}_now"], "a", None),
+    ],
+)
+def test_a_name_belongs_to_the_declaration_that_says_most_of_it(
+    tables: list[str], name: str, owner: int | None
+) -> None:
+    declared = [text.partition(" ")[::2] for text in tables]
+    made = [Table(name=name, values=values or USUAL_VALUES) for name, values in declared]
+    assert Service(name="s", tables=tuple(made)).owner_of(name) == owner

@@ -19,6 +19,7 @@ from forebay.operate.declaring.declarations import (
     gets_few,
     impact,
     push,
+    shares_columns,
     shares_names,
     texts_in_folder,
     texts_in_place,
@@ -186,6 +187,20 @@ def test_a_state_that_may_get_the_name_of_another_table_is_told_with_such_a_name
     twice = twice.replace('"{game}_log"', '"{game}_changes"', 1)
     state = "its state now_{game} and the state {game}_now may have the same name, such as now_now"
     assert f"table {{game}}_changes: {state}" in told(twice)
+
+
+def test_a_family_whose_tables_may_belong_to_another_is_told_with_such_a_name() -> None:
+    def told(*names: str) -> list[str]:
+        tables = (f"[[tables]]\nname = {name}\ncolumns = [{{ name = 'n{at}' }}]\n" for at, name in enumerate(names))
+        return [*shares_columns(parse_service({"service.toml": "name = 's'\n" + "".join(tables)}))]
+
+    (said,) = told("'{game}'", "'{kind}'")
+    assert said.startswith(
+        "table {kind}: {game} is declared before and may have a table of the same name, such as a; its"
+    )
+    assert told("'{game}'", "'{kind}_log'") == []
+    assert told("'{game}'", "'{kind}'\nvalues = 'a|b'") == []
+    assert told("'{game}_now'", "'{kind}_log'") == []
 
 
 EXAMPLES = Path(__file__).parents[2] / "examples"

@@ -44,3 +44,31 @@ where = { "items[0].sku" = ["a", 7] }
 )
 def test_the_first_declaration_that_fits_takes_the_record(record: Any, route: Route) -> None:
     assert route_of(SERVICE, read_json(json.dumps(record)), Origin("in/alpha/x.json")) == route
+
+
+def test_a_table_is_written_by_the_declaration_that_owns_its_name() -> None:
+    """However its records came there: by another declaration, whose columns are not its own."""
+    service = parse_service(
+        {
+            "service.toml": """
+name = "s"
+[[tables]]
+name = "{kind}"
+where = { kind = { exists = true } }
+[[tables]]
+name = "sales"
+where = { price = { exists = true } }
+[[tables]]
+name = "{game}"
+"""
+        }
+    )
+    records = [{"kind": "sales"}, {"kind": "x"}, {"price": 1}, {"game": "sales"}, {"game": "x"}]
+    routes = [route_of(service, record, Origin()) for record in records]
+    assert [(route.table, route.declared) for route in routes] == [
+        ("sales", 1),
+        ("x", 0),
+        ("sales", 1),
+        ("sales", 1),
+        ("x", 0),
+    ]

@@ -1,7 +1,7 @@
 """Which record belongs to which table: the declarations, made into one Spark expression over one parse.
 
 In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_declared` (which of the service's declarations
-made the table), `_reason`, and the fields that declared columns are read from (`fields`).
+made the table, or owns its name before that one), `_reason`, and the fields that declared columns are read from (`fields`).
 
 Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. `drop` is a record of an
 erased person, or an element of an exploded array that no table wants: its record has it. A violated expectation makes `drop` of
@@ -22,6 +22,7 @@ from forebay.batch.record_fields import PROBLEM
 from forebay.content.outcome import ERASED
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.content.treated import NOT_KEPT
+from forebay.declaration.common_name import may_share_names
 from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.service import Service
@@ -120,8 +121,22 @@ def _route(service: Service) -> Expression:
 
     names = ((n, _name_by(service, n)) for n in range(len(service.tables)))
     return F.coalesce(
-        *(F.when(name.isNotNull(), F.struct(F.lit(n).alias("declared"), name.alias("name"))) for n, name in names)
+        *(
+            F.when(name.isNotNull(), F.struct(_owner(service, n, name).alias("declared"), name.alias("name")))
+            for n, name in names
+        )
     )
+
+
+def _owner(service: Service, number: int, name: Expression) -> Expression:
+    """`Service.owner_of` a name that this declaration gives."""
+    from pyspark.sql import functions as F
+
+    mine = service.tables[number].names
+    before = service.owners[: service.owners.index(number)]
+    others = {n: names for n in before if may_share_names(mine, names := service.tables[n].names)}
+    owners = (F.when(name.rlike(rf"^(?:{names.regular_expression})\z"), F.lit(n)) for n, names in others.items())
+    return F.coalesce(*owners, F.lit(number))
 
 
 def _name_by(service: Service, number: int) -> Expression:

@@ -257,15 +257,11 @@ def parked_rows(fates: Iterable[Fate]) -> int:
 
 
 def by_declaration(fates: Iterable[Fate]) -> dict[int, dict[str, int]]:
-    """Rows per table, grouped by declaration: the tables of one share their columns, so one job writes them all. Where two
-    declarations made the same name, the first one's columns hold: a table takes one commit a batch."""
-    rows: dict[str, int] = {}
-    first: dict[str, int] = {}
-    for fate in fates:
-        if fate.fate == "write" and fate.table is not None and fate.declared is not None:
-            rows[fate.table] = rows.get(fate.table, 0) + fate.rows
-            first[fate.table] = min(fate.declared, first.get(fate.table, fate.declared))
+    """Rows per table, grouped by declaration: the tables of one share their columns, so one job writes them all. One
+    declaration owns each table (`record.route`)."""
     grouped: dict[int, dict[str, int]] = {}
-    for table, declared in sorted(first.items()):
-        grouped.setdefault(declared, {})[table] = rows[table]
+    for fate in sorted(fates, key=lambda fate: fate.table or ""):
+        if fate.fate == "write" and fate.table is not None and fate.declared is not None:
+            rows = grouped.setdefault(fate.declared, {})
+            rows[fate.table] = rows.get(fate.table, 0) + fate.rows
     return grouped

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
 
-__all__ = ["USUAL_VALUES", "Pattern", "common_name"]
+__all__ = ["USUAL_VALUES", "Pattern", "common_name", "may_share_names"]
 
 USUAL_VALUES = "[a-z0-9][a-z0-9_]{0,62}"
 WORDS = re.compile(r"[A-Za-z0-9_\-]+(\|[A-Za-z0-9_\-]+)*")
@@ -32,8 +32,19 @@ class Pattern:
     values: str = USUAL_VALUES
 
     def gives(self, name: str) -> bool:
-        made = f"(?:{self.values})".join(map(re.escape, self._literals))
-        return re.fullmatch(made, name) is not None
+        return re.fullmatch(self.regular_expression, name, re.ASCII) is not None
+
+    @property
+    def regular_expression(self) -> str:
+        """Flags such as (?i) hold for the values alone."""
+        values = re.sub(r"^\(\?([a-z]+)\)(.*)$", r"(?\1:\2)", self.values, flags=re.DOTALL)
+        return f"(?:{values})".join(map(re.escape, self._literals))
+
+    @property
+    def rank(self) -> tuple[bool, int, bool]:
+        """Smaller where it says more of its names: all of each, more of their characters, or the words that come as values."""
+        literals = self._literals
+        return len(literals) > 1, -sum(map(len, literals)), WORDS.fullmatch(self.values) is None
 
     @property
     def is_exact(self) -> bool:
@@ -56,6 +67,10 @@ def common_name(one: Pattern, other: Pattern) -> str | None:
     visits = 1 if one.is_exact and other.is_exact else TRIED_AGAIN
     found = (name for a in one.spellings() for b in other.spellings() for name in _names(a, b, visits))
     return next((name for name in found if one.gives(name) and other.gives(name)), None)
+
+
+def may_share_names(one: Pattern, other: Pattern) -> bool:
+    return not (one.is_exact and other.is_exact) or common_name(one, other) is not None
 
 
 def _names(one: tuple[str, ...], other: tuple[str, ...], visits: int) -> Iterator[str]:

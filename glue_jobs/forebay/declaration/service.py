@@ -119,9 +119,19 @@ class Service(Declared):
         return table in self.paused or ALL in self.paused
 
     def maker_of(self, table: str) -> Table | None:
-        """The declaration that makes a table of this name: its own, else the first of a family that may give the name."""
-        plain_first = sorted(self.tables, key=lambda declared: bool(declared.fields))
-        return next((declared for declared in plain_first if declared.makes(table)), None)
+        """The declaration that a table of this name belongs to; None where none can make it."""
+        number = self.owner_of(table)
+        return None if number is None else self.tables[number]
+
+    def owner_of(self, table: str) -> int | None:
+        """The number of that declaration: the first of `owners` that can make the name."""
+        return next((number for number in self.owners if self.tables[number].makes(table)), None)
+
+    @property
+    def owners(self) -> list[int]:
+        """The numbers of the declarations, those first that go before others where several can make a name. A table's own
+        declaration comes first, then the family that says more of the name."""
+        return sorted(range(len(self.tables)), key=lambda number: self.tables[number].names.rank)
 
     @cached_property
     def all_feeds(self) -> tuple[Feed, ...]:

@@ -1,8 +1,8 @@
 """The table of one record, in plain Python: the definition of what `batch.routing` has Spark do for a batch.
 
 In: a service, a record as `field` gives it (or the texts of the fields that decide), and what is known of its object. Out: its
-`Route`: written to a table, parked because no declaration wants it, refused because a value may not name a table, or dropped:
-an element of an exploded array that no table wants.
+`Route`: written to a table by the declaration that owns the table's name, parked because no declaration wants it, refused
+because a value may not name a table, or dropped: an element of an exploded array that no table wants.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ class Origin:
 
 @dataclass(frozen=True)
 class Route:
-    """`declared` is the number of the declaration that made the table."""
+    """`declared` is the number of the declaration that owns the table: of all that can make its name, the first
+    (`Service.owners`). It may be another than the one that wanted the record. Of a record that is refused, it is that one."""
 
     fate: Literal["write", "park", "quarantine", "drop"]
     table: str | None = None
@@ -61,7 +62,8 @@ def route_by(service: Service, text: Texts, holds: Callable[[int], bool] = lambd
             name = _name_of(table, text)
             if name is None:
                 return Route("quarantine", declared=number, reason="bad-table-name")
-            return Route("write", name, number)
+            owner = service.owner_of(name)
+            return Route("write", name, number if owner is None else owner)
     return Route("drop" if array in service.exploded else "park")
 
 

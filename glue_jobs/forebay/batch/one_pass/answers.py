@@ -103,8 +103,4 @@ def _disagreement(answers: Sequence[Answer]) -> str | None:
     runs = {run for one in answers for run in one.runs}
     if len(runs) > len({task for task, _ in runs}):
         return "a task read its files again when others had written some of its records"
-    declared: dict[str | None, int | None] = {}
-    for judged in (judged for one in answers for judged in one.fates if judged.fate == "write"):
-        if declared.setdefault(judged.table, judged.declared) != judged.declared:
-            return f"two declarations make the name {judged.table}"
     return None

@@ -182,7 +182,7 @@ class OnePass:
     def _known(self, service: Service) -> dict[str, Known]:
         """The tables that need not be looked up."""
         before = self.lake.rstrip("/") + "/"
-        declared = [_Declared(number, table) for number, table in enumerate(service.tables)]
+        declared = [_Declared(number, service.tables[number]) for number in service.owners]
         found = {}
         for seen in self.logs.remembered():
             name = seen.path.removeprefix(before)

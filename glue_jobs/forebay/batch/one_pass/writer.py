@@ -63,12 +63,11 @@ class Writer:
         found = self.tables.get(table)
         if found is None:
             found = self.tables[table] = TableRows(table, declared, self.told, self.landed)
-        if found.declared != declared:
-            raise NotOrdinary(f"two declarations make the name {table}")
+        assert found.declared == declared, f"two declarations own the name {table}"
         found.add(block)
 
     def take_unrouted(self, block: Block) -> None:
-        raise NotOrdinary("a record whose table depends on SQL")
+        raise AssertionError("Spark has said which declarations want these records, before they are written")
 
     def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
         self.held[place].add(rows, **said)

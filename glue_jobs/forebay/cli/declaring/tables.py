@@ -194,7 +194,7 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     service = load_service(place, strict=True)
     shared = [*(_check_sql(service) if sql else ()), *declared.shares_names(service)]
     yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
-    yield from (_Said("note", said) for said in declared.gets_few(service))
+    yield from (_Said("note", said) for said in (*declared.gets_few(service), *declared.shares_columns(service)))
     yield from (_Said("note", said) for said in declared.feeds_of(service))
     yield from (_Said("note", said) for said in shared)
     count = len(service.tables)

@@ -35,6 +35,7 @@ __all__ = [
     "gets_few",
     "impact",
     "push",
+    "shares_columns",
     "shares_names",
     "texts_in_folder",
     "texts_in_place",
@@ -81,10 +82,14 @@ def impact(before: Service | None, after: Service, *, compared: bool = False) ->
     so no sentence guesses about tables that exist. They may equal `after` already."""
     if before is None:
         said = [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
-        return [*said, *gets_few(after), *shares_names(after)]
-    known = [*gets_few(before), *shares_names(before)]
-    few = [said for said in (*gets_few(after), *shares_names(after)) if said not in known]
+        return [*said, *_of_all(after)]
+    known = _of_all(before)
+    few = [said for said in _of_all(after) if said not in known]
     return [*_of_service(before, after), *_of_tables(before, after, compared), *few]
+
+
+def _of_all(service: Service) -> list[str]:
+    return [*gets_few(service), *shares_names(service), *shares_columns(service)]
 
 
 def who_reads(table: Table) -> list[str]:
@@ -127,6 +132,25 @@ def shares_names(service: Service) -> Iterator[str]:
                     f"table {table.name}: its state {table.merge.into} and {what} may have the same name, such as {name}; "
                     "the first one keeps it, records for the other are quarantined (derived-table), and its merge fails. "
                     "Give them different endings, or fields other `values`"
+                )
+
+
+def shares_columns(service: Service) -> Iterator[str]:
+    """Families whose tables may belong to another family. A name that says more is another matter: few values would give it to
+    the family that says less."""
+    for at, number in enumerate(service.owners):
+        table = service.tables[number]
+        for other in (service.tables[n] for n in service.owners[:at]):
+            if other.names.rank != table.names.rank or (other.columns, other.partitions) == (
+                table.columns,
+                table.partitions,
+            ):
+                continue
+            if (name := common_name(other.names, table.names)) is not None:
+                yield (
+                    f"table {table.name}: {other.name} is declared before and may have a table of the same name, such as "
+                    f"{name}; its columns and rules then hold for that table's records. Give them different endings, or "
+                    "fields other `values`"
                 )
 
 

@@ -21,8 +21,8 @@ OWN = Group("own", (own_table("*"),), Thresholds())
 
 
 def policy_of(service: Service, *, round_: Round = "first", only: str | None = None) -> Policy:
-    """The first group that holds a table counts: plain names come before families, which may give the same name."""
-    declared = sorted(service.tables, key=lambda table: bool(table.fields))
+    """The first group that holds a table counts: declarations may give the same name."""
+    declared = [service.tables[number] for number in service.owners]
     return Policy(round=round_, groups=(OWN, *map(_group, declared)), only=only)
 
 
