@@ -12,9 +12,10 @@ import pytest
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from forebay.batch.columns import rules_of, spark_type
+from forebay.batch.columns import column_of_text, rules_of, spark_type
 from forebay.batch.declared_columns import with_table_columns
 from forebay.batch.routing import routed
+from forebay.declaration.column import Column
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.source.columns import columns_of
@@ -107,6 +108,14 @@ def test_times_can_have_formats_of_their_own(spark: SparkSession) -> None:
     found = [value_of(spark, "timestamp", text, formats) for text in ("21/11/2026 12:00", "20261121", "2026-11-21")]
     assert [_naive(moment) for moment, _ in found] == [datetime(2026, 11, 21, 12), datetime(2026, 11, 21), None]
     assert [misfit for _, misfit in found] == [None, None, {"in": {"x": "2026-11-21"}}]
+
+
+def test_a_year_that_no_time_reaches_is_of_none_of_the_formats(spark: SparkSession) -> None:
+    formats = ("yyyy-MM-dd'T'HH:mm", "yyyy-MM-dd", "yyyy")
+    texts = ["+300000-01-01", "+300000-01-01T00:00", "+300000", "+10000", "9999"]
+    rows = spark.createDataFrame([(text,) for text in texts], "text string")
+    made = column_of_text(F.col("text"), Column(name="x", type="timestamp", formats=formats))
+    assert [_naive(row["x"]) for row in rows.select(made.alias("x")).collect()] == [None] * 4 + [datetime(9999, 1, 1)]
 
 
 def shown(moment: datetime | None) -> str | None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
 
-__all__ = ["attempt", "within_years"]
+__all__ = ["attempt", "tried", "within_years"]
 
 FIRST, LAST = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 """The range of times that Python, Arrow and most readers of Delta share."""
@@ -30,7 +30,7 @@ def attempt(sql: str, kind: str, meant: Expression) -> Expression:
     made = F.struct(value.alias("value"))
     if kind.lower() in ("date", "timestamp"):
         made = F.when(value.isNull() | within_years(value, kind), made)
-    return F.when(meant, _try_eval(made))
+    return F.when(meant, tried(made))
 
 
 def within_years(value: Expression, kind: str) -> Expression:
@@ -41,8 +41,8 @@ def within_years(value: Expression, kind: str) -> Expression:
     return value.between(first, last)
 
 
-def _try_eval(made: Any) -> Expression:
-    """Spark has `try_` functions for some errors only, and no SQL for this."""
+def tried(made: Any) -> Expression:
+    """Null where it raises an error. Spark has `try_` functions for some errors only, and no SQL for this."""
     from pyspark import SparkContext
     from pyspark.sql.classic.column import Column
 

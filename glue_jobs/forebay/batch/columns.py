@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.attempt import within_years
+from forebay.batch.attempt import tried, within_years
 from forebay.batch.fields import field
 from forebay.batch.record_fields import (
     HALVES,
@@ -146,7 +146,8 @@ def _moment(text: Expression, column: Column) -> Expression:
 
     kind = spark_type(column)
     if column.formats:
-        made = F.coalesce(*(F.try_to_timestamp(text, F.lit(pattern)) for pattern in column.formats)).cast(kind)
+        # `yyyy` takes more digits after a plus, and the years that no time of Spark reaches are an error to it.
+        made = F.coalesce(*(tried(F.try_to_timestamp(text, F.lit(pattern))) for pattern in column.formats)).cast(kind)
         return F.when(within_years(made, kind), made)
     written = day_of(text) if column.type == "date" else moment_of(text)
     if column.unit is None:
