@@ -190,3 +190,23 @@ columns = [{ name = "sku", path = "items[1].sku" }, { name = "rest", type = "map
     assert (second["sku"], second["rest"], second["_rescued"]) == (None, None, '{"rest":[]}')
     fates = {(one.fate, one.table): count for one, count in answer.fates.items()}
     assert fates == {("write", "lines"): 2, ("write", "orders"): 2, ("drop", None): 1, ("park", None): 1}
+
+
+def test_a_record_decides_about_its_table_under_whatever_key_it_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`game` and `Game` share a column. Arrow parses the records of a block at once, and has two fields then."""
+    service = 'name = "s"\n[[tables]]\nname = "{p.game}"\ncolumns = [{ name = "n", type = "long" }]\n'
+    lines = [
+        '{"p":{"game":"a"},"n":1}',
+        '{"p":{"Game":"a"},"N":2}',
+        '{"p":{"GAME":"b","game":"a"}}',
+        '{"P":{"game":"a"}}',
+    ]
+    batch, storage = told(service, {"x.json": "\n".join(lines).encode()}, monkeypatch)
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    assert answer.odd is None
+    assert sorted((row["_line"], row["n"]) for row in storage.rows(answer, "a")) == [
+        (1, 1),
+        (2, 2),
+        (3, None),
+        (4, None),
+    ]

@@ -2,7 +2,7 @@
 
 In: `Records`, and the declared columns that are read from them. Out: an array for each column, in the order of the records,
 and what did not fit, as `table.shaping` takes it. A value that Arrow holds as its text would be converted is converted here.
-Each other record is read once more, by the definition. `NotOrdinary` says that a record needs more than either can do.
+Each other record is read once more, by the definition, also one of those that have a field under several keys.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ Bits = Any
 
 
 class NotOrdinary(Exception):
-    """A record that only Spark's way can take."""
+    """A record that cannot be read, which `record.number.problem_of` says before; the caller leaves it `unread`."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,9 @@ def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = (
         for into, column, path in zip(made, columns, paths, strict=True):
             if path.has_position:  # an element of an array is read by the definition
                 odd[part.start : part.stop] |= fields.has(path.keys[0])
-            found = None if path.has_position else fields.at(path)
+            found, twins = (None, None) if path.has_position else fields.at(path)
+            if twins is not None:
+                odd[part.start : part.stop] |= twins
             found = nothing if found is None else found
             if inexact is None and _shows_digits(found.type, column):
                 inexact = records.inexact
@@ -212,8 +214,7 @@ def _shows_digits(have: pa.DataType, column: Column) -> bool:
 
 
 class _Fields:
-    """Of an object. Each is looked for once, however many columns there are. Twins of a declared field were looked for when the
-    records were parsed."""
+    """Of an object. Each is looked for once, however many columns there are."""
 
     def __init__(self, of: pa.StructArray) -> None:
         self._arrays: list[pa.Array] = of.flatten() if of.type.num_fields else []
@@ -222,26 +223,23 @@ class _Fields:
             self._places.setdefault(family_of(field.name), []).append(place)
         self._below: dict[int, _Fields] = {}
 
-    def at(self, path: Path) -> pa.Array | None:
+    def at(self, path: Path) -> tuple[pa.Array | None, Bits | None]:
+        """Where records have twins on the way, it is not said which of them counts, but which records have one."""
         fields: _Fields | None = self
         found: pa.Array | None = None
         for step in path.steps:
-            place = None if fields is None else fields._place(str(step))
-            if fields is None or place is None:
-                return None
-            found, fields = fields._arrays[place], fields._fields_below(place)
-        return found
+            places = [] if fields is None else fields._places.get(family_of(str(step)), [])
+            if fields is None or not places:
+                return None, None
+            if len(places) > 1:
+                return None, fields.has(str(step))
+            found, fields = fields._arrays[places[0]], fields._fields_below(places[0])
+        return found, None
 
     def has(self, key: str) -> Bits:
         """Which objects have this field, or a twin of it."""
         found = [self._arrays[place] for place in self._places.get(family_of(key), [])]
         return np.logical_or.reduce([np.asarray(pc.is_valid(one)) for one in found]) if found else False
-
-    def _place(self, key: str) -> int | None:
-        same = self._places.get(family_of(key), [])
-        if len(same) > 1:
-            raise NotOrdinary("twins of a declared field")
-        return same[0] if same else None
 
     def _fields_below(self, place: int) -> _Fields | None:
         if place not in self._below and pa.types.is_struct(self._arrays[place].type):
