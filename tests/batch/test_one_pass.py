@@ -17,6 +17,7 @@ from deltalake import DeltaTable
 from forebay.batch.accounting import Fate
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass import duplicates, staging
+from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.plan import Plans
 from forebay.declaration.loading import parse_service
@@ -381,16 +382,17 @@ def test_random_files_become_the_same_lake_both_ways(
     ],
     ids=["asked", "private", "private-where-sql", "only-where-sql"],
 )
-@pytest.mark.parametrize("alone", [True, False], ids=["alone", "gathered"])
+@pytest.mark.parametrize("tasks", ["alone", "gathered", "in little memory"])
 def test_spark_answers_in_the_job_that_reads_and_writes(
-    spark: SparkSession, twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, alone: bool, service: str
+    spark: SparkSession, twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: str, service: str
 ) -> None:
-    job, random, lakes, vaults = OnePass._answers, Random(7), [], []
+    jobs = {name: getattr(OnePass, name) for name in ("_answers", "_ends", "_by_hand")}
+    random, lakes, vaults = Random(7), [], []
     make_secret(f"{tmp_path}/secret")
     add_local_key(f"{tmp_path}/key")
     lines = [alike(record(random), level=n % 4) for n in range(200)]
     lines += ["{broken", '{"event_id": "e1", "items": [{"price": {"a": 1.0}}, {"country": "fr"}], "country": "de"}']
-    contents = {f"asked-{alone}/{n}.json": "\n".join(lines[n::6]).encode() for n in range(6)}
+    contents = {f"asked-{tasks}/{n}.json": "\n".join(lines[n::6]).encode() for n in range(6)}
     landed, metadata = [], {"build": "7"}
     for key, content in contents.items():
         put = {"Bucket": twin.landing_bucket, "Key": key, "Body": content, "Metadata": metadata}
@@ -403,11 +405,17 @@ def test_spark_answers_in_the_job_that_reads_and_writes(
             world.answers |= contents
             world.metadata |= dict.fromkeys(contents, metadata)
             if way == "in a job":
-                patched.setattr(OnePass, "_answers", job)
+                for name, job in jobs.items():
+                    patched.setattr(OnePass, name, job)
                 patched.setattr(staging, "READER_BYTES", 1)
-                patched.setattr(staging, "ALONE_AT_MOST", 4 if alone else 0)
+                patched.setattr(staging, "ALONE_AT_MOST", 0 if tasks == "gathered" else 4)
+                if tasks == "in little memory":
+                    short = [Answer(odd="memory is short", is_crowded=True)]
+                    patched.setattr(OnePass, "_answers", lambda self, told, short=short: short)
             world.try_batch(0, landed)
-            assert [event.why for event in world.events if isinstance(event, BatchReadTwice)] == []
+            twice = way == "in a job" and tasks == "in little memory"
+            told_of = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
+            assert told_of == (["memory is short"] if twice else [])
         lakes.append(lake_of(world))
         if "vault" in service:
             told = parse_service({"service.toml": here})

@@ -30,6 +30,7 @@ from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, QuestionsTask, parcels_of
+from forebay.batch.one_pass.lean import EndsTask
 from forebay.batch.one_pass.questions import Questions, answered
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
@@ -40,7 +41,7 @@ from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
 from forebay.content.originals import COLUMN
 from forebay.content.outcome import ReadOutcome, Unread
-from forebay.content.piece import cut
+from forebay.content.piece import Piece, cut
 from forebay.content.reading import read_pieces
 from forebay.content.rows import COLUMNS
 from forebay.declaration.loading import parse_service
@@ -142,6 +143,12 @@ class World:
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(reading, "read_content", self._read_content)
         self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: self._answers(told))
+        self.monkeypatch.setattr(OnePass, "_ends", lambda _, told, hands: list(EndsTask(told)(hands)))
+        self.monkeypatch.setattr(
+            OnePass,
+            "_by_hand",
+            lambda _, told, hands: [self._gathered(told, hand, at) for at, hand in enumerate(hands)],
+        )
         self.monkeypatch.setattr(reader, "source", self._source)
         self.monkeypatch.setattr(Read, "landing", lambda read, usable: self._landing(read, usable))
 
@@ -149,8 +156,13 @@ class World:
         """What Spark does with the tasks, in this process; it is asked for nothing but its SQL."""
         if not (told.questions or told.conditions):
             return list(Task(told)([list(told.pieces)]))
+        return [self._gathered(told, list(told.pieces), 0)]
+
+    def _gathered(self, told: Told, pieces: list[Piece], reader: int) -> Answer:
         read = ReadTask(told, 1, 1)
-        batches = [pa.record_batch({"number": [0], "pieces": [pickle.dumps(list(told.pieces))]})]
+        if not (told.questions or told.conditions):
+            return next(GatherTask(told, alone=True)(read(reader, [pieces])))
+        batches = [pa.record_batch({"number": [reader], "pieces": [pickle.dumps(pieces)]})]
         made: FromPieces | FromParcels = FromPieces(read)
         if told.conditions:
             batches = self._with_answers(batches, QuestionsTask(told.asked_first, made), told.conditions)
@@ -158,7 +170,7 @@ class World:
         if told.questions:
             batches = self._with_answers(batches, QuestionsTask(told.asked, made), told.questions)
         parcels = parcels_of(batches) if told.questions else made(batches)
-        return list(GatherTask(told, alone=True)(parcels))
+        return next(GatherTask(told, alone=True)(parcels))
 
     def _with_answers(
         self, batches: list[pa.RecordBatch], task: QuestionsTask, questions: Questions

@@ -217,6 +217,8 @@ class Batch:
             while begun is None:
                 with stages.stage("read"):
                     made = self.read_in_one_pass(to_read.fresh, writing, kept_out)
+                if made.read_twice:
+                    self.emit(BatchReadTwice(service=self.service.name, batch=writing.txn.version, why=made.read_twice))
                 counted = {*made.fates}
                 try:
                     if before not in (None, counted):

@@ -40,6 +40,11 @@ class PieceEnd:
     head: str = ""
     content_hash: str = ""
 
+    def reads_like(self, other: PieceEnd) -> bool:
+        """Whether the records are the same."""
+        mine, theirs = ((one.outcome, one.content_hash, one.documents, one.refused, one.lines) for one in (self, other))
+        return mine == theirs
+
     def value(self) -> str:
         """The fields that have no column of their own."""
         return json.dumps({k: v for k, v in asdict(self).items() if k not in _COLUMNS_OF_THEIR_OWN})

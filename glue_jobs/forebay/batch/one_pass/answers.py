@@ -62,7 +62,8 @@ class Vaulted:
 class Answer:
     """`files` are answers as `table.data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
     run whose records it got. `identified` are the data files of tables that leave out duplicates, and `vaulted` those of the
-    vault, if a row may still leave it."""
+    vault, if a row may still leave it. `is_crowded`: the task had too little memory.
+    `read_twice` says why files were read once more."""
 
     ends: list[PieceEnd] = field(default_factory=list)
     fates: Counter[Judged] = field(default_factory=Counter)
@@ -70,6 +71,8 @@ class Answer:
     identified: list[Identified] = field(default_factory=list)
     vaulted: list[Vaulted] = field(default_factory=list)
     odd: str | None = None
+    is_crowded: bool = False
+    read_twice: str = ""
     runs: frozenset[tuple[int, str]] = frozenset()
 
     @property
@@ -92,8 +95,12 @@ def together(answers: Sequence[Answer]) -> Answer:
         total.files += one.files
         total.identified += one.identified
         total.vaulted += one.vaulted
-        total.odd = total.odd or one.odd
-    total.odd = total.odd or _disagreement(answers)
+        total.read_twice = total.read_twice or one.read_twice
+    crowded = [one for one in answers if one.is_crowded]
+    others = [one.odd for one in answers if one.odd and not one.is_crowded]
+    total.odd = next(iter(others), None) or _disagreement(answers)
+    if crowded and total.odd is None:
+        total.odd, total.is_crowded = crowded[0].odd, True
     return total
 
 

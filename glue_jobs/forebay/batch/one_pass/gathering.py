@@ -23,6 +23,8 @@ PARCEL_BYTES = 8 << 20
 WRITER_BYTES = 48 << 20
 """Of a table's text, that one task writes: a table with more is spread over several."""
 PARSED = "_parsed"
+DEEPEST = 60
+"""Levels of a type: Arrow's format takes 64."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,9 +77,10 @@ class Ends:
 
 @dataclass(frozen=True)
 class Refused:
-    """Something in the files asks for Spark."""
+    """A task gave up. `is_crowded`: for too little memory."""
 
     why: str
+    is_crowded: bool
 
 
 Parcel = OfTable | Kept | Unrouted | Ends | Refused
@@ -162,15 +165,20 @@ def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
 
 
 def packed(block: Block) -> bytes:
-    """As one stream of Arrow's."""
+    """As one stream of Arrow's. Records that are nested too deep for that are parsed once more where they arrive."""
     rows = block.rows
-    if block.whole is not None:
+    if block.whole is not None and depth_of(block.whole.type) < DEEPEST:
         rows = rows.append_column(PARSED, block.whole)
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as stream:
         stream.write_table(rows)
     content: bytes = sink.getvalue().to_pybytes()
     return content
+
+
+def depth_of(kind: pa.DataType) -> int:
+    """The levels of an Arrow type: 1 of a plain one."""
+    return 1 + max((depth_of(kind.field(at).type) for at in range(kind.num_fields)), default=0)
 
 
 def unpacked(content: bytes) -> Block:

@@ -69,6 +69,10 @@ class HeldRows:
             judged[self._judged(fate, one)] += one["count_all"]
         return judged
 
+    def clear(self) -> None:
+        """They are written."""
+        self._waiting, self.bytes = [], 0
+
     def _judged(self, fate: str, one: dict[str, Any]) -> Judged:
         file_id = self.landed.files[one["piece"]].file_id
         reason = None if fate == "write" else one["reason"]

@@ -39,7 +39,7 @@ class NotWritten(Exception):
 @dataclass(frozen=True)
 class Pass:
     """`identified` are the data files of tables that leave out duplicates, and `vaulted` those of the vault; `ids` are those of
-    the rows that stay, as the table of ids has them."""
+    the rows that stay, as the table of ids has them. `read_twice` says why files were read once more."""
 
     ends: Sequence[FileEnd]
     fates: Sequence[Fate]
@@ -49,6 +49,7 @@ class Pass:
     ids: pa.Table | None = None
     vault: str = ""
     vaulted: Sequence[Vaulted] = ()
+    read_twice: str = ""
 
     @cached_property
     def landed(self) -> Mapping[str, str]:

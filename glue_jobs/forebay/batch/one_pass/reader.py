@@ -1,7 +1,7 @@
 """Files become records, each on its way to its table or beside the tables.
 
 In: pieces of files. Out, into a `Sink`: blocks of records of one table, records that are kept beside the tables, and the ends
-of pieces. `NotOrdinary` says that something in the files asks for Spark.
+of pieces. `NotOrdinary` says that the files cannot be read so, and `NoRoom` that more memory would help.
 """
 
 from __future__ import annotations
@@ -34,13 +34,17 @@ from forebay.record.number import problem_of
 from forebay.record.route import Route
 from forebay.record.typed import NotOrdinary
 
-__all__ = ["DROPPED", "Reading", "Sink", "read", "source"]
+__all__ = ["DROPPED", "NoRoom", "Reading", "Sink", "read", "read_ends", "source"]
 
 DROPPED = "dropped"
 """Records of erased people, and elements of exploded arrays that no table wants, go nowhere, and are counted."""
 MIXED_AT_MOST = 2
 """Blocks that Arrow cannot parse whole, one after the other, before each table's records are parsed by themselves at once."""
 ANY_FIELDS = Rules()
+
+
+class NoRoom(NotOrdinary):
+    """Memory is not enough for the records that wait, beside what is read."""
 
 
 class Sink(Protocol):
@@ -67,14 +71,27 @@ def source(limits: Limits, metadata: Metadata | None) -> Get:
     return Retrying.over_s3(s3_of_this_process(limits.files_in_flight), limits, metadata)
 
 
-def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
-    """All of these pieces."""
+def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
+    """All of these pieces, a block at each step."""
     reading = Reading(told, pieces, sink)
     metadata: Metadata | None = {} if metadata_is_asked_for(told.service) else None
     get = source(told.limits, metadata)
     for batch in read_pieces(pieces, get, told.limits, metadata, told.service.forms):
         reading.take(batch)
         sink.rest()
+        yield
+
+
+def read_ends(told: Told, pieces: Sequence[Piece]) -> Iterator[PieceEnd]:
+    """Only the ends of these pieces."""
+    for batch in read_pieces(pieces, source(told.limits, None), told.limits, None, told.service.forms):
+        yield from ends_in(pa.Table.from_batches([batch]))
+
+
+def ends_in(rows: pa.Table) -> Iterator[PieceEnd]:
+    ends = rows.filter(pc.is_null(rows["line"])).select(["piece", "value", "problem", "detail"])
+    for one in ends.to_pylist():
+        yield PieceEnd.from_row(one["piece"], one["value"], one["problem"], one["detail"])
 
 
 class Reading:
@@ -89,16 +106,14 @@ class Reading:
 
     def take(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch])
-        is_end, is_refused = pc.is_null(rows["line"]), pc.is_valid(rows["problem"])
-        is_record = pc.invert(is_end)
+        is_record, is_refused = pc.is_valid(rows["line"]), pc.is_valid(rows["problem"])
         self.take_refused(rows.filter(pc.and_(is_record, is_refused)))
         documents = rows.filter(pc.and_(is_record, pc.invert(is_refused)))
         if documents.num_rows:
             self.take_documents(documents.select(self.columns).combine_chunks())
-        for one in rows.filter(is_end).to_pylist():
-            end = PieceEnd.from_row(one["piece"], one["value"], one["problem"], one["detail"])
+        for end in ends_in(rows):
             if end.reason == "too-large":
-                raise NotOrdinary("a file takes more memory than is left beside the records that wait")
+                raise NoRoom("a file takes more memory than is left beside the records that wait")
             self.sink.end(end)
 
     def take_refused(self, rows: pa.Table) -> None:

@@ -21,6 +21,7 @@ from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, QuestionsTask
 from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
+from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Lean
 from forebay.batch.one_pass.outcome import NotInOnePass, Pass
 from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
@@ -115,9 +116,8 @@ class OnePass:
             ids_at_most=IDS_AT_MOST,
         )
         with _failed_tasks_give_up():
-            answer = together(self._answers(told))
-        made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
-        made = replace(made, vault=service.vault, vaulted=answer.vaulted)
+            answer = self._answer(told)
+        made = self._pass_of(answer, service)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()
             raise NotInOnePass(odd)
@@ -130,6 +130,33 @@ class OnePass:
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
         with _failed_tasks_give_up():
             return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
+
+    def _pass_of(self, answer: Answer, service: Service) -> Pass:
+        made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
+        return replace(made, vault=service.vault, vaulted=answer.vaulted, read_twice=answer.read_twice)
+
+    def _answer(self, told: Told) -> Answer:
+        """Where tasks had no room for what waits, all is read again in little memory."""
+        answer = together(self._answers(told))
+        if not answer.is_crowded:
+            return answer
+
+        def undo(answer: Answer) -> None:
+            self._pass_of(answer, told.service).undo()
+
+        undo(answer)
+        tasks = self.spark.sparkContext.defaultParallelism
+        return replace(
+            Lean(told, tasks, self._ends, self._by_hand, undo).answer(), read_twice=answer.odd or "memory is short"
+        )
+
+    def _ends(self, told: Told, hands: list[list[Piece]]) -> list[EndsOfHand]:
+        return self._dealt(hands).mapPartitions(EndsTask(told)).collect()
+
+    def _by_hand(self, told: Told, hands: list[list[Piece]]) -> list[Answer]:
+        """Each task writes what it reads."""
+        parcels = self._parcels(hands, ReadTask(told, len(hands), 1))
+        return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
 
     def _answers(self, told: Told) -> list[Answer]:
         weight = sum(piece.weight for piece in told.pieces)

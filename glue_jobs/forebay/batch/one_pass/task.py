@@ -1,23 +1,25 @@
 """The tasks of a batch in one pass. With few tasks, each writes what it reads. With many, some read and others write, so that
 a table gets few files.
 
-In: pieces. Out: an `Answer` of each task that writes. `odd` in it says why Spark must do it; then the files that were written
-belong to nobody.
+In: pieces. Out: an `Answer` of each task that writes. `odd` in it says why it gave up; then the files that were written belong
+to nobody.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from tempfile import SpooledTemporaryFile
 
 import pyarrow as pa
 
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Asking
 from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, Unrouted
-from forebay.batch.one_pass.reader import Reading, Sink, read
+from forebay.batch.one_pass.reader import NoRoom, Reading, Sink, read
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.one_pass.writer import Writer
 from forebay.content.ceiling import ceiling
@@ -29,8 +31,12 @@ from forebay.table.upload import Uploads
 __all__ = ["GatherTask", "ReadTask", "Task"]
 
 ODD = (NotOrdinary, MemoryError, pa.ArrowException)
+CROWDED = (NoRoom, MemoryError, pa.ArrowException)
+"""With less at once, it may go. Arrow has texts of at most 2 GB in an array."""
 ROOM = 8
 """A byte of text that waits takes up to this many, with its parsed form and its data file."""
+SPOOL_BYTES = TASK_BYTES
+"""Of parcels that wait for the last one. More are put on disk."""
 
 
 @dataclass(frozen=True)
@@ -49,7 +55,8 @@ class Task:
         with Uploads(self.told.storage.put) as uploads:
             writer = Writer(self.told, uploads)
             try:
-                read(self.told, pieces, writer)
+                for _ in read(self.told, pieces, writer):
+                    pass
                 answer = writer.finish()
                 answer.ends = list(writer.ends.values())
             except ODD as odd:
@@ -59,7 +66,8 @@ class Task:
 
 @dataclass(frozen=True)
 class ReadTask:
-    """Reads, and sends the records to the tasks that write. `readers` and `writers` count the tasks."""
+    """Reads, and sends the records to the tasks that write. `readers` and `writers` count the tasks. Ends are sent last, so
+    a task that gave up has sent none."""
 
     told: Told
     readers: int
@@ -81,23 +89,22 @@ class ReadTask:
             sink = Parcels(first[0], self.readers, self.writers, Asking(self.told).asked)
             yield from self.sent(sink, partial(_route, self.told, chain([first], waiting)))
 
-    def sent(self, sink: Parcels, feed: Callable[[Parcels], None]) -> Iterator[tuple[int, Parcel]]:
+    def sent(self, sink: Parcels, feed: Callable[[Parcels], Iterator[None]]) -> Iterator[tuple[int, Parcel]]:
         with ceiling(self.told.limits.task_memory_bytes + ROOM * TASK_BYTES):
             spare_repeats()
             try:
-                feed(sink)
-                sent = list(sink.finish())
+                for _ in feed(sink):
+                    yield from sink.ready()
+                yield from sink.finish()
             except ODD as odd:
-                yield sink.task, Refused(f"{type(odd).__name__}: {odd}")
-                return
-            yield from sent
+                yield sink.task, Refused(_why(odd), isinstance(odd, CROWDED))
 
 
-def _route(told: Told, parcels: Iterable[tuple[int, Parcel]], sink: Sink) -> None:
+def _route(told: Told, parcels: Iterable[tuple[int, Parcel]], sink: Sink) -> Iterator[None]:
     reading = Reading(told, told.pieces, sink)
     for _, parcel in parcels:
         if isinstance(parcel, Refused):
-            raise NotOrdinary(parcel.why)
+            raise _refusal(parcel)
         if isinstance(parcel, Unrouted):
             reading.route(parcel.block)
         elif isinstance(parcel, Ends):
@@ -105,39 +112,79 @@ def _route(told: Told, parcels: Iterable[tuple[int, Parcel]], sink: Sink) -> Non
                 sink.end(end)
         else:
             _hand_over(parcel, sink)
+        yield
 
 
 @dataclass(frozen=True)
 class GatherTask:
-    """Writes the records that others read, or, `alone`, those of one other task."""
+    """Writes the records that others read, or, `alone`, those of one other task. Where it does not know before which pieces
+    land, the records wait for all ends."""
 
     told: Told
     alone: bool = False
 
     def __call__(self, parcels: Iterable[tuple[int, Parcel]]) -> Iterator[Answer]:
-        mine = [parcel for _, parcel in parcels]
-        if refused := [parcel.why for parcel in mine if isinstance(parcel, Refused)]:
-            yield Answer(odd=refused[0])
-            return
-        reads = [parcel for parcel in mine if isinstance(parcel, Ends)]
-        ends, runs = [end for one in reads for end in one.ends], frozenset((one.task, one.run) for one in reads)
-        if len(ends) < len(self.told.pieces) and not self.alone:
-            yield Answer(odd="a task did not read its files to the end")
-            return
         spare_repeats()
+        reads: list[Ends] = []
         with Uploads(self.told.storage.put) as uploads:
             writer = Writer(self.told, uploads)
             try:
-                writer.end_all(ends)
-                while mine:
-                    _hand_over(mine.pop(), writer)
+                for parcel in self._once_ends_are_known(_records(parcels, reads), reads, writer):
+                    _hand_over(parcel, writer)
                     writer.write_large()
                     writer.rest()
+                self._must_be_as_before(reads)
                 answer = writer.finish()
             except ODD as odd:
                 answer = _given_up(writer, uploads, odd)
-            answer.ends, answer.runs = ends, runs
+            answer.ends = [end for one in reads for end in one.ends]
+            answer.runs = frozenset((one.task, one.run) for one in reads)
             yield answer
+
+    def _once_ends_are_known(self, records: Iterator[Parcel], reads: list[Ends], writer: Writer) -> Iterator[Parcel]:
+        if self.told.ends:
+            writer.end_all(self.told.ends)
+            return records
+        records = _spooled(records)
+        ends = [end for one in reads for end in one.ends]
+        if len(ends) < len(self.told.pieces) and not self.alone:
+            raise NotOrdinary("a task did not read its files to the end")
+        writer.end_all(ends)
+        return records
+
+    def _must_be_as_before(self, reads: list[Ends]) -> None:
+        before = {end.piece: end for end in self.told.ends}
+        for end in (end for one in reads for end in one.ends if before):
+            if not end.reads_like(before[end.piece]):
+                (piece,) = (piece for piece in self.told.pieces if piece.number == end.piece)
+                raise NotOrdinary(f"{piece.file.uri} gave other records when it was read again")
+
+
+def _records(parcels: Iterable[tuple[int, Parcel]], reads: list[Ends]) -> Iterator[Parcel]:
+    """The parcels with records. The others are put into `reads`, or are an error."""
+    for _, parcel in parcels:
+        if isinstance(parcel, Refused):
+            raise _refusal(parcel)
+        if isinstance(parcel, Ends):
+            reads.append(parcel)
+        else:
+            yield parcel
+
+
+def _spooled(parcels: Iterator[Parcel]) -> Iterator[Parcel]:
+    """The same, once all of them are there. Many wait on disk."""
+    spool, count = SpooledTemporaryFile(SPOOL_BYTES), 0  # noqa: SIM115
+    for parcel in parcels:
+        pickle.dump(parcel, spool)
+        count += 1
+    spool.seek(0)
+    return _unspooled(spool, count)
+
+
+def _unspooled(spool: SpooledTemporaryFile[bytes], count: int) -> Iterator[Parcel]:
+    with spool:
+        for _ in range(count):
+            yield pickle.load(spool)
 
 
 def _hand_over(parcel: Parcel, sink: Sink) -> None:
@@ -153,5 +200,13 @@ def _hand_over(parcel: Parcel, sink: Sink) -> None:
 def _given_up(writer: Writer, uploads: Uploads, odd: Exception) -> Answer:
     answer = writer.answer
     answer.files += uploads.finish()
-    answer.odd = f"{type(odd).__name__}: {odd}"
+    answer.odd, answer.is_crowded = _why(odd), isinstance(odd, CROWDED)
     return answer
+
+
+def _why(odd: Exception) -> str:
+    return str(odd) if isinstance(odd, NotOrdinary) else f"{type(odd).__name__}: {odd}"
+
+
+def _refusal(parcel: Refused) -> NotOrdinary:
+    return NoRoom(parcel.why) if parcel.is_crowded else NotOrdinary(parcel.why)

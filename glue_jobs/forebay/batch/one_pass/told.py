@@ -14,6 +14,7 @@ import pyarrow as pa
 from forebay.batch.columns import rules_of
 from forebay.batch.one_pass.questions import Questions
 from forebay.batch.reasons import PAUSED_TABLE
+from forebay.content.end import PieceEnd
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
 from forebay.declaration.service import Service
@@ -74,6 +75,8 @@ class Told:
     """Tables that the driver does not write."""
     ids_at_most: int
     """The rows of a task whose ids the driver can compare."""
+    ends: tuple[PieceEnd, ...] = ()
+    """Of all pieces, if they were read before (`one_pass.lean`)."""
 
     def kept_out(self, table: str) -> KeptOut | None:
         return KeptOut(PAUSED_TABLE) if self.service.is_paused(table) else self.unwritten.get(table)

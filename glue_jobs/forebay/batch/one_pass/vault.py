@@ -49,6 +49,10 @@ class VaultRows:
             self._waiting.append(mine)
             self.bytes += mine.nbytes
 
+    def clear(self) -> None:
+        """They are written."""
+        self._waiting, self.bytes = [], 0
+
     def kept(self, pieces: pa.Array) -> pa.Table | None:
         """Those of these pieces; None where there are none."""
         rows = pa.concat_tables(self._waiting) if self._waiting else None

@@ -17,7 +17,7 @@ from forebay.batch.one_pass.answers import Answer, Identified, Judged, Vaulted, 
 from forebay.batch.one_pass.gathering import packed
 from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.reader import DROPPED
+from forebay.batch.one_pass.reader import DROPPED, NoRoom
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, TableRows
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.one_pass.vault import VaultRows
@@ -56,7 +56,7 @@ class Writer:
         self.lines_before: dict[int, int] = {}
         self.over: set[int] = set()
         """Pieces whose end is known."""
-        self.has_ended = False
+        self.has_ended = self.knows_all = False
         self.identified = 0
 
     def take(self, table: str, declared: int, block: Block) -> None:
@@ -88,15 +88,20 @@ class Writer:
         lands = {number for end in of_files if end.lands for number in end.lines_before}
         self.ends = {end.piece: end for end in ends if end.piece in lands}
         self.over |= ended
+        self.knows_all = True
 
     def rest(self) -> None:
-        """Where a piece has ended since, tables are written. Records beside the tables wait until all are read."""
+        """Where a piece has ended since, tables are written. Records beside the tables wait until all are read, or until there
+        are many, if it is known which pieces land."""
         if self.has_ended:
             self.has_ended = False
             self.write_large()
         kept = self.vault.bytes + sum(held.bytes for held in self.held.values())
-        if kept + sum(table.bytes for table in self.tables.values()) > 2 * TASK_BYTES:
-            raise NotOrdinary("more records wait than a task may hold, for the end of a file or beside the tables")
+        if self.knows_all:
+            if kept > TASK_BYTES:
+                self.write_all_beside()
+        elif kept + sum(table.bytes for table in self.tables.values()) > 2 * TASK_BYTES:
+            raise NoRoom("more records wait than a task may hold, for the end of a file or beside the tables")
 
     def write_large(self) -> None:
         """Tables with much that waits; all of them where much waits in all."""
@@ -105,8 +110,7 @@ class Writer:
 
     def finish(self) -> Answer:
         self.write_tables(self.tables.values())
-        self.write_held()
-        self.write_vault()
+        self.write_all_beside()
         self.answer.files += self.uploads.finish()
         shapes = ((one.name, one.seen.as_json()) for one in self.tables.values() if one.kept_out is None)
         self.answer.files += [{"table": name, "shape": shape} for name, shape in shapes]
@@ -145,6 +149,13 @@ class Writer:
         before = np.array([self.lines_before.get(piece, 0) for piece in rows["piece"].to_pylist()], np.int64)
         return pc.add(rows["line"], pa.array(before))
 
+    def write_all_beside(self) -> None:
+        self.write_held()
+        self.write_vault()
+        self.vault.clear()
+        for held in self.held.values():
+            held.clear()
+
     def write_held(self) -> None:
         landing = self.landing
         for place, fate in FATES.items():
@@ -166,12 +177,12 @@ class Writer:
     def write(
         self, name: str, place: TableFolder, rows: pa.Table, columns: Struct | None, declared: int | None = None
     ) -> list[str]:
-        """The names of the data files."""
+        """The names of the data files. The driver fails a table that cannot be partitioned by its columns (`table.staging`)."""
         names = []
-        for column in place.partition_columns:
-            if column not in rows.column_names or not can_name_folders(rows[column].type):
-                raise NotOrdinary(f"{name} is partitioned by {column}")
-        for values, some in by_partition(rows, place.partition_columns):
+        partitions = [
+            one for one in place.partition_columns if one in rows.column_names and can_name_folders(rows[one].type)
+        ]
+        for values, some in by_partition(rows, partitions):
             written = some.drop_columns([name for name in BESIDE if name in some.column_names])
             file = OpenFile(name, name, place.path, values, written.schema, columns)
             file.write(written)

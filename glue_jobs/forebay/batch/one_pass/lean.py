@@ -1,0 +1,119 @@
+"""A pass in little memory, for files that the first one had no room for. It reads them twice.
+
+In: the facts that all tasks get. Out: an `Answer` for all pieces. The first job keeps nothing but the ends of pieces. The
+second one reads those of files that land, and knows all ends before it begins, so no record waits for the end of its file.
+Large pieces have a task each. A piece that has a task for itself, and takes more memory than that task has, is too large: its
+end says so, and its file goes to the quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+
+from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.reader import read_ends
+from forebay.batch.one_pass.told import Told
+from forebay.content.ceiling import ceiling
+from forebay.content.end import PieceEnd, file_ends
+from forebay.content.piece import Piece, deal
+from forebay.spark.python_worker import spare_repeats
+
+__all__ = ["EndsOfHand", "EndsTask", "Lean"]
+
+LARGE_BYTES = 64 << 20
+"""Pieces with more, packed or unpacked, have a task each."""
+CROWDED = (MemoryError, pa.ArrowException)
+
+Hands = list[list[Piece]]
+
+
+@dataclass(frozen=True)
+class EndsOfHand:
+    """The ends of the pieces of one task, or why it gave up without enough memory."""
+
+    ends: tuple[PieceEnd, ...] = ()
+    crowded: str | None = None
+
+
+@dataclass(frozen=True)
+class EndsTask:
+    """Reads, and keeps no record."""
+
+    told: Told
+
+    def __call__(self, hands: Iterable[list[Piece]]) -> Iterator[EndsOfHand]:
+        for pieces in hands:
+            with ceiling(self.told.limits.task_memory_bytes):
+                spare_repeats()
+                try:
+                    yield EndsOfHand(tuple(self.ends(pieces)))
+                except CROWDED as odd:
+                    yield EndsOfHand(crowded=f"{type(odd).__name__}: {odd}")
+
+    def ends(self, pieces: Sequence[Piece]) -> Iterator[PieceEnd]:
+        """A piece that found no room beside others is read once more, alone."""
+        for end in read_ends(self.told, pieces):
+            if end.reason == "too-large" and len(pieces) > 1:
+                yield from read_ends(self.told, [piece for piece in pieces if piece.number == end.piece])
+            else:
+                yield end
+
+
+@dataclass
+class Lean:
+    """Of one batch, with the two jobs and what deletes the data files of an answer. `tasks` is how many run at once."""
+
+    told: Told
+    tasks: int
+    read: Callable[[Told, Hands], list[EndsOfHand]]
+    write: Callable[[Told, Hands], list[Answer]]
+    undo: Callable[[Answer], None]
+    alone: set[int] = field(default_factory=set)
+    """Pieces that have a task each."""
+    too_large: dict[int, PieceEnd] = field(default_factory=dict)
+
+    def answer(self) -> Answer:
+        ends = self.ends()
+        while True:
+            ends |= self.too_large
+            told = replace(self.told, ends=tuple(ends.values()))
+            landing = {n for end in file_ends(told.pieces, told.ends) if end.lands for n in end.lines_before}
+            hands = self.hands((piece for piece in told.pieces if piece.number in landing), ends)
+            answers = self.write(told, hands) if hands else []
+            answer = together(answers)
+            if not self.blame(hands, [one.odd if one.is_crowded else None for one in answers]):
+                return replace(answer, ends=list(told.ends))
+            self.undo(answer)
+
+    def ends(self) -> dict[int, PieceEnd]:
+        found: dict[int, PieceEnd] = {}
+        while len(found) + len(self.too_large) < len(self.told.pieces):
+            left = (piece for piece in self.told.pieces if piece.number not in {*found, *self.too_large})
+            hands = self.hands(left, {})
+            answers = self.read(self.told, hands)
+            found |= {end.piece: end for one in answers for end in one.ends}
+            self.blame(hands, [one.crowded for one in answers])
+        return found
+
+    def hands(self, pieces: Iterable[Piece], ends: Mapping[int, PieceEnd]) -> Hands:
+        alone: list[Piece] = []
+        others: list[Piece] = []
+        for piece in pieces:
+            size = max(piece.weight, ends[piece.number].expanded_bytes if ends else 0)
+            (alone if piece.number in self.alone or size > LARGE_BYTES else others).append(piece)
+        return [*([piece] for piece in alone), *deal(others, self.tasks)]
+
+    def blame(self, hands: Hands, crowded: Sequence[str | None]) -> bool:
+        """Whether a task had too little memory. Its pieces are read alone from now on; one that was alone is too large."""
+        for hand, why in zip(hands, crowded, strict=True):
+            if why is not None and len(hand) == 1:
+                (piece,) = hand
+                detail = f"it takes more memory than a task has: {why}"
+                said = PieceEnd(piece=piece.number, outcome="unreadable", reason="too-large", detail=detail)
+                self.too_large[piece.number] = said
+            elif why is not None:
+                self.alone.update(piece.number for piece in hand)
+        return any(why is not None for why in crowded)
