@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from dataclasses import replace
 from functools import partial
@@ -108,6 +109,23 @@ def test_a_record_that_may_not_be_in_a_table_decides_no_type_in_it(monkeypatch: 
     batch, storage = told(service, {"x.json": content}, monkeypatch)
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert [repr(row["n"]) for row in storage.rows(answer, "t")] == ["1"]
+
+
+def test_a_value_that_is_too_long_for_a_folder_is_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = """
+name = "s"
+[[tables]]
+name = "t"
+columns = [{ name = "place" }]
+partitions = ["place"]
+partition_values = { place = ".*" }
+"""
+    places = ["x" * 249, "x" * 250, "é" * 125, "/" * 84, "here"]
+    content = "\n".join(json.dumps({"place": place}) for place in places)
+    batch, storage = told(service, {"x.json": content.encode()}, monkeypatch)
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    assert [row["place"] for row in storage.rows(answer, "t")] == [places[0], "here"]
+    assert [row["reason"] for row in storage.rows(answer, "_forebay/quarantine")] == ["bad-partition-value"] * 3
 
 
 def test_a_writer_does_not_hold_all_that_others_read(monkeypatch: pytest.MonkeyPatch) -> None:

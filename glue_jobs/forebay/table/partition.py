@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Values",
     "by_partition",
+    "can_be_folder",
     "can_name_folders",
     "destination_column",
     "folder",
@@ -35,6 +36,7 @@ Values = tuple[tuple[str, str | None], ...]
 """Partition columns and their values, in the table's order; None is null, and so is the empty string."""
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
+MOST_FOLDER_BYTES = 255
 ESCAPED = frozenset({*map(chr, range(0x20)), *"\"#%'*/:=?\\{[]^", "\x7f"})
 
 
@@ -121,6 +123,11 @@ def _texts(values: pa.Array) -> pa.StringArray:
 def folder(values: Values) -> str:
     """`day=2026-01-31/zone=a%2Fb/`; nothing for a table without partitions."""
     return "".join(f"{_escaped(name)}={NULL if value is None else _escaped(value)}/" for name, value in values)
+
+
+def can_be_folder(column: str, value: str) -> bool:
+    """Whether its name is short enough for S3 and for disks: one that is not would fail the whole table."""
+    return len(folder(((column, value),))[:-1].encode()) <= MOST_FOLDER_BYTES
 
 
 def _escaped(text: str) -> str:

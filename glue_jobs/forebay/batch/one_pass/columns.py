@@ -8,8 +8,9 @@ fit, a reason for each row that is refused, and the expectations that rows viola
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,7 @@ from forebay.declaration.table import Table
 from forebay.record.conform import Records
 from forebay.record.number import write_json
 from forebay.record.typed import arrow_type_of, converted, typed, with_elements, with_misfits
+from forebay.table.partition import can_be_folder
 
 __all__ = ["Answered", "Bits", "Filled", "ReadColumns", "filled", "read_columns"]
 
@@ -153,6 +155,8 @@ def _reasons(table: Table, columns: dict[str, pa.Array], times: Times) -> Iterat
         pattern = table.partition_values.get(name, USUAL_VALUES if kinds[name] == "string" else None)
         if pattern is not None:
             yield _not_like(columns[name], pattern), BAD_PARTITION_VALUE
+        if kinds[name] == "string":
+            yield _not_so(columns[name], partial(can_be_folder, name)), BAD_PARTITION_VALUE
     if times.when is not None and times.when.outside == "quarantine":
         yield times.too_new, EVENT_IN_THE_FUTURE
         yield times.too_old, EVENT_TOO_OLD
@@ -165,10 +169,14 @@ def _reasons(table: Table, columns: dict[str, pa.Array], times: Times) -> Iterat
 
 
 def _not_like(values: pa.Array, pattern: str) -> Bits:
-    """Which values do not match; null is none."""
+    return _not_so(values, lambda text: re.fullmatch(pattern, text, re.ASCII) is not None)
+
+
+def _not_so(values: pa.Array, holds: Callable[[str], bool]) -> Bits:
+    """The values for which it does not hold; null is none."""
     encoded = values.dictionary_encode()
     texts = encoded.dictionary.cast(pa.string()).to_pylist()
-    odd = pa.array([re.fullmatch(pattern, text, re.ASCII) is None for text in texts], pa.bool_())
+    odd = pa.array([not holds(text) for text in texts], pa.bool_())
     return np.asarray(pc.fill_null(odd.take(encoded.indices), False))
 
 
