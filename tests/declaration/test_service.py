@@ -228,6 +228,11 @@ def test_the_version_changes_with_any_text() -> None:
             r"partition_values: x is not a regular expression",
         ),
         (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "at", type = "timestamp"}]\n'
+            'event_time = { column = "at", oldest_days = inf, ahead_hours = 1e9 }',
+            r"(?s)oldest_days: must be at most 3650000.*ahead_hours: must be at most 87600000",
+        ),
+        (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "event_time"}]\nevent_time = {}',
             r"event_time: event_time is not a declared column of type timestamp",
         ),

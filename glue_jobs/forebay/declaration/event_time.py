@@ -12,6 +12,10 @@ from forebay.declaration.column import Declared
 __all__ = ["EventTime"]
 
 
+LONGEST_DAYS = 3_650_000
+"""Between any two times of the years 1 to 9999 there are about as many."""
+
+
 class EventTime(Declared):
     """Bounds are relative to the time when the file landed, so a batch that is replayed much later gives the same result."""
 
@@ -19,9 +23,11 @@ class EventTime(Declared):
     otherwise: Literal["null", "landed"] = Field(
         "null", description="where a record has no time that can be read: null, or when its file landed"
     )
-    oldest_days: float | None = Field(None, gt=0, description="a record that was older when its file landed is outside")
+    oldest_days: float | None = Field(
+        None, gt=0, le=LONGEST_DAYS, description="a record that was older when its file landed is outside"
+    )
     ahead_hours: float | None = Field(
-        None, ge=0, description="hours that a record may be in the future before it is outside"
+        None, ge=0, le=24 * LONGEST_DAYS, description="hours that a record may be in the future before it is outside"
     )
     outside: Literal["quarantine", "bucket"] = Field(
         "quarantine", description="keep such records beside the table, or put them into one bucket of it"
