@@ -46,6 +46,14 @@ def test_the_first_declaration_that_fits_takes_the_record(record: Any, route: Ro
     assert route_of(SERVICE, read_json(json.dumps(record)), Origin("in/alpha/x.json")) == route
 
 
+@pytest.mark.parametrize(
+    "game", ["../_forebay/ledger", "a/../../_forebay", "a\0", "\n", "_own", ".hidden", "declarations"]
+)
+def test_however_wide_its_pattern_a_value_names_no_other_folder(game: str) -> None:
+    service = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "{game}"\nvalues = "(?s).*"\n'})
+    assert route_of(service, {"game": game}, Origin()) == Route("quarantine", None, 0, "bad-table-name")
+
+
 def test_a_table_is_written_by_the_declaration_that_owns_its_name() -> None:
     """However its records came there: by another declaration, whose columns are not its own."""
     service = parse_service(

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Origin", "Route", "Texts", "deciding_paths", "route_by", "route_of", "text_of"]
 
+NO_FOLDER = re.compile(r"[\x00-\x1f/]")
+
 Texts = Callable[[str], str | None]
 """The text of the field at a path."""
 
@@ -118,5 +120,6 @@ def _filled(pattern: str, texts: Mapping[str, str]) -> str:
 
 
 def _may_be_a_folder(name: str) -> bool:
-    """However wide a declared pattern is: folders that begin so are hidden to Delta, or forebay's own."""
-    return name not in RESERVED and not name.startswith(("_", ".")) and bool(name)
+    """However wide a declared pattern is: folders that begin so are hidden to Delta, or forebay's own. A slash names a folder
+    anywhere."""
+    return name not in RESERVED and name[:1] not in ("_", ".", "") and NO_FOLDER.search(name) is None
