@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,10 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "venv" / "bin"
 
 
-def ran(installed: Path, folder: Path, *arguments: str) -> tuple[int, str]:
+def ran(installed: Path, folder: Path, *arguments: str, shell: Sequence[str] = ()) -> tuple[int, str]:
     env = {"PATH": "/usr/bin:/bin", "HOME": str(folder), "LANG": "C.UTF-8"}
-    done = subprocess.run(
-        [installed / "forebay", *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
-    )
+    command = [*shell, installed / "forebay", *arguments]
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
     return done.returncode, done.stdout + done.stderr
 
 
@@ -55,7 +55,9 @@ def test_help_shows_what_can_be_run(installed: Path, tmp_path: Path) -> None:
 
 
 def test_the_shell_can_complete_the_commands(installed: Path, tmp_path: Path) -> None:
-    status, said = ran(installed, tmp_path, "--show-completion", "bash")
+    # Its parents tell it which shell runs. With nothing left to do, bash would become the command, and be no parent of it.
+    shell = ("bash", "-c", '"$@"; exit $?', "bash")
+    status, said = ran(installed, tmp_path, "--show-completion", "bash", shell=shell)
     assert (status, "_FOREBAY_COMPLETE=complete_bash" in said) == (0, True), said
 
 
