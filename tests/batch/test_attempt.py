@@ -103,6 +103,10 @@ def test_no_function_ends_the_query_or_takes_the_memory_whatever_it_is_given(spa
         "length(repeat(t, i)) > 3",
         "element_at(array(n), i)",
         "try_element_at(array(n), i)",
+        "t rlike '^(a|b)*$'",
+        "regexp_count(t, '(a|b)*c') > 1",
+        "split(t, t)",
+        "xpath_boolean(t, 'a')",
     ],
 )
 def test_what_a_record_could_kill_a_worker_with_is_refused_before_the_first_one(spark: SparkSession, sql: str) -> None:

@@ -14,7 +14,7 @@ from forebay.batch.bound import COLUMN, LAMBDA, LITERAL, MOST_FIXED, MOST_TIMES,
 TEXT = Node("AttributeReference", "string", name="t")
 OTHER = Node("AttributeReference", "string", name="u")
 NUMBER = Node("AttributeReference", "bigint", name="n")
-WORDS = Node("StringSplit", "array<string>", (TEXT,))
+WORDS = Node("StringSplit", "array<string>", (TEXT, Node("Literal", "string", value=",")))
 ELEMENT = Node("NamedLambdaVariable", "string", name="x")
 
 
@@ -104,7 +104,7 @@ HARMFUL = {
         each(
             call(
                 "ArrayTransform",
-                call("StringSplit", ELEMENT, returns="array<string>"),
+                call("StringSplit", ELEMENT, literal(""), returns="array<string>"),
                 each(ELEMENT, Node("NamedLambdaVariable", "string", name="y")),
                 returns="array<string>",
             )
@@ -134,6 +134,32 @@ def test_what_stays_within_a_few_times_the_record_is_taken(what: str) -> None:
 @pytest.mark.parametrize("what", HARMFUL)
 def test_what_a_record_could_make_large_is_refused(what: str) -> None:
     assert unsafe(HARMFUL[what])
+
+
+@pytest.mark.parametrize(
+    ("pattern", "is_harmful"),
+    [
+        ("^(a|b)*$", True),
+        ("^(?:[a-z]+,)*x", True),
+        ("(?:ab?)+?", True),
+        (r"(?:\w+\.)+com", True),
+        ("(?:(?:ab)*c){2,}", True),
+        ("(?:a|b){0,100000}", True),
+        ("(?=(a|b)*$)", True),
+        ("^(a|b)*+$", False),
+        (r"^(?:[\w()|+*]+\()?\d+[])]*$", False),
+        ("^([ab]{2})+(?:ab)*?$", False),
+        ("(?:a|b){0,100}", False),
+        (r"\Q(a|b)*\E(?i)\(a|b\)*", False),
+        ("[(a|b)*[c)+]]*", False),
+    ],
+)
+def test_a_pattern_may_not_take_the_stack_of_a_worker(pattern: str, is_harmful: bool) -> None:
+    """Those that are harmful end in Java's StackOverflowError with a million characters, and the others do not."""
+    kinds = [call("RLike", TEXT, literal(pattern), returns="boolean"), call("StringSplit", TEXT, literal(pattern))]
+    kinds += [call("RegExpReplace", TEXT, literal(pattern), literal(""), literal(1))]
+    assert [unsafe(one) is not None for one in kinds] == [is_harmful] * 3
+    assert unsafe(call("RLike", TEXT, OTHER, returns="boolean"))
 
 
 def test_the_refusal_says_what_to_change() -> None:

@@ -2,7 +2,8 @@
 
 Pure, but for `node_of`. In: an expression as Spark analysed it. Out: its fault, if a record could make it take
 a worker's memory: `repeat(name, level)`, or `aggregate` that doubles its text with each element. `TryEval` catches no
-OutOfMemoryError. Nor does it catch a segmentation fault: `element_at` reads outside of the array at -2147483648 (Spark 4.1).
+OutOfMemoryError and no StackOverflowError: `name rlike '^(a|b)*$'` has one with 2,000 letters. Nor does it catch a segmentation
+fault: `element_at` reads outside of the array at -2147483648 (Spark 4.1).
 
 A value has at most `fixed + times * R` characters, where `R` is the size of the record's columns. Both are computed from
 the leaves up. A value without such a bound is refused, and so is a bound that is too large. Numbers, dates and the like
@@ -11,6 +12,7 @@ have a size of their own. A function that is not named here gives no more than i
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +21,8 @@ from typing import Any
 __all__ = ["MOST_FIXED", "MOST_TIMES", "RULES", "Node", "node_of", "unsafe"]
 
 MOST_TIMES = 64
+MOST_ROUNDS = 1000
+"""Of a group in a pattern: Java takes a part of its stack for each."""
 MOST_FIXED = 1 << 20
 OF_A_NUMBER = 16
 
@@ -68,6 +72,11 @@ class Size:
         return Size(self.fixed * count, {name: times * count for name, times in self.of.items()})
 
 
+PATTERN_PARTS = re.compile(
+    r"\\Q.*?(?:\\E|\Z)|\\.|\[(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\]\\])*\]|\(\??|[)|]|(?P<rounds>[*+?]|\{\d+(?:,\d*)?\})[+?]?|.",
+    re.DOTALL,
+)
+"""Of a regular expression of Java's: a quotation, a class of characters, a group, or how often."""
 LOOKS_AROUND = re.compile(r"\(\?<?=")
 
 
@@ -157,14 +166,60 @@ def _sequence(node: Node) -> Size:
 def _replaced(node: Node) -> Size:
     """In the worst case each character is replaced by the replacement."""
     text, pattern, by, *_ = node.parts
-    if node.kind == "RegExpReplace" and "$" in str(by.value):
-        _matches_apart(pattern)
+    if node.kind == "RegExpReplace":
+        _is_level(pattern)
+        if "$" in str(by.value):
+            _matches_apart(pattern)
     return _size(text) * (1 + _length(by, "takes the place of something"))
 
 
 def _extracted(node: Node) -> Size:
     _matches_apart(node.parts[1])
+    return _matched(node)
+
+
+def _matched(node: Node) -> Size:
+    _is_level(node.parts[1])
     return _sum(node)
+
+
+def _is_level(pattern: Node) -> None:
+    if pattern.kind != LITERAL:
+        raise Unbounded("its pattern must be a constant, since one of a record could take the stack of its worker")
+    if _climbs(str(pattern.value)):
+        raise Unbounded(
+            "its pattern repeats a group that matches texts of several lengths or kinds, like (a|b)*, and a long text would "
+            "take the stack of its worker; with one more +, as in (a|b)*+, it takes no steps back, and no stack"
+        )
+
+
+def _climbs(pattern: str) -> bool:
+    """Whether Java calls itself for each round of a group: one that it may have to match in another way."""
+    varies, closed, group = [False], False, False
+    for part in PATTERN_PARTS.finditer(pattern):
+        text = part[0]
+        was_closed, closed = closed, text == ")"
+        if text.startswith("("):
+            varies.append(False)
+        elif text == ")" and len(varies) > 1:
+            group = varies.pop()
+            varies[-1] |= group
+        elif text == "|":
+            varies[-1] = True
+        elif part["rounds"]:
+            if was_closed and group and not text.endswith("+", 1) and _rounds(part["rounds"]) > MOST_ROUNDS:
+                return True
+            varies[-1] |= text.strip("{}").isdigit() is False
+    return False
+
+
+def _rounds(said: str) -> float:
+    last = said.strip("{}").rpartition(",")[2]
+    return float(last) if last.isdigit() else 1 if said == "?" else math.inf
+
+
+def _of_nested_xml(node: Node) -> Size:
+    raise Unbounded("follows XML however deep a record nests it, and could take the stack of its worker; use from_xml")
 
 
 def _matches_apart(pattern: Node) -> None:
@@ -247,6 +302,8 @@ def _length(node: Node, what: str) -> int:
     return len(str(node.value or ""))
 
 
+PATTERNS = ("RLike", "RegExpCount", "RegExpExtract", "RegExpInStr", "RegExpSubStr", "StringSplit")
+XPATHS = ("Boolean", "Double", "Float", "Int", "Long", "Short", "List", "String")
 RULES: Mapping[str, Callable[[Node], Size]] = {
     LITERAL: _literal,
     COLUMN: _record,
@@ -260,6 +317,8 @@ RULES: Mapping[str, Callable[[Node], Size]] = {
     "ArrayInsert": _inserted,
     **dict.fromkeys(("StringReplace", "RegExpReplace"), _replaced),
     "RegExpExtractAll": _extracted,
+    **dict.fromkeys(PATTERNS, _matched),
+    **dict.fromkeys((f"XPath{kind}" for kind in XPATHS), _of_nested_xml),
     **dict.fromkeys(("ConcatWs", "ArrayJoin"), _joined),
     "FormatString": _format,
     "FormatNumber": _number_format,
