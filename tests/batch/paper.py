@@ -9,7 +9,6 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from itertools import count
@@ -23,19 +22,17 @@ import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
 import forebay.batch.retry as retrying
-import forebay.batch.staging as staging
-import forebay.batch.writing as writing
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
 from forebay.batch.moving import Moving
-from forebay.batch.one_pass.outcome import NotInOnePass, Pass
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
-from forebay.batch.reading import Read
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import RetryPlan
+from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
@@ -228,11 +225,6 @@ class Rows(list[dict[str, Any]]):
         return len(self)
 
 
-class PaperRead(Read):
-    def landing(self, usable: Collection[str]) -> Any:
-        return Rows(row for row in self.rows or () if row["_file_id"] in usable)
-
-
 class PaperDedupe(Dedupe):
     def ids(self, rows: Any, unwritten: Mapping[str, str]) -> Any:
         written = (row for row in rows or () if row["fate"] == "write" and row["table"] not in unwritten)
@@ -258,27 +250,14 @@ class PaperDedupe(Dedupe):
         return {row["id"] for row in ids if (row["generation"], row["batch"]) != own and row["file_id"] not in leaving}
 
 
-class PaperHeld:
-    def __init__(
-        self, rows: Any, spark: Any, unwritten: Mapping[str, str], shared: Any, standing: Any = None, causes: Any = None
-    ) -> None:
-        self.rows, self.unwritten, self.shared, self.standing = rows or (), unwritten, shared, standing or {}
-
-    def quarantined(self, files: Sequence[FileEnd]) -> Rows:
-        kept = []
-        for row in self.rows:
-            stands = row["table"] in self.standing.get(row["_file_id"], {})
-            why = self.unwritten.get(row["table"]) if row["fate"] == "write" and not stands else None
-            if row["fate"] == "quarantine" or why:
-                kept.append({**row, **self.shared, "file_id": row["_file_id"], "reason": why or "not-json"})
-        return Rows(kept)
-
-    def of_tables(self) -> Rows:
-        self.rows = [row for row in self.rows if row["fate"] == "write"]
-        return self.quarantined(())
-
-    def parked(self) -> Rows:
-        return Rows({**r, **self.shared, "file_id": r["_file_id"]} for r in self.rows if r["fate"] == "park")
+def _quarantined(rows: Rows, kept_out: Mapping[str, str], standing: Standing, shared: Mapping[str, Any]) -> Rows:
+    kept = []
+    for row in rows:
+        stands = row["table"] in standing.get(row["_file_id"], {})
+        why = kept_out.get(row["table"]) if row["fate"] == "write" and not stands else None
+        if row["fate"] == "quarantine" or why:
+            kept.append({**row, **shared, "file_id": row["_file_id"], "reason": why or "not-json"})
+    return Rows(kept)
 
 
 class PaperWriting(Writing):
@@ -301,16 +280,16 @@ class PaperWriting(Writing):
     def beside_of(
         self, made: Pass, table: Destination, columns: str, count: int, *, replaces: bool
     ) -> StagedTable | None:
-        held = PaperHeld(self.of_pass(made), None, made.written.kept_out, self.shared)  # type: ignore[attr-defined]
-        rows = held.quarantined(()) if table.name == QUARANTINE else held.parked()
+        all_rows, told = self.of_pass(made), made.written
+        rows = _quarantined(all_rows, told.kept_out, told.standing, self.shared)  # type: ignore[attr-defined]
+        if table.name != QUARANTINE:
+            rows = Rows({**r, **self.shared, "file_id": r["_file_id"]} for r in all_rows if r["fate"] == "park")
         return self.stage_beside(table, rows, count, replaces=replaces)
 
     def of_pass(self, made: Pass) -> Rows:
         return Rows(row for row in pickle.loads(made.written.rows) if row["_file_id"] in made.landed)  # type: ignore[attr-defined]
 
-    def stage_beside(
-        self, table: Destination, rows: Any, wanted: int, *, few: bool = False, replaces: bool = False
-    ) -> StagedTable | None:
+    def stage_beside(self, table: Destination, rows: Any, wanted: int, *, replaces: bool = False) -> StagedTable | None:
         staged = self.staged(table, rows, wanted)
         return replace(staged, replaces=replaces) if isinstance(staged, StagedTable) else None
 
@@ -410,7 +389,7 @@ class PaperBatch(heart.Batch):
         made = super().dedupe(*given)
         return PaperDedupe(**{f.name: getattr(made, f.name) for f in fields(made)})
 
-    def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
+    def records_of(self, files: Sequence[LandedFile]) -> tuple[Rows, list[FileEnd]]:
         lake: Lake = self.logs.lake  # type: ignore[attr-defined]
         ends, rows = [], []
         for file in files:
@@ -419,31 +398,14 @@ class PaperBatch(heart.Batch):
             ends.append(_end(file, answer, lake.hashes.get(in_s3, "")))
             if not isinstance(answer, str):
                 rows += [_row(file, n, record, self.service.name) for n, record in enumerate(answer)]
-        return PaperRead(Rows(rows), ends, ())  # type: ignore[arg-type]
-
-    def decided(self, read: Read, split: Any, dedupe: Any, cached: ExitStack) -> Read:
-        lake: Lake = self.logs.lake  # type: ignore[attr-defined]
-        fresh = {file.file_id for file in split.fresh}
-        ends = [end for end in read.ends if end.file.file_id in fresh]
-        rows = [row for row in read.rows or () if row["_file_id"] in fresh]
-        if dedupe.wanted:
-            _drop_duplicates(rows, dedupe.known_to(lake, {end.file.file_id for end in ends if end.lands}))
-        return PaperRead(Rows(rows), ends, _fates(rows))  # type: ignore[arg-type]
+        return Rows(rows), ends
 
 
 class PaperPass:
-    """Each third batch turns out to be one for the long way."""
+    """Each third one cannot be used, but never the last one that a batch would try."""
 
     def __init__(self, batch: PaperBatch) -> None:
-        self.batch = batch
-
-    def takes(self, files: Sequence[LandedFile]) -> bool:
-        return bool(files)
-
-    def worked(self) -> None:
-        pass
-
-    gave_up = worked
+        self.batch, self.in_vain = batch, Counter[int]()
 
     def of(
         self,
@@ -452,27 +414,34 @@ class PaperPass:
         *,
         batch: int,
         shared: Any,
-        unwritten: Mapping[str, KeptOut] | None,
+        unwritten: Mapping[str, KeptOut],
+        standing: Standing,
+        known: Any = None,
+        only_unwritten: bool = False,
     ) -> Pass:
-        if next(CLOCK) % 3 == 0:
-            raise NotInOnePass("said the test")
-        with ExitStack() as cached:
-            read = self.batch.read(files, cached)
-        fates = _fates(read.rows or ())
-        paused = {fate.table: PAUSED_TABLE for fate in fates if fate.table and service.is_paused(fate.table)}
-        kept_out = {name: why.reason for name, why in (unwritten or {}).items()} | paused
-        written: Any = SimpleNamespace(rows=pickle.dumps(read.rows), files={}, kept_out=kept_out)
-        return Pass(read.ends, fates, written, PLACE)
+        if not only_unwritten and next(CLOCK) % 3 == 0 and self.in_vain[batch] < IN_VAIN_AT_MOST - 1:
+            self.in_vain[batch] += 1
+            raise ReadAgain("said the test")
+        rows, ends = self.batch.records_of(files)
+        if only_unwritten:
+            rows = Rows(row for row in rows if row["fate"] == "write" and row["table"] in unwritten)
+        fates = _fates(rows)
+        names = () if only_unwritten else {fate.table for fate in fates if fate.table}
+        paused = {name: PAUSED_TABLE for name in names if service.is_paused(name)}
+        kept_out = {name: why.reason for name, why in unwritten.items()} | paused
+        told = {"rows": pickle.dumps(rows), "files": {}, "kept_out": kept_out, "standing": standing}
+        written: Any = SimpleNamespace(**told)
+        return Pass(ends, fates, written, PLACE)
 
     def without_duplicates(self, made: Pass, dedupe: PaperDedupe) -> Pass:
         if not dedupe.wanted:
             return made
         lake: Lake = self.batch.logs.lake  # type: ignore[attr-defined]
-        rows = Rows(row for row in pickle.loads(made.written.rows) if row["_file_id"] in made.landed)  # type: ignore[attr-defined]
+        told = vars(made.written)
+        rows = Rows(row for row in pickle.loads(told["rows"]) if row["_file_id"] in made.landed)
         _drop_duplicates(rows, dedupe.known_to(lake, made.landed))
-        kept_out = made.written.kept_out  # type: ignore[attr-defined]
-        written: Any = SimpleNamespace(rows=pickle.dumps(rows), files={}, kept_out=kept_out)
-        ids = dedupe.ids(rows, kept_out)
+        written: Any = SimpleNamespace(**told | {"rows": pickle.dumps(rows)})
+        ids = dedupe.ids(rows, told["kept_out"])
         return replace(made, fates=_fates(rows), written=written, ids=ids if len(ids) else None)
 
 
@@ -589,7 +558,6 @@ def _drop_duplicates(rows: list[dict[str, Any]], known: set[Any]) -> None:
 def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation: str, **more: Any) -> PaperBatch:
     """A driver of its own for this lake; what stood in for Spark stays as long as `patch`."""
     patch.setattr(heart, "TableLogs", lambda *_, **__: Logs(lake))
-    patch.setattr(heart, "register", lambda *_: None)
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
     patch.setattr(heart, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(heart, "Writing", PaperWriting)
@@ -610,8 +578,6 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
 
 def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:
     """Data files are objects of the lake, which stands in the place of Spark."""
-    for module in (staging, writing):
-        patch.setattr(module, "Held", PaperHeld)
     patch.setattr(commits, "open_objects", lambda place: Store(lake, place))
     patch.setattr(StagedTable, "read", _read)
 

@@ -77,6 +77,8 @@ def told(
         conditions=Questions(),
         asked_first=pa.schema([]),
         unwritten={},
+        standing={},
+        only_unwritten=False,
         ids_at_most=1_000_000,
     )
     return made, storage

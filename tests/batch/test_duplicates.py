@@ -23,10 +23,10 @@ import forebay.batch.one_pass.writer as writer
 import forebay.content.rows as content_rows
 import forebay.lake.objects as objects
 from forebay.batch.one_pass.answers import together
-from forebay.batch.one_pass.outcome import NotInOnePass, Pass
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.told import KeptOut, Told
 from forebay.content.end import file_ends
 from forebay.content.limits import Limits
 from forebay.privacy.vault import values_of
@@ -163,6 +163,39 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
         earlier |= here
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_records_of_a_table_that_is_not_written_wait_without_those_that_came_before(
+    seed: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And those of a replayed file, whose earlier rows stand in the table, do not wait at all."""
+    monkeypatch.setattr(duplicates, "FEW_BYTES", 0)
+    random = Random(seed)
+    lines = [[record(random, n) for n in range(30)] for _ in range(4)]
+    files = {f"{n}.json": "\n".join(some).encode() for n, some in enumerate(lines)}
+    batch, _ = told(SERVICE, files, monkeypatch)
+    batch = replace(batch, lake=f"file://{tmp_path}", storage=Storage())
+    again = batch.pieces[2].file.file_id
+    out = {name: KeptOut("paused") for name in ("a", "b_buys")}
+    found, ids = [], []
+    for unwritten in ({}, out):
+        told_of = replace(batch, unwritten=unwritten, standing={again: frozenset(["a", "b"])} if unwritten else {})
+        left = duplicates.without_duplicates(made_of(told_of, random), Known(), SPARK, Storage())  # type: ignore[arg-type]
+        rows = [
+            (row.get("table") or name, json.loads(row["record"]) | row if "record" in row else row)
+            for name, row in rows_of(tmp_path, left)
+        ]
+        found.append(Counter((name, row.get("_file_id") or row["file_id"], row["n"]) for name, row in rows))
+        assert left.unaccounted() == []
+        ids.append({(one["table"], one["id"]) for one in left.ids.to_pylist()})  # type: ignore[union-attr]
+        fates = Counter(fate.fate for fate in left.fates for _ in range(fate.rows))
+        found.append(Counter({fate: rows for fate, rows in fates.items() if fate in ("write", "drop")}))
+    stand = Counter({one: 1 for one in found[0] if one[:2] == ("a", again)})
+    assert found[2] == found[0] - stand
+    assert stand
+    assert found[1] == found[3]
+    assert ids[1] == {one for one in ids[0] if one[0] not in out}
+
+
 def test_the_data_files_of_many_tables_are_deleted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, list[str]] = {}
     monkeypatch.setattr(outcome, "discard", asked.__setitem__)
@@ -201,5 +234,5 @@ def test_a_worker_that_dies_over_data_files_with_duplicates_gives_the_pass_up(
     batch, _ = told(SERVICE, {"a.json": line * 2}, monkeypatch)
     made = made_of(replace(batch, lake=f"file://{tmp_path}", storage=Storage()), Random(0))
     unasked: Any = None
-    with pytest.raises(NotInOnePass, match="a task failed"):
+    with pytest.raises(ReadAgain, match="a task failed"):
         OnePass(SPARK, batch.lake, Limits(), unasked).without_duplicates(made, Known())  # type: ignore[arg-type]

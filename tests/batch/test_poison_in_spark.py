@@ -3,30 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
 
-import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-from forebay.batch import reading
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import Task
 from forebay.batch.one_pass.told import Told
-from forebay.content.limits import Limits
-from forebay.content.reading import read_files
-from forebay.content.rows import COLUMNS
 from forebay.lake.layout import skips_of
 from forebay.lake.objects import open_objects
-from forebay.landed_file import LandedFile
 from forebay.ledger.skips import Skip, Skips
-from forebay.table.in_arrow import map_in_arrow
 from tests.batch.world import Died, World, records
 
 KEYS = ("a.json", "b.json", "deadly.json", "c.json", "d.json")
-FILES = "bucket string, key string, size long, etag string"
 
 
 @pytest.fixture
@@ -37,35 +27,18 @@ def world(spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch) -> Wo
 
 
 class WorkersDie:
-    """Reads in Spark's Python workers; the one that meets the deadly file is gone."""
+    """In the place of the tasks; the worker that meets the deadly file is gone."""
 
     def __init__(self, world: World) -> None:
         self.world, self.readings = world, list[int]()
 
-    def __call__(
-        self, spark: SparkSession, files: Sequence[LandedFile], limits: Limits, *args: Any, **more: Any
-    ) -> DataFrame:
-        self.readings.append(len(files))
-        answers = dict(self.world.answers)
-
-        def read(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            named = [LandedFile(**row) for batch in batches for row in batch.to_pylist()]
-            if any(file.key == "deadly.json" for file in named):
-                os._exit(139)
-            yield from read_files(named, lambda file, start=0, stop=None: answers[file.key][start:stop], limits)
-
-        rows = [(file.bucket, file.key, file.size, file.etag) for file in files]
-        return map_in_arrow(spark.createDataFrame(rows, FILES).coalesce(1), read, COLUMNS)
-
     def answers(self, told: Told) -> list[Answer]:
-        """The same, for a batch in one pass."""
         self.readings.append(len(told.pieces))
         if any(piece.file.key == "deadly.json" for piece in told.pieces):
             self.world.spark.sparkContext.parallelize([0], 1).foreach(lambda _: os._exit(139))
         return list(Task(told)([list(told.pieces)]))
 
     def read_in(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(reading, "read_content", self)
         patch.setattr(OnePass, "_answers", lambda _, told: self.answers(told))
 
 

@@ -4,23 +4,19 @@ not at all, and the ledger says which."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from deltalake import DeltaTable, write_deltalake
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
-import forebay.batch.reading as reading
-from forebay.batch.accounting import Fate
 from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import Told
-from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
-from forebay.content.piece import Piece
 from forebay.errors import Halt
+from forebay.lake.layout import QUARANTINE
 from forebay.operate.lake_view import LakeView
 from tests.batch.world import Died, World, records, unread
 
@@ -71,11 +67,14 @@ TOMORROW = (
 )
 
 
+@pytest.mark.parametrize("dedupe", ["", 'dedupe = { by = ["event_id"] }\n'], ids=["all", "unique"])
 def test_records_of_a_table_that_fails_only_when_the_batch_is_taken_up_are_read_for_the_quarantine(
-    world: World,
+    world: World, dedupe: str
 ) -> None:
     """Where they cannot be read any more, the batch waits until the table takes its rows again."""
-    world.answers = {"a.json": BOTH}
+    twice = BOTH * 2 if dedupe else BOTH
+    world.service += dedupe
+    world.answers = {"a.json": twice}
     with pytest.raises(Died):
         world.try_batch(0, [world.file("a.json")], dies_after=1)
     log = Path(f"{world.lake.removeprefix('file://')}/beta/_delta_log")
@@ -84,9 +83,11 @@ def test_records_of_a_table_that_fails_only_when_the_batch_is_taken_up_are_read_
     world.answers["a.json"] = unread("missing")
     with pytest.raises(Halt, match="The rows are safe in data files"):
         world.try_batch(0, [world.file("a.json")])
-    world.answers["a.json"] = BOTH
+    world.answers["a.json"] = twice
     world.try_batch(0, [world.file("a.json")])
     assert (world.rows_of("alpha"), world.kept("quarantine")) == ({"a.json": 2}, {"a.json": 2})
+    told = [(row["table"], row["reason"], bool(row["detail"])) for row in world._table(QUARANTINE)]
+    assert told == [("beta", "table-failed", True)] * 2
     world.tables_agree_with_the_ledger("alpha")
 
 
@@ -107,44 +108,31 @@ def test_a_table_that_got_other_columns_since_its_files_were_written_gets_their_
     ]
 
 
-def test_rows_that_are_read_anew_and_otherwise_within_one_try_are_not_committed(world: World) -> None:
-    """As where Spark loses an executor with its cached blocks: the files are read again, and one is gone by then."""
-    files = [world.file("a.json"), world.file("b.json")]
-    world.answers = {"a.json": BOTH, "b.json": BOTH}
-    real = reading.ends_and_fates
-
-    def count_then_lose(rows: DataFrame, pieces: Sequence[Piece]) -> tuple[list[FileEnd], list[Fate]]:
-        counted = real(rows, pieces)
-        world.losing = world.file("b.json").file_id
-        return counted
-
-    with world.monkeypatch.context() as patched:
-        patched.setattr(OnePass, "takes", lambda *_: False)
-        patched.setattr(reading, "ends_and_fates", count_then_lose)
-        with pytest.raises(Halt, match=r"alpha: 4 rows were counted, but its data files hold 2"):
-            world.try_batch(0, files)
-    world.losing = ""
-    world.try_batch(0, files)
-    assert world.rows_of("alpha") == world.rows_of("beta") == {"a.json": 2, "b.json": 2}
-    world.tables_agree_with_the_ledger("alpha", "beta")
-
-
-def test_a_pass_in_which_a_task_was_repeated_and_read_otherwise_is_given_up(world: World) -> None:
+@pytest.mark.parametrize("times", [1, 3])
+def test_a_pass_in_which_a_task_was_repeated_and_read_otherwise_is_repeated(world: World, times: int) -> None:
     """As where Spark loses an executor between the tasks that read and those that write."""
     world.answers = {"a.json": BOTH, "b.json": BOTH}
-    real = OnePass._answers
+    real, lost_before, files = OnePass._answers, list[int](), [world.file("a.json"), world.file("b.json")]
 
     def with_rows_lost(self: OnePass, told: Told) -> list[Answer]:
         answers = real(self, told)
-        (lost, *_) = (one for one in answers[0].fates if one.table == "alpha")
-        answers[0].fates[lost] -= 1
+        if len(lost_before) < times:
+            (lost, *_) = (one for one in answers[0].fates if one.table == "alpha")
+            answers[0].fates[lost] -= 1
+            lost_before.append(1)
         return answers
 
     with world.monkeypatch.context() as patched:
         patched.setattr(OnePass, "_answers", with_rows_lost)
-        world.try_batch(0, [world.file("a.json"), world.file("b.json")])
-    (why,) = (event.why for event in world.events if isinstance(event, BatchReadTwice))
-    assert why.endswith("gave other records when it was read again")
+        if times == 3:
+            with pytest.raises(
+                Halt, match=r"3 times the files were read, and nothing was marked as done: .* gave other"
+            ):
+                world.try_batch(0, files)
+            assert (world.plans(), LakeView(world.lake).table("alpha")) == ([], None)
+        world.try_batch(0, files)
+    whys = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
+    assert [why.endswith("gave other records when it was read again") for why in whys] == [True] * times
     assert world.rows_of("alpha") == world.rows_of("beta") == {"a.json": 2, "b.json": 2}
     world.tables_agree_with_the_ledger("alpha", "beta")
 

@@ -13,8 +13,8 @@ import pytest
 from forebay.batch.accounting import Fate
 from forebay.batch.batch import Batch
 from forebay.batch.ending import Ending
+from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.plan import Plan, Plans
-from forebay.batch.reading import Read
 from forebay.batch.reporting import Stages
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
@@ -30,6 +30,7 @@ from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import FIRST_PAUSE, Withheld
 from forebay.table.commit import Txn
+from forebay.table.data_file import Written
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -100,16 +101,17 @@ class Driver(Batch):
         self.spark: Any = None
         self.logs: Any = None
         self.recent_ids: Any = None
-        self.one_pass: Any = SimpleNamespace(takes=lambda *_: False)
+        self.one_pass: Any = SimpleNamespace(of=self.of, without_duplicates=lambda made, dedupe: made)
         self.arriving = lambda service, files, to_read: None
         self.earlier, self.tables = earlier, Tables()
         self.ends: Mapping[str, ReadOutcome] = {}
         self.hashes: Mapping[str, str] = {}
         self.entries: dict[str, str] = {}
 
-    def read(self, files: Sequence[LandedFile], cached: object) -> Read:
+    def of(self, files: Sequence[LandedFile], *_: object, **__: object) -> Pass:
         ends = [self.end(file) for file in files]
-        return Read(None, ends, [Fate(end.file.file_id, "write", 2, "alpha", 0) for end in ends if end.lands])
+        fates = [Fate(end.file.file_id, "write", 2, "alpha", 0) for end in ends if end.lands]
+        return Pass(ends, fates, Written({}, {}), self.lake)
 
     def end(self, file: LandedFile) -> FileEnd:
         outcome = self.ends.get(file.etag, "loaded")
@@ -172,6 +174,21 @@ def test_a_producers_retry_is_a_duplicate_by_its_bytes_and_no_row_of_it_is_writt
     driver.hashes = {"e1": "same", "e2": "else"}
     assert driver.runs(version(1))["e1"] == "duplicate"
     assert (driver.loaded, driver.tables.left) == (set(), [])
+
+
+def test_a_duplicate_whose_original_is_gone_when_the_files_are_read_again_is_loaded(tmp_path: Path) -> None:
+    """It is left out of the second pass, which shows that it must not be."""
+    driver, passes = Driver(tmp_path, "append"), list[int]()
+    driver.hashes = {"e1": "same", "e2": "same"}
+
+    def of(files: Sequence[LandedFile], *others: object, **more: object) -> Pass:
+        passes.append(len(files))
+        driver.ends = {"e1": "missing"} if len(passes) > 1 else {}
+        return driver.of(files)
+
+    driver.one_pass.of = of
+    assert driver.runs(version(1), version(2)) == {"e1": "missing", "e2": "loaded"}
+    assert (driver.loaded, passes) == ({"e2"}, [2, 1, 2])
 
 
 def test_equal_bytes_of_a_file_that_could_not_be_read_are_loaded(tmp_path: Path) -> None:

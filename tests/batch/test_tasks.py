@@ -69,13 +69,14 @@ def test_a_reader_that_failed_in_one_of_its_runs_is_noticed(monkeypatch: pytest.
     assert "to the end" in (written(batch, [parcels(batch), []]).odd or "")
 
 
-def test_a_record_that_arrow_cannot_send_is_parsed_where_it_arrives(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It sends nothing that is nested so deep."""
-    deep = '{"game": "alpha", "deep": ' + "[" * 100 + "]" * 100 + "}"
-    batch, storage = told(SERVICE, {"a.json": deep.encode()}, monkeypatch)
+def test_a_record_that_is_nested_too_deep_for_arrow_is_sent_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    lists = "[" * 100 + "]" * 100
+    lines = [f'{{"game": "alpha", "deep": {lists}}}', '{"game": "alpha", "n": 1}']
+    batch, storage = told(SERVICE, {"a.json": "\n".join(lines).encode()}, monkeypatch)
     answer = written(batch, [parcels(batch)] * 2)
     assert answer.odd is None
-    assert len(storage.rows(answer, "alpha")) == 1
+    found = {(row["n"], row["_rescued"]) for row in storage.rows(answer, "alpha")}
+    assert found == {(None, f'{{"deep":{lists}}}'), (1, None)}
 
 
 def test_a_name_that_two_declarations_make_in_two_tasks_is_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,12 +14,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from forebay.batch import commits
 from forebay.batch.events import BatchReadTwice
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.retry import Retry
 from forebay.batch.retry_plan import Choice
-from forebay.batch.writing import Writing
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import Halt
@@ -176,15 +173,13 @@ def test_a_driver_that_dies_after_any_commit_leaves_each_value_once(world: World
     assert held(world, "ben") == of("ben", BEN)
 
 
-def test_values_of_large_batches_are_written_where_they_are_each_once(world: World, tmp_path: Path) -> None:
+def test_values_of_many_people_are_in_the_vault_once_each(world: World, tmp_path: Path) -> None:
     people = [(f"user-{n}", f"user-{n}@example.org") for n in range(30)]
     lines = {
         key: "".join(line(user, email, game="a", n=96 if n % 10 == 0 else n) for n, (user, email) in some)
         for key, some in {"a.json": [*enumerate(people)][:20], "b.json": [*enumerate(people)][20:]}.items()
     }
     world.answers = {key: content.encode() for key, content in lines.items()}
-    world.monkeypatch.setattr(commits, "FEW_BYTES", 0)
-    world.monkeypatch.setattr(commits, "ROWS_A_TASK", 1)
     world.try_batch(0, [world.file("a.json"), world.file("b.json")])
     assert DeltaTable(f"{tmp_path}/vault/{VALUES}").to_pyarrow_table().num_rows == len(people)
     assert all(held(world, user) == of(user, email) for user, email in people[::7])
@@ -202,28 +197,6 @@ def test_the_values_of_a_duplicate_are_in_the_vault_once(world: World) -> None:
     assert (held(world, "anna"), held(world, "ben")) == (of("anna", ANNA), of("ben", BEN))
     assert [world.ledger()[key]["dropped"] for key in world.answers] == [1, 3]
     assert not [event for event in world.events if isinstance(event, BatchReadTwice)]
-
-
-def test_values_that_are_lost_from_the_cache_halt_the_batch_before_anything_has_it(world: World) -> None:
-    world.answers = {
-        "a.json": line("anna", ANNA, game="a", n=1).encode(),
-        "b.json": line("ben", BEN, game="b").encode(),
-    }
-    real = Writing.for_the_vault
-
-    def lose_then_fill(writing: Writing, rows: Any, *others: Any) -> Any:
-        return real(writing, rows.where(rows["_file_id"] == world.file("a.json").file_id), *others)
-
-    files = [world.file("a.json"), world.file("b.json")]
-    with world.monkeypatch.context() as patched:
-        patched.setattr(OnePass, "takes", lambda *_: False)
-        patched.setattr(Writing, "for_the_vault", lose_then_fill)
-        with pytest.raises(Halt, match=r"vault: 2 rows were counted, but its data files hold 1"):
-            world.try_batch(0, files)
-    assert (held(world, "anna"), world.plans(), LakeView(world.lake).table("a")) == ([], [], None)
-    world.try_batch(0, files)
-    assert held(world, "anna") == of("anna", ANNA)
-    assert held(world, "ben") == of("ben", BEN)
 
 
 @pytest.mark.deep

@@ -11,7 +11,7 @@ import json
 import pickle
 import zipfile
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,11 +19,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 import forebay.batch.commits as commits
 import forebay.batch.one_pass.reader as reader
-import forebay.batch.reading as reading
 import forebay.batch.writing as writing
 import forebay.table.removal as removal
 from forebay.batch.batch import Batch
@@ -36,14 +35,10 @@ from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.batch.plan import Plans
-from forebay.batch.reading import Read
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
-from forebay.content.originals import COLUMN
 from forebay.content.outcome import ReadOutcome, Unread
-from forebay.content.piece import Piece, cut
-from forebay.content.reading import read_pieces
-from forebay.content.rows import COLUMNS
+from forebay.content.piece import Piece
 from forebay.declaration.loading import parse_service
 from forebay.events import Event
 from forebay.lake.layout import PARKED, QUARANTINE
@@ -77,7 +72,6 @@ AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 BEFORE_THE_PLAN = -1
 """When a driver dies: its files are written, and nothing names them yet."""
 
-LANDING = Read.landing
 KEPT = {QUARANTINE: "quarantined", PARKED: "parked"}
 
 
@@ -137,11 +131,9 @@ class World:
     metadata: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """That of the object with this key."""
     events: list[Event] = field(default_factory=list)
-    losing: str = ""
-    """The id of a file whose rows nobody finds any more, although they were counted."""
+    way: type[Batch] = Batch
 
     def __post_init__(self) -> None:
-        self.monkeypatch.setattr(reading, "read_content", self._read_content)
         self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: self._answers(told))
         self.monkeypatch.setattr(OnePass, "_ends", lambda _, told, hands: list(EndsTask(told)(hands)))
         self.monkeypatch.setattr(
@@ -150,7 +142,6 @@ class World:
             lambda _, told, hands: [self._gathered(told, hand, at) for at, hand in enumerate(hands)],
         )
         self.monkeypatch.setattr(reader, "source", self._source)
-        self.monkeypatch.setattr(Read, "landing", lambda read, usable: self._landing(read, usable))
 
     def _answers(self, told: Told) -> list[Answer]:
         """What Spark does with the tasks, in this process; it is asked for nothing but its SQL."""
@@ -209,7 +200,7 @@ class World:
     def batch(self) -> Batch:
         service = parse_service({"service.toml": self.service}).with_paused(self.paused)
         ledger = Ledger(self.spark, self.lake, service.name)
-        return Batch(
+        return self.way(
             self.spark,
             service,
             lake=self.lake,
@@ -260,21 +251,6 @@ class World:
     def _table(self, name: str) -> list[dict[str, Any]]:
         """Without Spark, which takes a second for each look."""
         return LakeView(self.lake).query(name, "select * from t")
-
-    def _read_content(
-        self, spark: SparkSession, files: Sequence[LandedFile], limits: Limits, *args: Any, **more: Any
-    ) -> DataFrame:
-        metadata: Metadata | None = {} if more["metadata"] else None
-        get, pieces = self._source(limits, metadata), cut(files, limits)
-        batches: Iterable[pa.RecordBatch] = read_pieces(pieces, get, limits, metadata, more["forms"])
-        found = [row for batch in batches for row in batch.to_pylist()]
-        columns = f"{COLUMNS}, {COLUMN}" if more["forms"].have_a_vault else COLUMNS
-        names = [column.split()[0] for column in COLUMNS.split(", ")] + ["personal"] * (columns != COLUMNS)
-        return spark.createDataFrame([tuple(row[name] for name in names) for row in found], columns)
-
-    def _landing(self, read: Read, usable: Collection[str]) -> DataFrame | None:
-        rows = LANDING(read, usable)
-        return rows.where(rows["_file_id"] != self.losing) if self.losing and rows is not None else rows
 
     def plans(self) -> list[Path]:
         return sorted(Path(f"{self.lake.removeprefix('file://')}/_forebay/plans").rglob("*.json.gz"))

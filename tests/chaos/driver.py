@@ -123,9 +123,9 @@ def _announce_then_wait(_: Death) -> None:
 # The batch writes three tables, the quarantine, the parked records and the ledger, one after the other.
 POINTS: dict[str, Callable[[Death], None]] = {
     "when the batch begins": lambda death: death.before(batch.Batch, "process"),
-    "after the files are claimed": lambda death: death.before(batch.Batch, "in_one_pass"),
+    "after the files are claimed": lambda death: death.before(batch.Batch, "begun"),
     "after the files are read": lambda death: death.after(OnePass, "of"),
-    "after the data files are written": lambda death: death.after(writing.Writing, "stage_pass"),
+    "after the data files are written": lambda death: death.after(writing.Writing, "stage"),
     "after the plan is durable": lambda death: death.after(Plans, "pin"),
     "after table 1 of 3": lambda death: death.after(TableLogs, "_commit", 1),
     "after table 2 of 3": lambda death: death.after(TableLogs, "_commit", 2),

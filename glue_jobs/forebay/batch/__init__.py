@@ -2,7 +2,7 @@
 
 * `batch` the steps, in order      * `names` of its files, as rows
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
-* `declarations` those that it works by      * `reading` files become rows with fates, the long way
+* `declarations` those that it works by      * `seen` what earlier passes over its files have shown
 * `poison` files that kill their readers, found by halving
 * `fields` what the declarations name, parsed once      * `routing` which record belongs to which table, as one expression
 * `columns` how a text becomes a column's value      * `declared_columns` the columns that rows get
@@ -13,14 +13,14 @@
 * `analysis` how Spark refuses SQL      * `bound` how large it may make a value
 * `expectations` what must hold of a row      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
-* `vaulted` what personal values were, encrypted      * `treated` what is personal in records that come back
+* `treated` what is personal in records that come back
 * `retry` of held records: quarantined or parked      * `retry_plan` which ones, durable before anything happens
 * `moving` them, into tables and out of where they were held
 * `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
 * `one_pass` reads files and writes data files in one Spark job
-* `staging` its data files are written      * `writing` they become rows of tables
+* `staging` which tables are not written      * `writing` they become rows of tables
 * `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` the limit on new tables a day      * `held` the quarantine and the parked records
 * `accounting` the counts of a batch, made to add up      * `ending` the ledger's rows of it

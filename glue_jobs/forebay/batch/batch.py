@@ -9,36 +9,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, Standing
 from forebay.batch.declarations import Declarations
-from forebay.batch.dedupe import Dedupe, landing
+from forebay.batch.dedupe import Dedupe
 from forebay.batch.ending import Ending, without_failed_replays
 from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
-from forebay.batch.one_pass.outcome import NotInOnePass, NotWritten, Pass
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan, Plans
-from forebay.batch.reading import Read, fates_of, read_contents
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.retry import app_id
+from forebay.batch.seen import Seen
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.batch.treated import without_erased
-from forebay.batch.turns import Turns, waiting_for_turn
+from forebay.batch.turns import Turns
 from forebay.batch.writing import Writing
-from forebay.content.end import FileEnd, forgotten_end
+from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
-from forebay.content.source import register
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
@@ -50,12 +48,11 @@ from forebay.ledger.claim import Claim
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
-from forebay.ledger.versions import Sorted
+from forebay.ledger.versions import Sorted, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import NO_VERSION, TableLogs
-from forebay.table.staging import FilesDoNotFit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,14 +66,13 @@ Arriving = Callable[[Service, Collection[LandedFile], Collection[LandedFile]], N
 
 @dataclass(frozen=True)
 class Begun:
-    """A batch up to its plan. `rows` gives the records of a table that fails only at its commit."""
+    """A batch up to its plan."""
 
     plan: Plan
     split: Sorted
     changes: Changes
     dedupe: Dedupe
     landed: Collection[str]
-    rows: Callable[[], DataFrame | None]
 
 
 class Batch:
@@ -116,7 +112,6 @@ class Batch:
             service=service.name, since=clock(), wait_s=late_commit_wait_s, emit=emit, clock=clock, sleep=sleep
         )
         self.turns = Turns(open_objects(plans_of(lake, service.name)))
-        register(spark)
 
     @cached_property
     def generation(self) -> str:
@@ -194,60 +189,61 @@ class Batch:
         with stages.stage("claim"):
             claim = self.claimed(files, self.skips.among(files))
             self.tell_of_arrival(files, claim.to_read())
-        with ExitStack() as cached:
-            given = (files, claim, writing, stages, cached)
-            begun = self.in_one_pass(*given) or self.begun(*given)
-            plan, split = begun.plan, begun.split
-            if not plan.settled and self.must_begin_anew(files, split, begun.landed):
-                self.withdraw(plan)
-                self.begin(files, txn, stages)
-                return
-            plan = plan if plan.settled else self.plans.settle(plan)
-            self.carry_out(plan, split, begun.changes, begun.dedupe, writing, stages, begun.rows)
+        begun = self.begun(files, claim, writing, stages)
+        plan, split = begun.plan, begun.split
+        if not plan.settled and self.must_begin_anew(files, split, begun.landed):
+            self.withdraw(plan)
+            self.begin(files, txn, stages)
+            return
+        plan = plan if plan.settled else self.plans.settle(plan)
+        self.carry_out(plan, split, begun.changes, begun.dedupe, writing, stages)
 
-    def in_one_pass(
-        self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages, cached: ExitStack
-    ) -> Begun | None:
-        """By tasks that read the files and write all tables; None where the batch is one for the long way."""
-        to_read = claim.to_read()
-        if to_read.to_forget or self.turns.taken(to_read) or not self.one_pass.takes(to_read.fresh):
-            return None
-        begun, kept_out, before = None, None, None
-        try:
-            while begun is None:
+    def begun(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages) -> Begun:
+        """The files are read again until no file and no table has to be left out of what was read."""
+        seen = Seen(claim.to_read(), self.turns.taken(claim.to_read()))
+        while True:
+            made = None
+            try:
                 with stages.stage("read"):
-                    made = self.read_in_one_pass(to_read.fresh, writing, kept_out)
-                if made.read_twice:
-                    self.emit(BatchReadTwice(service=self.service.name, batch=writing.txn.version, why=made.read_twice))
-                counted = {*made.fates}
-                try:
-                    if before not in (None, counted):
-                        raise NotInOnePass("the files gave other records when they were read again")
-                    with stages.stage("write"):
-                        split = _of_all(claim, made)
-                        dedupe = self.dedupe(writing, split, self.last_try())
-                        made = self.one_pass.without_duplicates(made, dedupe)
-                        begun = self.staged_pass(files, split, dedupe, writing, made, kept_out, cached)
-                except NotWritten as found:
-                    made.undo()
-                    kept_out, before = found.tables, counted
-                except (NotInOnePass, FilesDoNotFit):
+                    made = self.read(seen.to_read, writing, seen.kept_out or {}, seen.standing, known=seen.known)
+                    if made.read_twice:
+                        self.tell_read_twice(writing, made.read_twice)
+                    made = replace(made, ends=[*made.ends, *seen.ends])
+                    split = claim.decided(made.landed)
+                    seen.must_agree_with(made, split)
+                with stages.stage("write"):
+                    dedupe = self.dedupe(writing, split, self.last_try())
+                    made = self.one_pass.without_duplicates(made, dedupe)
+                    return self.staged(files, split, dedupe, writing, made, seen.kept_out)
+            except ReadAgain as found:
+                if made is not None:
                     made.undo()  # no plan names its files, which is not so certain of other failures
-                    raise
-        except (NotInOnePass, FilesDoNotFit) as why:
-            self.one_pass.gave_up()
-            self.emit(BatchReadTwice(service=self.service.name, batch=writing.txn.version, why=str(why)))
-            return None
-        self.one_pass.worked()
-        return begun
+                self.tell_read_twice(writing, str(found))
+                seen.learn(found)
 
-    def read_in_one_pass(
-        self, files: Sequence[LandedFile], writing: Writing, kept_out: Mapping[str, KeptOut] | None
+    def tell_read_twice(self, writing: Writing, why: str) -> None:
+        self.emit(BatchReadTwice(service=self.service.name, batch=writing.txn.version, why=why))
+
+    def read(
+        self,
+        files: Sequence[LandedFile],
+        writing: Writing,
+        kept_out: Mapping[str, KeptOut],
+        standing: Standing,
+        **how: Any,
     ) -> Pass:
         shared = {**writing.shared, "at": writing.began_at}
-        return self.one_pass.of(files, self.service, batch=writing.txn.version, shared=shared, unwritten=kept_out)
+        return self.one_pass.of(
+            files,
+            self.service,
+            batch=writing.txn.version,
+            shared=shared,
+            unwritten=kept_out,
+            standing=standing,
+            **how,
+        )
 
-    def staged_pass(
+    def staged(
         self,
         files: Sequence[LandedFile],
         split: Sorted,
@@ -255,34 +251,13 @@ class Batch:
         writing: Writing,
         made: Pass,
         kept_out: Mapping[str, KeptOut] | None,
-        cached: ExitStack,
     ) -> Begun:
         changes = Changes(split.superseded_by(made.landed), split.released)
         ends = [end for end in made.ends if end.file.file_id in {file.file_id for file in split.fresh}]
         fates = [fate for fate in made.fates if fate.file_id in made.landed]
-        staged = writing.stage_pass(made, without_failed_replays(ends, split), fates, changes, kept_out)
+        staged = writing.stage(made, without_failed_replays(ends, split), fates, changes, kept_out)
         plan = self.plan_of(files, split, writing, ends, fates, made.landed, dedupe, staged)
-        again = partial(self.read_again, plan, split, dedupe, cached)
-        return Begun(plan, split, changes, dedupe, made.landed, again)
-
-    def begun(
-        self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages, cached: ExitStack
-    ) -> Begun:
-        """By Spark, which counts the rows before they are written."""
-        with stages.stage("read"):
-            read = self.read_all_but_forgotten(claim.to_read(), cached)
-            read = waiting_for_turn(read, self.turns.taken(claim.to_read()))
-            split = claim.decided(read.landed)
-            dedupe = self.dedupe(writing, split, self.last_try())
-            read = self.decided(read, split, dedupe, cached)
-        with stages.stage("write"):
-            landed = read.landed
-            changes = Changes(split.superseded_by(landed), split.released)
-            fates = [fate for fate in read.fates if fate.file_id in landed]
-            ends, rows = without_failed_replays(read.ends, split), read.landing(landed)
-            staged = writing.stage(rows, ends, fates, changes, dedupe, read.vaulted(landed))
-            plan = self.plan_of(files, split, writing, read.ends, fates, landed, dedupe, staged)
-        return Begun(plan, split, changes, dedupe, landed, lambda: rows)
+        return Begun(plan, split, changes, dedupe, made.landed)
 
     def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
         """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""
@@ -300,9 +275,7 @@ class Batch:
         writing.must_have_files(plan.staged, self.plans.address(plan))
         changes = Changes(split.superseded_by({end.file.file_id for end in plan.ends if end.lands}), split.released)
         dedupe = self.dedupe(writing, split, plan.tries_until)
-        with ExitStack() as cached:
-            again = partial(self.read_again, plan, split, dedupe, cached)
-            self.carry_out(plan, split, changes, dedupe, writing, stages, again)
+        self.carry_out(plan, split, changes, dedupe, writing, stages)
 
     def carry_out(
         self,
@@ -312,14 +285,14 @@ class Batch:
         dedupe: Dedupe,
         writing: Writing,
         stages: Stages,
-        rows: Callable[[], DataFrame | None],
     ) -> None:
         """All commits of a plan, the ledger's last."""
         self.still_ours()
         with stages.stage("write"):
             ends = without_failed_replays(plan.ends, split)
             refused = sum(end.outcome == "unreadable" for end in ends)
-            unwritten = writing.commit(plan, refused, changes, dedupe, rows)
+            again = partial(self.kept_out_of, plan, split, dedupe, writing)
+            unwritten = writing.commit(plan, refused, changes, dedupe, again)
         self.finish(Ending(plan, split, changes.superseded, unwritten, self.clock()), writing, stages)
 
     def finish(self, ending: Ending, writing: Writing, stages: Stages) -> None:
@@ -355,36 +328,23 @@ class Batch:
             return True
         return self.turns.lost(split, landed, lambda: self.claimed(files, self.skips.among(files)))
 
-    def read_all_but_forgotten(self, split: Sorted, cached: ExitStack) -> Read:
-        files, marked = split.fresh, split.to_forget
-        hashes = {one: marked[one].earlier.row.get("content_hash") or "" for one in marked}
-        gone = {f.file_id: forgotten_end(f, hashes[f.file_id]) for f in files if f.file_id in hashes}
-        read = self.read([file for file in files if file.file_id not in gone], cached)
-        return replace(read, ends=[*read.ends, *gone.values()])
-
-    def read_again(self, plan: Plan, split: Sorted, dedupe: Dedupe, cached: ExitStack) -> DataFrame | None:
-        """The rows of a batch that another driver read, as records, to be kept in the quarantine."""
+    def kept_out_of(
+        self, plan: Plan, split: Sorted, dedupe: Dedupe, writing: Writing, tables: Mapping[str, KeptOut]
+    ) -> Pass:
+        """Only the rows of tables that failed at their commit, as records, to be kept in the quarantine. Their files are read
+        once more, maybe by another driver than the one that began."""
         forgotten = {end.file.file_id for end in plan.forgotten}
-        read = self.read([file for file in plan.landing if file.file_id not in forgotten], cached)
-        read = self.decided(replace(read, ends=[*read.ends, *plan.forgotten]), split, dedupe, cached)
-        if not plan.reads_like(read.ends, read.fates):
+        files = [file for file in plan.landing if file.file_id not in forgotten]
+        stand = standing(split.superseded)
+        made = self.one_pass.without_duplicates(self.read(files, writing, tables, stand, only_unwritten=True), dedupe)
+        if not plan.reads_like(made.ends, made.fates, tables):
+            made.undo()
             raise Halt(
                 f"a table of batch {plan.batch} cannot be written, and its records cannot be kept in the quarantine, for their "
                 "files read differently now. The rows are safe in data files that the batch's plan names: fix the table (the "
                 "event TableFailed says which) and start again; nothing was marked as done"
             )
-        return read.landing(read.landed)
-
-    def read(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
-        return read_contents(self.spark, self.service, self.limits, files, cached)
-
-    def decided(self, read: Read, split: Sorted, dedupe: Dedupe, cached: ExitStack) -> Read:
-        """Without the files that were left out once they were read, and without records that came before."""
-        read = read.only({file.file_id for file in split.fresh})
-        if read.rows is None or not dedupe.wanted:
-            return read
-        rows = dedupe.without_duplicates(read.rows, landing(read.ends), cached, read.landed)
-        return Read(rows, read.ends, fates_of(rows))
+        return made
 
     def plan_of(
         self,
@@ -451,14 +411,6 @@ class Batch:
                 rows = arrow_rows((entry.row(**shared) for entry in new), LEDGER_COLUMNS)
             writing.write_own("ledger", rows, len(new) + len(changed), leaving)
             self.ledger.remember(new, at)
-
-
-def _of_all(claim: Claim, made: Pass) -> Sorted:
-    """The files of a pass, sorted by the ledger after they are read. None of them may be left out then."""
-    split = claim.decided(made.landed)
-    if not made.landed.keys() <= {file.file_id for file in split.fresh}:
-        raise NotInOnePass("files were left out once they were read")
-    return split
 
 
 def _must_be_unknown(plan: Plan, split: Sorted) -> None:

@@ -17,7 +17,6 @@ import pyarrow as pa
 
 from forebay.batch.events import OwnRowsAppended
 from forebay.batch.reasons import OF_WHOLE_TABLES
-from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
@@ -36,18 +35,10 @@ from forebay.table.staging import StagingFromDriver, StagingFromSpark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Commits", "is_small"]
-
-FEW_BYTES = 4 << 20
-"""Of a batch whose files hold no more, the driver itself writes what is kept beside the tables: that spares a job."""
-
+__all__ = ["Commits"]
 
 ROWS_A_TASK = 50_000
 """Of a table beside the service's. Where tasks hold so many, each writes its own, and none is sent to another task."""
-
-
-def is_small(ends: Iterable[FileEnd]) -> bool:
-    return sum(end.expanded_bytes for end in ends) <= FEW_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,16 +113,15 @@ class Commits:
     # --- rows whose files are written first, and committed once the batch's plan names them ---
 
     def stage_beside(
-        self, table: Destination, rows: DataFrame | pa.Table, wanted: int, *, few: bool = False, replaces: bool = False
+        self, table: Destination, rows: DataFrame | pa.Table, wanted: int, *, replaces: bool = False
     ) -> StagedTable | None:
-        """None where the table has this batch already. Where they are `few`, this process writes them, without a Spark job."""
+        """None where the table has this batch already."""
         from pyspark.sql import functions as F
 
         expected = {table.name: wanted}
         staging: StagingFromDriver | StagingFromSpark
-        if isinstance(rows, pa.Table) or few:
-            held = rows if isinstance(rows, pa.Table) else rows.toArrow()
-            staging = StagingFromDriver(self.logs, held, self.txn, self.emit, expected)
+        if isinstance(rows, pa.Table):
+            staging = StagingFromDriver(self.logs, rows, self.txn, self.emit, expected)
         else:
             named, gather = rows.withColumn("_table", F.lit(table.name)), self.are_few(wanted)
             staging = StagingFromSpark(self.logs, named, self.txn, self.emit, expected, gather=gather)

@@ -21,9 +21,7 @@ import pyarrow as pa
 
 from forebay.batch.columns import declared_column
 from forebay.batch.declared_columns import of, with_declared_columns
-from forebay.batch.reading import until
 from forebay.batch.recent_ids import RecentIds
-from forebay.content.end import FileEnd
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.ledger.ledger import rows_with
@@ -34,7 +32,7 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DUPLICATE", "RETRY", "Dedupe", "landing"]
+__all__ = ["DUPLICATE", "RETRY", "Dedupe", "until"]
 
 RETRY = "retry"
 """The generation of records that were kept beside the tables and are written later."""
@@ -46,11 +44,6 @@ ID = "_id"
 
 RECORD = ("_file_id", "byte_offset")
 """The identity of a record. Never its line: many records may be on one."""
-
-
-def landing(ends: Sequence[FileEnd]) -> list[int]:
-    """The pieces of the files that land."""
-    return [piece for end in ends if end.lands for piece in end.lines_before]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -235,3 +228,11 @@ def _id_of(table: Expression, parts: Sequence[Expression]) -> Expression:
     from pyspark.sql import functions as F
 
     return F.unhex(F.md5(F.to_json(F.array(table, *parts))))
+
+
+def until(cached: ExitStack, rows: DataFrame) -> DataFrame:
+    """The same rows, in Spark's cache until that is closed. A row that stays in the cache stays as long as the job runs."""
+    from pyspark import StorageLevel
+
+    cached.callback(rows.unpersist)
+    return rows.persist(StorageLevel.MEMORY_AND_DISK)

@@ -70,7 +70,7 @@ class BatchRepeated(BatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchReadTwice(BatchEvent):
-    """Something in the files asks for Spark, so the batch is read once more. Nothing of the first pass was committed."""
+    """The files are read once more, for the rows showed a reason for other data files. Nothing was committed."""
 
     why: str
 

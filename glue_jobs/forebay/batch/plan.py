@@ -11,7 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
@@ -74,11 +74,12 @@ class Plan:
         begun = split.as_begun({file.file_id for file in fresh})
         return replace(begun, fresh=fresh, left_out=self.left_out, superseded=tuple(claim.superseded(fresh, hashes)))
 
-    def reads_like(self, ends: Iterable[FileEnd], fates: Iterable[Fate]) -> bool:
-        """Whether these bring the same rows into the same tables."""
-        landed = {end.file.file_id for end in self.ends if end.lands}
+    def reads_like(self, ends: Iterable[FileEnd], fates: Iterable[Fate], tables: Collection[str]) -> bool:
+        """Whether files that are read again bring the same rows for these tables."""
+        landed = {end.file.file_id for end in self.ends if end.lands and end.outcome != "forgotten"}
         now = {end.file.file_id for end in ends if end.lands}
-        return landed == now and set(self.fates) == {fate for fate in fates if fate.file_id in now}
+        meant = {fate for fate in self.fates if fate.fate == "write" and fate.table in tables}
+        return landed == now and meant == {fate for fate in fates if fate.fate == "write" and fate.table in tables}
 
     def encode(self) -> bytes:
         at = {file.file_id: n for n, file in enumerate(self.files)}

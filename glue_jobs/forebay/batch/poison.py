@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from forebay.content.end import FileEnd
+from forebay.content.end import FileEnd, unread_end
 from forebay.content.outcome import POISON
 from forebay.errors import ForebayError
 from forebay.landed_file import LandedFile
@@ -112,18 +112,8 @@ def blames_a_file(failure: Exception) -> bool:
 def poison_end(file: LandedFile, failure: Exception, *, private: bool = False) -> FileEnd:
     """How such a file ends: as one that nobody can read. `private`: no text of Python's error is kept, for it may quote a
     value."""
-    return FileEnd(
-        file=file,
-        outcome="unreadable",
-        reason=POISON,
-        detail=f"reading it alone ended the task twice: {_cause(str(failure), private)}"[:DETAIL_CHARACTERS],
-        documents=0,
-        refused=0,
-        bytes_read=0,
-        expanded_bytes=0,
-        requests=0,
-        head="",
-    )
+    detail = f"reading it alone ended the task twice: {_cause(str(failure), private)}"[:DETAIL_CHARACTERS]
+    return unread_end(file, "unreadable", POISON, detail)
 
 
 def _cause(said: str, private: bool) -> str:

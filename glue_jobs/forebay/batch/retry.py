@@ -21,14 +21,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from forebay.batch.dedupe import RETRY, Dedupe
+from forebay.batch.dedupe import RETRY, Dedupe, until
 from forebay.batch.events import RecordsRetried
 from forebay.batch.expectations import checked
 from forebay.batch.leftovers import brought_back
 from forebay.batch.moving import SUPERSEDED, Moving, Retried
 from forebay.batch.new_tables import NewTables
 from forebay.batch.plan import Plans
-from forebay.batch.reading import until
 from forebay.batch.retry_plan import PLAN, THIS_RETRY, Choice, RetryPlan
 from forebay.batch.routing import routed, with_final_fates
 from forebay.batch.treated import treated_again, without_erased

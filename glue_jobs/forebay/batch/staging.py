@@ -7,28 +7,24 @@ halt everything.
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import Fate, arriving
+from forebay.batch.accounting import Fate
 from forebay.batch.columns import rules_of
-from forebay.batch.commits import Commits, is_small
+from forebay.batch.commits import Commits
 from forebay.batch.declared_columns import with_table_columns
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
 from forebay.batch.expectations import verdicts
-from forebay.batch.held import Held
 from forebay.batch.new_tables import NewTables
-from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
-from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
-from forebay.batch.vaulted import vault_rows
-from forebay.content.end import FileEnd
+from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TOO_MANY_NEW_TABLES
+from forebay.batch.staged import IDS
 from forebay.declaration.table import Table
 from forebay.lake.layout import table_path
 from forebay.landed_file import LandedFile
-from forebay.ledger.versions import Superseded, standing
+from forebay.ledger.versions import Superseded
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Destination, Failed, Skipped
 from forebay.table.staged import StagedTable
@@ -68,37 +64,6 @@ class Staging(Commits):
 
     new_tables: NewTables
     tables_at_once: int
-
-    def stage(
-        self,
-        rows: DataFrame | None,
-        ends: Sequence[FileEnd],
-        fates: Sequence[Fate],
-        changes: Changes,
-        dedupe: Dedupe,
-        vaulted: int,
-    ) -> Staged:
-        """`rows` are those of files that land; None where none does. `vaulted` of them have values for the vault."""
-        leaving = self.leaving(changes.superseded)
-        unwritten = self.not_to_write(fates, leaving.keys())
-        tables: dict[str, StagedTable] = {}
-        for declared, wanted in by_declaration(fates).items():
-            asked = {table: count for table, count in wanted.items() if table not in unwritten}
-            for name, staged in self.stage_tables(rows, self.service.tables[declared], asked).items():
-                if isinstance(staged, Failed):
-                    self.failed_before(name, asked[name], staged)
-                    unwritten[name] = TABLE_FAILED
-                elif isinstance(staged, Skipped):
-                    self.must_have_come(table_path(self.lake, name), asked[name])
-                else:
-                    tables[name] = dataclasses.replace(staged, replaces=name in leaving)
-        beside = {
-            QUARANTINE: self.quarantined(rows, ends, unwritten, fates, changes),
-            PARKED: self.parked(rows, ends, fates, changes),
-            IDS: self.ids(rows, unwritten, dedupe, changes),
-            VAULT: self.for_the_vault(rows, vaulted, ends, changes),
-        }
-        return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
     def failed_before(self, table: str, rows: int, failed: Failed) -> str:
         """Tells that a table cannot be written, and why, before anything of the batch is committed."""
@@ -200,34 +165,6 @@ class Staging(Commits):
         chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
         return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
 
-    def quarantined(
-        self,
-        rows: DataFrame | None,
-        ends: Sequence[FileEnd],
-        unwritten: Mapping[str, str],
-        fates: Sequence[Fate],
-        changes: Changes,
-    ) -> StagedTable | None:
-        stand = standing(changes.superseded)
-        records = quarantined_rows(arriving(fates, unwritten, stand), unwritten)
-        files = [end for end in ends if end.outcome == "unreadable"]
-        if not (records or files):
-            return None
-        held = Held(rows, self.spark, unwritten, {**self.shared, "at": self.began_at}, stand, self.causes).quarantined(
-            files
-        )
-        few, replaces = is_small(ends), bool(changes.from_quarantine)
-        return self.stage_beside(self.own(QUARANTINE), held, records + len(files), few=few, replaces=replaces)
-
-    def parked(
-        self, rows: DataFrame | None, ends: Sequence[FileEnd], fates: Sequence[Fate], changes: Changes
-    ) -> StagedTable | None:
-        count = parked_rows(fates)
-        if not count:
-            return None
-        held = Held(rows, self.spark, {}, {**self.shared, "at": self.began_at}).parked()
-        return self.stage_beside(self.own(PARKED), held, count, few=is_small(ends), replaces=bool(changes.from_parked))
-
     def ids(
         self, rows: DataFrame | None, unwritten: Mapping[str, str], dedupe: Dedupe, changes: Changes
     ) -> StagedTable | None:
@@ -237,14 +174,6 @@ class Staging(Commits):
         if ids is None or not count:
             return None
         return self.stage_beside(self.own(IDS), ids, count, replaces=bool(changes.superseded))
-
-    def for_the_vault(
-        self, rows: DataFrame | None, count: int, ends: Sequence[FileEnd], changes: Changes
-    ) -> StagedTable | None:
-        if self.vault is None or rows is None or not count:
-            return None
-        kept = vault_rows(rows, {**self.shared, "at": self.began_at})
-        return self.stage_beside(self.vault, kept, count, few=is_small(ends), replaces=bool(changes.superseded))
 
 
 def quarantined_rows(fates: Iterable[Fate], unwritten: Collection[str]) -> int:

@@ -8,16 +8,15 @@ as one that S3 withholds: its earlier rows stay, and it comes again by itself.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from dataclasses import replace
-from typing import Any
 
-from forebay.batch.reading import Read
 from forebay.batch.retry_plan import PLAN
+from forebay.content.end import FileEnd, unread_end
 from forebay.lake.objects import Objects
+from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted, Superseded
 
-__all__ = ["RETRY_UNDER_WAY", "Turns", "waiting_for_turn"]
+__all__ = ["RETRY_UNDER_WAY", "Turns", "waiting_end"]
 
 RETRY_UNDER_WAY = "retry-under-way"
 DETAIL = (
@@ -54,14 +53,9 @@ class Turns:
         return any(rows.get(one.earlier.file.file_id) != one.earlier.row for one in watched)
 
 
-def waiting_for_turn(read: Read, file_ids: Collection[str]) -> Read:
-    """The same, but these files could not be had."""
-    if not file_ids:
-        return read
-    nothing: dict[str, Any] = {"documents": 0, "refused": 0, "content_hash": "", "head": ""}
-    withheld = {"outcome": "unavailable", "reason": RETRY_UNDER_WAY, "detail": DETAIL, **nothing}
-    ends = [replace(e, **withheld) if e.lands and e.file.file_id in file_ids else e for e in read.ends]
-    return replace(read, ends=ends)
+def waiting_end(file: LandedFile) -> FileEnd:
+    """As of a file that could not be had."""
+    return unread_end(file, "unavailable", RETRY_UNDER_WAY, DETAIL)
 
 
 def _held(superseded: Iterable[Superseded]) -> list[Superseded]:

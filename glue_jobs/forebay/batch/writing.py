@@ -13,15 +13,17 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forebay.batch.accounting import Fate, Standing, arriving
+from forebay.batch.accounting import Fate, arriving
 from forebay.batch.columns import rules_of
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.events import DuplicatesDropped, RowsAppended, TableFailed
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
-from forebay.batch.held import Held
+from forebay.batch.held import MOST_DETAIL
 from forebay.batch.late_commits import LateCommits
+from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.one_pass.tables import PassStaging
+from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
@@ -47,6 +49,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Writing"]
 
+KeptOutAgain = Callable[[Mapping[str, KeptOut]], Pass]
+
 FORGET_EVERY = 50
 """Batches, after which ids that no window reaches are removed."""
 
@@ -65,10 +69,10 @@ class Writing(PassStaging):
         refused: int,
         changes: Changes,
         dedupe: Dedupe,
-        rows: Callable[[], DataFrame | None],
+        again: KeptOutAgain,
     ) -> dict[str, str]:
-        """Tables first, then held records, which include the rows of tables that were not written. `rows` gives the records of
-        tables that fail only now. `refused` is the number of whole files. Returns tables that were not written, and why."""
+        """Tables first, then held records, which include the rows of tables that were not written. `again` gives the records
+        of tables that fail only now. `refused` is the number of whole files. Returns tables that were not written, and why."""
         staged, fates = plan.staged, plan.fates
         self.keep_verdicts(fates)
         unwritten = {**staged.unwritten, **self.unwritten_before()}
@@ -82,7 +86,7 @@ class Writing(PassStaging):
                 failed.add(table)
         unwritten |= dict.fromkeys(failed, TABLE_FAILED)
         late = {name: why for name, why in unwritten.items() if name not in staged.unwritten}
-        self.commit_quarantine(plan, refused, unwritten, late, changes, rows)
+        self.commit_quarantine(plan, refused, unwritten, late, changes, again)
         self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked_rows(fates), changes.from_parked)
         if dedupe.wanted:
             self.remember(self.without(staged.beside.get(IDS), late), unwritten, fates, dedupe, changes)
@@ -231,7 +235,7 @@ class Writing(PassStaging):
         unwritten: Mapping[str, str],
         late: Mapping[str, str],
         changes: Changes,
-        rows: Callable[[], DataFrame | None],
+        again: KeptOutAgain,
     ) -> None:
         """The rows that are staged for it, and those of tables that failed at their commit."""
         stand = standing(changes.superseded)
@@ -240,17 +244,13 @@ class Writing(PassStaging):
         wanted = quarantined_rows(arriving(plan.fates, unwritten, stand), unwritten)
         staged, table = plan.staged.beside.get(QUARANTINE), self.own(QUARANTINE)
         if more and not self.logs.has(table.path, self.txn):
-            failed = self.rows_of_failed(rows(), late, stand, more, replaces=bool(changes.from_quarantine))
+            made = again(
+                {name: KeptOut(why, self.causes.get(name, "")[:MOST_DETAIL] or None) for name, why in late.items()}
+            )
+            failed = self.kept_by(made, QUARANTINE, more, replaces=bool(changes.from_quarantine))
+            assert failed is not None
             staged = failed if staged is None else staged.with_files(failed)
         self.commit_beside(table, staged, wanted + refused, changes.from_quarantine)
-
-    def rows_of_failed(
-        self, rows: DataFrame | None, late: Mapping[str, str], stand: Standing, count: int, *, replaces: bool
-    ) -> StagedTable:
-        held = Held(rows, self.spark, late, {**self.shared, "at": self.began_at}, stand, self.causes).of_tables()
-        staged = self.stage_beside(self.own(QUARANTINE), held, count, replaces=replaces)
-        assert staged is not None
-        return staged
 
     def without(self, ids: StagedTable | None, failed: Collection[str]) -> StagedTable | None:
         """Ids of what was written, without those of tables that failed at their commit."""

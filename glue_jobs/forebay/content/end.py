@@ -17,7 +17,7 @@ from forebay.content.piece import Piece
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["FileEnd", "PieceEnd", "file_ends", "forgotten_end", "hash_of"]
+__all__ = ["FileEnd", "PieceEnd", "file_ends", "hash_of", "unread_end"]
 
 _COLUMNS_OF_THEIR_OWN = ("piece", "reason", "detail")
 
@@ -115,11 +115,13 @@ def _file_end(file: LandedFile, ends: list[PieceEnd]) -> FileEnd:
     )
 
 
-def forgotten_end(file: LandedFile, content_hash: str) -> FileEnd:
-    """It lands without a record, so its earlier rows leave."""
+def unread_end(
+    file: LandedFile, outcome: ReadOutcome, reason: str | None = None, detail: str | None = None, content_hash: str = ""
+) -> FileEnd:
+    """Of a file that nobody reads. One that is `forgotten` lands without a record, so its earlier rows leave."""
     nothing: dict[str, Any] = dict.fromkeys(("documents", "refused", "bytes_read", "expanded_bytes", "requests"), 0)
-    said: dict[str, Any] = {"outcome": "forgotten", "reason": None, "detail": None, "head": ""}
-    return FileEnd(file=file, content_hash=content_hash, **said, **nothing)
+    said: dict[str, Any] = {"outcome": outcome, "reason": reason, "detail": detail, "content_hash": content_hash}
+    return FileEnd(file=file, head="", **said, **nothing)
 
 
 def hash_of(content: bytes) -> str:

@@ -223,7 +223,11 @@ class StagingFromDriver(Staging):
 
 class FilesDoNotFit(ForebayError):
     """Data files were written for a table that has other partitions, or columns in which their values cannot be spelled as
-    they came."""
+    they came. `places` are the tables, with the columns that their files should have had."""
+
+    def __init__(self, why: str, places: Mapping[str, TableFolder]) -> None:
+        super().__init__(why)
+        self.places = places
 
 
 class StagingFromTasks(Staging):
@@ -247,10 +251,10 @@ class StagingFromTasks(Staging):
         mine = {name: self.written.files[name] for name in places if name in self.written.files}
         for name, files in mine.items():
             if not all(tuple(n for n, _ in f.partitions) == tuple(places[name].partition_columns) for f in files):
-                raise FilesDoNotFit(f"{name} has other partition columns")
+                raise FilesDoNotFit(f"{name} has other partition columns", places)
             shape = self.written.shapes.get(name, Shape())
             if _left_out_what_is_known(files, places[name].shaping, shape):
-                raise FilesDoNotFit(f"{name} has columns that its tasks did not know")
+                raise FilesDoNotFit(f"{name} has columns that its tasks did not know", places)
         return Written(mine, {}, self.written.shapes)
 
     def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
@@ -259,7 +263,7 @@ class StagingFromTasks(Staging):
         for name, place in places.items():
             columns = place.shaping.columns if place.shaping else Struct()
             if not all(keeps_spelling(file.columns or Struct(), columns) for file in self.written.files[name]):
-                raise FilesDoNotFit(f"{name} has columns of other types")
+                raise FilesDoNotFit(f"{name} has columns of other types", places)
         rows = reduce(DataFrame.unionByName, (part for name, at in places.items() for part in self._records(name, at)))
         return write_files(rows, places, table_column="_table", storage=storage_as(os.environ))
 

@@ -21,11 +21,10 @@
 | `task` | the tasks |
 | `lean` | a pass in little memory |
 | `staging` | the driver: tasks in, a pass out |
-| `outcome` | the pass, and the reasons why there is none |
+| `outcome` | the pass, and the reasons to read again |
 | `fewer_rows` | data files written again without some of their rows |
 | `duplicates` | the pass without the rows that came before |
 | `tables` | its data files, as the tables that a batch commits |
 
-Everything here happens before the plan of the batch, so giving it up loses nothing. Anything that is not ordinary goes the
-long way (`batch.reading`, `batch.staging`).
+Everything here happens before the plan of the batch, so a pass that cannot be used is repeated (`batch.seen`).
 """

@@ -42,12 +42,15 @@ def names_of(violated: str | None) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Identified:
-    """The rows of one data file, in order, as Arrow's stream: their ids, their records' places, and what they violate."""
+    """The rows of one data file, in order, as Arrow's stream: their ids, their records' places, and what they violate. They
+    were meant for `table`, and `place` has the file: the table, or the quarantine. Rows that the table has already are
+    in no file: they have no `path`."""
 
     table: str
     declared: int
-    path: str
     rows: bytes
+    place: str
+    path: str = ""
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from forebay.batch.one_pass.answers import Answer, Identified, Vaulted, names_of
 from forebay.batch.one_pass.columns import Bits
 from forebay.batch.one_pass.fewer_rows import FewerRows, written_again
 from forebay.batch.one_pass.gathering import unpacked
-from forebay.batch.one_pass.outcome import NotInOnePass, Pass
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED
 from forebay.batch.recent_ids import bytes_of
 from forebay.batch.staged import VAULT
@@ -98,9 +98,11 @@ class _Rows:
         return np.asarray(pc.is_valid(at)) & np.asarray(pc.is_valid(self.ids)) & (days >= first)
 
     def by_file(self, stays: Bits) -> dict[tuple[str, str], Bits]:
-        """For each data file, by table and path, which of its rows stay."""
-        parts = np.split(stays, np.cumsum(self.counts)[:-1])
-        return {(one.table, one.path): part for one, part in zip(self.files, parts, strict=True)}
+        """For each data file, by its place and path, which of its rows stay."""
+        parts: dict[tuple[str, str], list[Bits]] = {}
+        for one, part in zip(self.files, np.split(stays, np.cumsum(self.counts)[:-1]), strict=True):
+            parts.setdefault((one.place, one.path), []).append(part)
+        return {place: np.concatenate(some) for place, some in parts.items()}
 
     def places(self, which: Bits) -> pa.Table:
         """The files of these rows' records, and their places there."""
@@ -118,7 +120,8 @@ class _Rows:
 
     def as_ids(self, stays: Bits, dedupe: Dedupe) -> pa.Table | None:
         """Rows of the table of ids; None where there are none."""
-        mine = np.flatnonzero(stays & np.asarray(pc.is_valid(self.ids)))
+        written = np.array([one.place == one.table for one in self.files], bool)[self.file]
+        mine = np.flatnonzero(stays & written & np.asarray(pc.is_valid(self.ids)))
         if not len(mine):
             return None
         tables = np.array([one.table for one in self.files], object)[self.file[mine]]
@@ -163,7 +166,7 @@ def _with_fewer_rows(
     )
     if again.failed:
         replace(made, written=again).undo()
-        raise NotInOnePass(next(iter(again.failed.values())))
+        raise ReadAgain(next(iter(again.failed.values())))
     made.delete(one.file for one in fewer)
     return written
 

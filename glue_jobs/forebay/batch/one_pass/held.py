@@ -24,6 +24,7 @@ SAID = {
     "reason": pa.string(),
     "detail": pa.string(),
     "violated": pa.string(),
+    "id": pa.binary(16),
 }
 
 
@@ -45,12 +46,21 @@ class HeldRows:
         reason: pa.Array | str | None = None,
         detail: pa.Array | str | None = None,
         violated: pa.Array | None = None,
+        id: pa.Array | None = None,  # noqa: A002 (as the column is named)
     ) -> None:
-        """`rows` have the columns of `PLACE`. `violated` is JSON: a list of names, or null."""
+        """`rows` have the columns of `PLACE`. `violated` is JSON: a list of names, or null. The `id` is by what a table leaves
+        out duplicates."""
         if not rows.num_rows:
             return
         kept = rows.select(PLACE)
-        said = {"table": table, "declared": declared, "reason": reason, "detail": detail, "violated": violated}
+        said = {
+            "table": table,
+            "declared": declared,
+            "reason": reason,
+            "detail": detail,
+            "violated": violated,
+            "id": id,
+        }
         for name, kind in SAID.items():
             value = said[name]
             is_array = isinstance(value, pa.Array | pa.ChunkedArray)
@@ -60,7 +70,7 @@ class HeldRows:
 
     def counted(self, fate: str, pieces: pa.Array) -> Counter[Judged]:
         """How many there are of these pieces, by table and reason."""
-        if (rows := self._of(pieces)) is None:
+        if (rows := self.of(pieces)) is None:
             return Counter()
         names = ["piece", "table", "declared", "reason", "violated"]
         counts = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
@@ -78,11 +88,8 @@ class HeldRows:
         reason = None if fate == "write" else one["reason"]
         return Judged(file_id, fate, one["table"], one["declared"], reason, names_of(one["violated"]))
 
-    def kept(self, pieces: pa.Array, lines: Callable[[pa.Table], pa.Array]) -> pa.Table | None:
-        """Those of these pieces with the columns of the table that holds them; None where there are none. `lines` are those
-        of their files."""
-        if (rows := self._of(pieces)) is None:
-            return None
+    def shaped(self, rows: pa.Table, lines: Callable[[pa.Table], pa.Array]) -> pa.Table:
+        """With the columns of the table that holds them. `lines` are those of their files."""
         schema = self.schema
         numbers = rows["piece"].combine_chunks()
         made: dict[str, Any] = {name: rows[name] for name in ("byte_offset", "table", "reason", "detail", "metadata")}
@@ -93,7 +100,8 @@ class HeldRows:
             made[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(numbers))
         return pa.table([made[name] for name in schema.names], schema=schema)
 
-    def _of(self, pieces: pa.Array) -> pa.Table | None:
+    def of(self, pieces: pa.Array) -> pa.Table | None:
+        """The rows of these pieces; None where there are none."""
         if not self._waiting:
             return None
         rows = pa.concat_tables(self._waiting)

@@ -1,4 +1,4 @@
-"""The result of one pass over files, and the reasons why there is none."""
+"""The result of one pass over files, and the reasons why they are read again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
 from forebay.batch.one_pass.answers import Identified, Vaulted
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.staged import VAULT
 from forebay.content.end import FileEnd
 from forebay.lake.layout import own_table, table_path
@@ -21,19 +21,24 @@ from forebay.table.data_file import DataFile, Written
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["NotInOnePass", "NotWritten", "Pass"]
+__all__ = ["Pass", "ReadAgain"]
 
 
-class NotInOnePass(Exception):
-    """Something asks for Spark."""
+class ReadAgain(Exception):
+    """A pass cannot be used. `files` are left out of the next one, with the ends that they had. `tables` are not written: their
+    rows go to the quarantine. `known` are tables whose columns the tasks must know. Where there are none of these, the same
+    pass may well succeed."""
 
-
-class NotWritten(Exception):
-    """Some tables are not to be written, as the rows show or the lake. Their rows must go to the quarantine."""
-
-    def __init__(self, tables: Mapping[str, KeptOut]) -> None:
-        super().__init__(f"{len(tables)} tables are not written, such as {min(tables)}")
-        self.tables = tables
+    def __init__(
+        self,
+        why: str,
+        *,
+        files: Sequence[FileEnd] = (),
+        tables: Mapping[str, KeptOut] | None = None,
+        known: Mapping[str, Known] | None = None,
+    ) -> None:
+        super().__init__(why)
+        self.files, self.tables, self.known = files, tables or {}, known or {}
 
 
 @dataclass(frozen=True)

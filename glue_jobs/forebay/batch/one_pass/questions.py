@@ -18,7 +18,6 @@ from forebay.batch.columns import column_of_text, spark_type
 from forebay.batch.declared_sql import columns_in, renamed
 from forebay.batch.one_pass.day import day_source
 from forebay.batch.one_pass.times import is_bucketed, time_in_bounds
-from forebay.batch.vaulted import encrypted_values
 from forebay.declaration.column import Column
 from forebay.declaration.expectation import Expectation
 from forebay.declaration.service import Service
@@ -39,6 +38,7 @@ __all__ = [
     "Questions",
     "answered",
     "conditions_of",
+    "encrypted_values",
     "questions_of",
 ]
 
@@ -286,3 +286,10 @@ def _mine(questions: Questions, number: int) -> Expression:
     from pyspark.sql import functions as F
 
     return F.col(DECLARED).isNotNull() if questions.of_each_row else F.col(DECLARED) == number
+
+
+def encrypted_values(values: Expression, key: Expression, bound_to: Expression) -> Expression:
+    """Personal values for the vault. They are bound to their service and wrapping key, and a data key to its subjects."""
+    from pyspark.sql import functions as F
+
+    return F.aes_encrypt(values.cast("binary"), key, F.lit("GCM"), F.lit("DEFAULT"), F.lit(""), bound_to.cast("binary"))

@@ -116,7 +116,8 @@ class TableRows:
             made.dropped += judged.kept(block.rows, judged.dropped)
             made.kept.append(block.rows.filter(pa.array(~judged.dropped)))
             if self.kept_out is not None:
-                made.kept_out += judged.kept(block.rows, judged.written, self.kept_out)
+                mine = judged.kept(block.rows, judged.written, self.kept_out)
+                made.kept_out += [self._identified(one, values, judged.written) for one in mine]
                 continue
             if not judged.written.all():
                 block = block.only(pa.array(judged.written))
@@ -145,6 +146,17 @@ class TableRows:
     def _filled(self, records: Records, block: Block) -> Filled:
         return filled(records, block.rows, self.table, self.landed, self.question)
 
+    def _identified(self, kept: Kept, values: Filled, which: Bits) -> Kept:
+        """With the ids of these rows, if the table leaves out duplicates."""
+        if (ids := self._ids(values)) is None:
+            return kept
+        return Kept(kept.rows, {**kept.said, "id": ids.filter(pa.array(which))})
+
+    def _ids(self, values: Filled) -> pa.Array | None:
+        if self.table.dedupe is None:
+            return None
+        return ids_of(self.name, [values.columns[name] for name in self.table.dedupe.by])
+
     def _with_declared(self, block: Block, values: Filled, lines: Lines) -> pa.Table:
         pieces = block.rows["piece"].combine_chunks()
         count = len(pieces)
@@ -156,10 +168,8 @@ class TableRows:
         if self.table.keep_record:
             made["_record"] = pc.utf8_rtrim(block.rows["value"], " ")
         made[VIOLATED] = violations(values)
-        if self.table.dedupe is not None:
-            by = [values.columns[name] for name in self.table.dedupe.by]
-            identity = ids_of(self.name, by), pieces, block.rows["byte_offset"]
-            made |= zip(IDENTITY, identity, strict=True)
+        if (ids := self._ids(values)) is not None:
+            made |= zip(IDENTITY, (ids, pieces, block.rows["byte_offset"]), strict=True)
         return pa.table({**made, DOCUMENT: block.rows["value"], MISFITS: values.misfits})
 
 

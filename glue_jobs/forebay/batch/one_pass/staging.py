@@ -1,19 +1,18 @@
 """The driver of a pass: files in; their ends, the fates of their records, and data files of all tables out.
 
-In: new files, and what the batch writes with. Out: `Pass`. `NotInOnePass` sends the batch the long way. A
-pass whose files are not staged must be undone.
+In: new files, and what the batch writes with. Out: `Pass`, or `ReadAgain`. A pass whose files are not staged must be undone.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from forebay.batch.accounting import Standing
 from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
@@ -22,12 +21,12 @@ from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, 
 from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Lean
-from forebay.batch.one_pass.outcome import NotInOnePass, Pass
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import KeptOut, Known, Told
-from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file
-from forebay.content.end import file_ends
+from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, read_apart
+from forebay.content.end import FileEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.declaration.service import Service
@@ -36,7 +35,7 @@ from forebay.landed_file import LandedFile
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.record.conform import writable
 from forebay.record.growth import Rules
-from forebay.table.data_file import TableFolder
+from forebay.table.data_file import TableFolder, Written
 from forebay.table.in_arrow import arrow_schema, columns_of_ddl, map_in_arrow
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.shaping import RESCUED, Shaping, known_columns
@@ -49,8 +48,6 @@ if TYPE_CHECKING:
 
 __all__ = ["OnePass", "fixed_columns_of"]
 
-SKIPPED_AT_MOST = 63
-"""Batches that go the long way, before one pass is tried again."""
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
 IDS_AT_MOST = 4_000_000
@@ -64,24 +61,7 @@ class OnePass:
 
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
-        self._given_up = self._to_skip = 0
         self._asked: tuple[Sequence[Table], tuple[Questions, Questions]] | None = None
-
-    def takes(self, files: Sequence[LandedFile]) -> bool:
-        """Whether a batch of these files is tried. Where one batch after the other is given up, fewer and fewer are tried."""
-        if not files:
-            return False
-        self._to_skip -= 1
-        return self._to_skip < 0
-
-    def worked(self) -> None:
-        """A batch is staged."""
-        self._given_up = self._to_skip = 0
-
-    def gave_up(self) -> None:
-        """A batch is read twice."""
-        self._given_up += 1
-        self._to_skip = min(2**self._given_up - 1, SKIPPED_AT_MOST)
 
     def of(
         self,
@@ -90,12 +70,17 @@ class OnePass:
         *,
         batch: int,
         shared: Mapping[str, Any],
-        unwritten: Mapping[str, KeptOut] | None = None,
+        unwritten: Mapping[str, KeptOut],
+        standing: Standing,
+        known: Mapping[str, Known] | None = None,
+        only_unwritten: bool = False,
     ) -> Pass:
-        """Of files that it takes. `NotInOnePass` where something in them asks for Spark; then no data file is left. The rows of
-        tables that are `unwritten` go to the quarantine."""
+        """The rows of tables that are `unwritten` go to the quarantine, but those of a file that is `standing` there. Where
+        `only_unwritten`, there are no other rows. `known` are tables whose columns an earlier pass did not know. `ReadAgain`
+        where the pass is of no use; then no data file is left."""
+        if not files:
+            return Pass([], [], Written({}, {}), self.lake)
         pieces = cut(files, self.limits)
-        known = self._known(service)
         questions, conditions = self._questions(service)
         told = Told(
             service=service,
@@ -104,7 +89,7 @@ class OnePass:
             shared=shared,
             batch=batch,
             pieces=tuple(pieces),
-            known=known,
+            known={**self._known(service), **(known or {})},
             kept=arrow_schema(HELD_COLUMNS),
             vaulted=arrow_schema(VAULT_COLUMNS),
             storage=storage_as(os.environ),
@@ -112,24 +97,43 @@ class OnePass:
             asked=arrow_schema(questions.sent),
             conditions=conditions,
             asked_first=arrow_schema(conditions.sent),
-            unwritten=unwritten or {},
+            unwritten=unwritten,
+            standing={name: frozenset(tables) for name, tables in standing.items()},
+            only_unwritten=only_unwritten,
             ids_at_most=IDS_AT_MOST,
         )
-        with _failed_tasks_give_up():
-            answer = self._answer(told)
+        answer, poison = self._read(told, files)
         made = self._pass_of(answer, service)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()
-            raise NotInOnePass(odd)
-        made = replace(made, ends=file_ends(pieces, answer.ends))
-        if odd_files := made.unaccounted():
+            raise ReadAgain(odd)
+        ended = {end.file.file_id for end in poison}
+        made = replace(
+            made, ends=[*file_ends([p for p in pieces if p.file.file_id not in ended], answer.ends), *poison]
+        )
+        if not only_unwritten and (odd_files := made.unaccounted()):
             made.undo()
-            raise NotInOnePass(f"{odd_files[0]} gave other records when it was read again")
+            raise ReadAgain(f"{odd_files[0]} gave other records when it was read again")
         return made
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
-        with _failed_tasks_give_up():
+        try:
             return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
+        except Exception as failure:
+            if not blames_a_file(failure):
+                raise
+            raise ReadAgain(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
+
+    def _read(self, told: Told, files: Sequence[LandedFile]) -> tuple[Answer, list[FileEnd]]:
+        """With the ends of files that end every worker which reads them."""
+
+        def read(some: Sequence[LandedFile]) -> Answer:
+            mine = {file.file_id for file in some}
+            return self._answer(replace(told, pieces=tuple(p for p in told.pieces if p.file.file_id in mine)))
+
+        apart = read_apart(files, read)
+        private = told.service.privacy is not None
+        return together(apart.parts), [poison_end(file, why, private=private) for file, why in apart.poison.items()]
 
     def _pass_of(self, answer: Answer, service: Service) -> Pass:
         made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
@@ -160,7 +164,7 @@ class OnePass:
 
     def _answers(self, told: Told) -> list[Answer]:
         weight = sum(piece.weight for piece in told.pieces)
-        hands = deal(told.pieces, self._tasks(weight, READER_BYTES))
+        hands = deal(told.pieces, self._tasks(weight, READER_BYTES)) or [[]]  # reading nothing may fail, too
         alone = len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces)
         writers = self._tasks(weight, WRITER_BYTES)
         told = replace(told, ids_at_most=told.ids_at_most // (len(hands) if alone else writers))
@@ -216,17 +220,6 @@ class OnePass:
             if seen.path.startswith(before) and "/" not in name and (known := _known_of(name, seen, declared)):
                 found[name] = known
         return found
-
-
-@contextmanager
-def _failed_tasks_give_up() -> Iterator[None]:
-    """Their data files are in no log, and the long way finds the file that is to blame."""
-    try:
-        yield
-    except Exception as failure:
-        if not blames_a_file(failure):
-            raise
-        raise NotInOnePass(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
 
 
 @dataclass(frozen=True)

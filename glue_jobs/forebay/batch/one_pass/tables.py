@@ -1,7 +1,7 @@
 """The data files that one pass wrote, as the tables that a batch commits.
 
 In: a `Pass`, with the ends of its files and the fates of their records. Out: `Staged`, as `batch.staging` makes it of rows.
-`NotWritten` and `NotInOnePass` say why the pass cannot be used.
+`ReadAgain` says why the pass cannot be used.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate, arriving
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
-from forebay.batch.held import MOST_DETAIL, Held
-from forebay.batch.one_pass.outcome import NotInOnePass, NotWritten, Pass
+from forebay.batch.held import MOST_DETAIL, whole_files
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.staging import fixed_columns_of
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
@@ -29,7 +29,7 @@ from forebay.table.data_file import Written
 from forebay.table.destination import Destination, Failed, Skipped
 from forebay.table.in_arrow import columns_of_ddl
 from forebay.table.staged import StagedTable
-from forebay.table.staging import StagingFromTasks
+from forebay.table.staging import FilesDoNotFit, StagingFromTasks
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -41,7 +41,7 @@ __all__ = ["PassStaging"]
 class PassStaging(Staging):
     """Of one batch."""
 
-    def stage_pass(
+    def stage(
         self,
         made: Pass,
         ends: Sequence[FileEnd],
@@ -49,35 +49,33 @@ class PassStaging(Staging):
         changes: Changes,
         kept_out: Mapping[str, KeptOut] | None,
     ) -> Staged:
-        """The same of data files that one pass wrote. It knew of the tables that are `kept_out`; `NotWritten` where there are
-        others."""
+        """The pass knew of the tables that are `kept_out`; `ReadAgain` where there are others."""
         leaving = self.leaving(changes.superseded)
         if kept_out is None:
             kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, leaving.keys()).items()}
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
-                raise NotWritten(kept_out)
+                raise ReadAgain(_named(kept_out), tables=kept_out)
         unwritten = {name: why.reason for name, why in kept_out.items()}
-        if any(
-            self.service.tables[fate.declared].dedupe
-            for fate in fates
-            if fate.declared is not None and fate.table in unwritten
-        ):
-            raise NotInOnePass("a table that leaves out duplicates is not written")
-        if len(arriving(fates, unwritten, standing(changes.superseded))) < len(fates):
-            raise NotInOnePass("earlier rows of a file stay in a table that is not written")
         tables: dict[str, StagedTable] = {}
-        failed: dict[str, KeptOut] = {}
+        why = ""
+        failed, known = dict[str, KeptOut](), dict[str, Known]()
         for declared, wanted in by_declaration(fates).items():
             asked = {table: count for table, count in wanted.items() if table not in unwritten}
-            for name, staged in self.tables_of(made, self.service.tables[declared], asked).items():
+            try:
+                found = self.tables_of(made, self.service.tables[declared], asked)
+            except FilesDoNotFit as other:
+                why, known = str(other), known | {name: Known(declared, at) for name, at in other.places.items()}
+                continue
+            for name, staged in found.items():
                 if isinstance(staged, Failed):
                     failed[name] = KeptOut(TABLE_FAILED, self.failed_before(name, asked[name], staged)[:MOST_DETAIL])
                 elif isinstance(staged, Skipped):
                     self.must_have_come(table_path(self.lake, name), wanted[name])
                 else:
                     tables[name] = dataclasses.replace(staged, replaces=name in leaving)
-        if failed:
-            raise NotWritten({**kept_out, **failed})
+        if failed or known:
+            out = {**kept_out, **failed} if failed else {}
+            raise ReadAgain(why if known else _named(out), tables=out, known=known)
         beside = {
             QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
             PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(changes.from_parked)),
@@ -112,11 +110,12 @@ class PassStaging(Staging):
     ) -> StagedTable | None:
         """The records that the pass wrote there, and whole files."""
         replaces = bool(changes.from_quarantine)
-        records = self.kept_by(made, QUARANTINE, quarantined_rows(fates, unwritten), replaces=replaces)
+        coming = arriving(fates, unwritten, standing(changes.superseded))
+        records = self.kept_by(made, QUARANTINE, quarantined_rows(coming, unwritten), replaces=replaces)
         files = [end for end in ends if end.outcome == "unreadable"]
         if not files:
             return records
-        whole = Held(None, self.spark, {}, {**self.shared, "at": self.began_at}).whole(files)
+        whole = whole_files(files, {**self.shared, "at": self.began_at})
         staged = self.stage_beside(self.own(QUARANTINE), whole, len(files), replaces=replaces)
         return staged if records is None or staged is None else staged.with_files(records)
 
@@ -140,3 +139,7 @@ class PassStaging(Staging):
         if isinstance(staged, Failed):
             raise self.stays_open(table, staged)
         return None if isinstance(staged, Skipped) else dataclasses.replace(staged, replaces=replaces)
+
+
+def _named(tables: Mapping[str, KeptOut]) -> str:
+    return f"{len(tables)} tables are not written, such as {min(tables)}"

@@ -73,13 +73,28 @@ class Told:
     """Of the rows about which those are asked."""
     unwritten: Mapping[str, KeptOut]
     """Tables that the driver does not write."""
+    standing: Mapping[str, frozenset[str]]
+    """By the ids of files that are replayed, the tables that have rows of them. In those that are not written they stay."""
+    only_unwritten: bool
+    """The tables that are written have these rows already."""
     ids_at_most: int
     """The rows of a task whose ids the driver can compare."""
     ends: tuple[PieceEnd, ...] = ()
     """Of all pieces, if they were read before (`one_pass.lean`)."""
 
     def kept_out(self, table: str) -> KeptOut | None:
-        return KeptOut(PAUSED_TABLE) if self.service.is_paused(table) else self.unwritten.get(table)
+        if self.service.is_paused(table) and not self.only_unwritten:
+            return KeptOut(PAUSED_TABLE)
+        return self.unwritten.get(table)
+
+    @property
+    def standing_pieces(self) -> dict[str, list[int]]:
+        """By table, the pieces of files whose earlier rows it keeps."""
+        found: dict[str, list[int]] = {}
+        for piece in self.pieces if self.standing else ():
+            for table in self.standing.get(piece.file.file_id, ()):
+                found.setdefault(table, []).append(piece.number)
+        return found
 
     def place(self, name: str, declared: int) -> TableFolder:
         """A table that the driver does not know may be new."""

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.one_pass.answers import Answer, Identified, Judged, Vaulted, names_of
+from forebay.batch.one_pass.columns import Bits
 from forebay.batch.one_pass.gathering import packed
 from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
@@ -60,6 +61,8 @@ class Writer:
         self.identified = 0
 
     def take(self, table: str, declared: int, block: Block) -> None:
+        if self.told.only_unwritten and table not in self.told.unwritten:
+            return
         found = self.tables.get(table)
         if found is None:
             found = self.tables[table] = TableRows(table, declared, self.told, self.landed)
@@ -160,14 +163,44 @@ class Writer:
         landing = self.landing
         for place, fate in FATES.items():
             self.answer.fates += self.held[place].counted(fate, landing)
-        for place, held in ((QUARANTINE, (QUARANTINE, KEPT_OUT)), (PARKED, (PARKED,))):
-            kept = [rows for one in held if (rows := self.held[one].kept(landing, self.lines)) is not None]
-            if kept:
-                path = table_path(self.told.lake, own_table(place))
-                self.write(own_table(place), TableFolder(path, ("day",)), pa.concat_tables(kept), None)
+        for place in (QUARANTINE, PARKED):
+            if not self.told.only_unwritten and (rows := self.held[place].of(landing)) is not None:
+                self.write_beside(place, self.held[place].shaped(rows, self.lines))
+        if (rows := self.held[KEPT_OUT].of(landing)) is not None:
+            stand = self.standing(rows)
+            self.write_kept_out(rows.filter(pa.array(~stand)), are_kept=True)
+            self.write_kept_out(rows.filter(pa.array(stand)), are_kept=False)
+
+    def standing(self, rows: pa.Table) -> Bits:
+        """Where a table keeps the earlier rows of a replayed file, the new ones must not wait beside them."""
+        found = np.zeros(rows.num_rows, bool)
+        for name, pieces in self.told.standing_pieces.items():
+            of_table = np.asarray(pc.equal(rows["table"], name))
+            found |= of_table & np.asarray(pc.is_in(rows["piece"], value_set=pa.array(pieces, pa.int32())))
+        return found
+
+    def write_kept_out(self, rows: pa.Table, *, are_kept: bool) -> None:
+        """One data file of rows by their tables. Some tables may leave out duplicates."""
+        if not rows.num_rows:
+            return
+        rows, place = rows.sort_by("table").combine_chunks(), own_table(QUARANTINE)
+        path = self.write_beside(QUARANTINE, self.held[KEPT_OUT].shaped(rows, self.lines)) if are_kept else ""
+        if rows["id"].null_count == rows.num_rows:
+            return
+        beside = rows.select(["violated", "id", "piece", "byte_offset"]).rename_columns(BESIDE)
+        names, starts = np.unique(np.asarray(rows["table"]), return_index=True)
+        for name, start, stop in zip(names, starts, [*starts[1:], rows.num_rows], strict=True):
+            some = packed(Block(beside.slice(start, stop - start)))
+            self.identify(Identified(name, rows["declared"][start].as_py(), some, place, path), stop - start)
+
+    def write_beside(self, place: str, rows: pa.Table) -> str:
+        """All of them have one day, so it is one data file."""
+        path = table_path(self.told.lake, own_table(place))
+        (name,) = self.write(own_table(place), TableFolder(path, ("day",)), rows, None)
+        return name
 
     def write_vault(self) -> None:
-        if (rows := self.vault.kept(self.landing)) is None:
+        if self.told.only_unwritten or (rows := self.vault.kept(self.landing)) is None:
             return
         name = own_table(VAULT)
         (path,) = self.write(name, TableFolder(values_of(self.told.service.vault), ("day",)), rows, None)
@@ -189,7 +222,8 @@ class Writer:
             self.answer.files += self.uploads.add(file)
             names.append(file.name)
             if declared is not None and IDENTITY[0] in some.column_names:
-                self.identify(Identified(name, declared, file.name, packed(Block(some.select(BESIDE)))), some.num_rows)
+                rows_of_file = packed(Block(some.select(BESIDE)))
+                self.identify(Identified(name, declared, rows_of_file, name, file.name), some.num_rows)
         return names
 
     def identify(self, rows: Identified, count: int) -> None:

@@ -1,0 +1,84 @@
+"""The facts that earlier passes over the files of a batch have shown, for the next one.
+
+In: the files that the ledger wants, and why a pass could not be used. Out: the files to read, and the tables that are not
+written. Before the plan nothing happened, so a pass may be repeated; only one that keeps giving other records is a `Halt`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+
+from forebay.batch.accounting import Standing
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
+from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.turns import waiting_end
+from forebay.content.end import FileEnd, unread_end
+from forebay.errors import Halt
+from forebay.landed_file import LandedFile
+from forebay.ledger.versions import Sorted, standing
+
+__all__ = ["Seen"]
+
+IN_VAIN_AT_MOST = 3
+"""Passes that showed nothing to leave out, and yet could not be used."""
+
+
+class Seen:
+    """Of one try of a batch. Files that are `taken` wait for a retry."""
+
+    def __init__(self, wanted: Sorted, taken: Collection[str]) -> None:
+        self.wanted = wanted
+        marked = wanted.to_forget
+        hashes = {one: marked[one].earlier.row.get("content_hash") or "" for one in marked}
+        self._unread: dict[str, FileEnd] = {}
+        for file in wanted.fresh:
+            if file.file_id in hashes:
+                self._unread[file.file_id] = unread_end(file, "forgotten", content_hash=hashes[file.file_id])
+            elif file.file_id in taken:
+                self._unread[file.file_id] = waiting_end(file)
+        self._left_out: dict[str, FileEnd] = {}
+        self.kept_out: Mapping[str, KeptOut] | None = None
+        """None before any pass has shown which tables are not written."""
+        self.known: dict[str, Known] = {}
+        """The tables whose columns a pass did not know."""
+        self._records: object = None
+        self._in_vain = 0
+
+    @property
+    def to_read(self) -> list[LandedFile]:
+        return [file for file in self.wanted.fresh if file.file_id not in self._unread | self._left_out]
+
+    @property
+    def ends(self) -> Sequence[FileEnd]:
+        """Of the other files."""
+        return [*self._unread.values(), *self._left_out.values()]
+
+    @property
+    def standing(self) -> Standing:
+        """Of files that are replayed. Where one of them does not land, none of its rows comes."""
+        return standing(self.wanted.superseded)
+
+    def must_agree_with(self, made: Pass, split: Sorted) -> None:
+        """Tables and files are left out for what an earlier pass showed, and that must be true of this one."""
+        fresh, known = {file.file_id for file in split.fresh}, self._unread | self._left_out
+        if others := [end for end in made.ends if end.lands and end.file.file_id not in fresh | known.keys()]:
+            raise ReadAgain("files were left out once they were read", files=others)
+        records = made.landed, {*made.fates}
+        if self._records not in (None, records) or fresh & self._left_out.keys():
+            raise ReadAgain("the files gave other records when they were read again")
+        self._records = records
+
+    def learn(self, found: ReadAgain) -> None:
+        """The reason why a pass could not be used."""
+        is_new = bool(found.files or found.tables or found.known.keys() - self.known.keys())
+        self._left_out |= {end.file.file_id: replace(end, lines_before={}) for end in found.files}
+        self.known |= found.known
+        self.kept_out = found.tables or self.kept_out
+        if not (found.tables or found.known):
+            self.kept_out = self._records = None
+        if not is_new:
+            self._left_out = {}
+            self._in_vain += 1
+        if self._in_vain == IN_VAIN_AT_MOST:
+            raise Halt(f"{IN_VAIN_AT_MOST} times the files were read, and nothing was marked as done: {found}")

@@ -1,0 +1,217 @@
+"""A batch as Spark's expressions have it, to compare the one pass with: rows are routed, checked, counted and written by Spark.
+
+The expressions are those by which a retry of held records reads them; no batch of the product goes this way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+import forebay.batch.one_pass.reader as reader
+from forebay.batch.accounting import Fate, Standing, arriving
+from forebay.batch.batch import Batch, Begun
+from forebay.batch.dedupe import until
+from forebay.batch.expectations import checked
+from forebay.batch.fields import metadata_is_asked_for
+from forebay.batch.held import COLUMNS as HELD
+from forebay.batch.held import whole_files
+from forebay.batch.one_pass.questions import encrypted_values
+from forebay.batch.reporting import Stages
+from forebay.batch.routing import routed, with_final_fates
+from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
+from forebay.batch.staging import Changes, by_declaration, parked_rows, quarantined_rows
+from forebay.batch.writing import Writing
+from forebay.content.end import FileEnd, PieceEnd, file_ends
+from forebay.content.originals import COLUMN
+from forebay.content.piece import Piece, cut
+from forebay.content.reading import read_pieces
+from forebay.content.rows import COLUMNS
+from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim
+from forebay.ledger.versions import standing
+from forebay.privacy.vault import COLUMNS as VAULTED
+from forebay.privacy.vault import value_data
+from forebay.table.destination import Failed
+from forebay.table.staged import StagedTable
+
+__all__ = ["BySpark"]
+
+END = ("piece", "value", "problem", "detail")
+FATE = ("_file_id", "_fate", "_table", "_declared", "_violated", "_reason")
+OF_HELD = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason": "_reason", "record": "value"}
+
+
+@dataclass(frozen=True)
+class Read:
+    rows: DataFrame
+    ends: Sequence[FileEnd]
+
+    @property
+    def landed(self) -> Mapping[str, str]:
+        return {end.file.file_id: end.content_hash for end in self.ends if end.lands}
+
+    @property
+    def fates(self) -> list[Fate]:
+        return [
+            Fate(
+                r["_file_id"],
+                r["_fate"],
+                r["count"],
+                r["_table"],
+                r["_declared"],
+                (*(r["_violated"] or ()),),
+                r["_reason"],
+            )
+            for r in self.rows.where("_fate <> 'end'").groupBy(*FATE).count().collect()
+        ]
+
+    def landing(self, fresh: Collection[str]) -> DataFrame:
+        """The rows of these files, if they land, with their line in the file rather than in the piece."""
+        before = {piece: n for end in self.ends for piece, n in end.lines_before.items()}
+        mine = [end.file.file_id for end in self.ends if end.lands and end.file.file_id in fresh]
+        offsets = F.create_map(*[F.lit(x) for pair in before.items() for x in pair])
+        rows = self.rows.withColumn("_line", F.col("line") + offsets[F.col("piece")])
+        return rows.where(F.col("_file_id").isin(mine))
+
+
+class BySpark(Batch):
+    """No file of it is forgotten, waits for a retry, or ends its task."""
+
+    def begun(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages) -> Begun:
+        with ExitStack() as cached:
+            return self._begun(files, claim, writing, cached)
+
+    def _begun(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, cached: ExitStack) -> Begun:
+        read = self.by_spark(claim.to_read().fresh, cached)
+        split = claim.decided(read.landed)
+        dedupe = self.dedupe(writing, split, self.last_try())
+        landed = {file.file_id for file in split.fresh} & read.landed.keys()
+        read = Read(until(cached, read.landing(landed)), [e for e in read.ends if e.file in split.fresh])
+        if dedupe.wanted:
+            pieces = [piece for end in read.ends if end.lands for piece in end.lines_before]
+            read = replace(read, rows=until(cached, dedupe.without_duplicates(read.rows, pieces, cached, landed)))
+        changes, fates = Changes(split.superseded_by(landed), split.released), read.fates
+        to_stage = _Rows(writing, read.rows, changes)
+        staged = to_stage.staged(read.ends, fates, dedupe.ids if dedupe.wanted else None)
+        plan = self.plan_of(files, split, writing, read.ends, fates, landed, dedupe, staged)
+        return Begun(plan, split, changes, dedupe, landed)
+
+    def by_spark(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
+        pieces = cut(files, self.limits)
+        content = self.content(pieces).withColumn("_piece", F.col("piece"))
+        columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
+        known = [
+            (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces
+        ]
+        content = content.join(self.spark.createDataFrame(known, columns), "_piece", "left").drop("_piece")
+        rows = until(cached, with_final_fates(checked(routed(self.sealed(content), self.service), self.service)))
+        ends = [
+            PieceEnd.from_row(*(r[name] for name in END)) for r in rows.where("_fate = 'end'").select(*END).collect()
+        ]
+        return Read(rows, file_ends(pieces, ends))
+
+    def content(self, pieces: Sequence[Piece]) -> DataFrame:
+        metadata: Any = {} if metadata_is_asked_for(self.service) else None
+        get = reader.source(self.limits, metadata)
+        batches: Iterable[pa.RecordBatch] = read_pieces(pieces, get, self.limits, metadata, self.service.forms)
+        columns = f"{COLUMNS}, {COLUMN}" if self.service.forms.have_a_vault else COLUMNS
+        names = [column.split()[0] for column in COLUMNS.split(", ")] + ["personal"] * (columns != COLUMNS)
+        found = [tuple(row[name] for name in names) for batch in batches for row in batch.to_pylist()]
+        return self.spark.createDataFrame(found, columns)
+
+    def sealed(self, content: DataFrame) -> DataFrame:
+        """With the personal values encrypted."""
+        if "personal" not in content.columns:
+            return content
+        found = F.col("personal")
+        bound_to = F.concat(F.lit(value_data(self.service.name, "")), found["key_id"])
+        encrypted = encrypted_values(found["values"], found["key"], bound_to)
+        vault = F.struct(
+            *(found[name].alias(name) for name in ("subjects", "key_id", "salt")), encrypted.alias("content")
+        )
+        return content.withColumn("_vault", F.when(found.isNotNull(), vault)).drop("personal")
+
+
+class _Rows:
+    """Of one batch, on their way into data files."""
+
+    def __init__(self, writing: Writing, rows: DataFrame, changes: Changes) -> None:
+        self.writing, self.rows, self.changes = writing, rows, changes
+        self.stand: Standing = standing(changes.superseded)
+        at = writing.began_at
+        self.shared = {"day": at.date(), **writing.shared, "at": at}
+
+    def staged(self, ends: Sequence[FileEnd], fates: Sequence[Fate], ids_of: Any) -> Staged:
+        writing, leaving = self.writing, self.writing.leaving(self.changes.superseded)
+        unwritten = writing.not_to_write(fates, leaving.keys())
+        tables: dict[str, StagedTable] = {}
+        for declared, wanted in by_declaration(fates).items():
+            asked = {table: count for table, count in wanted.items() if table not in unwritten}
+            for name, one in writing.stage_tables(self.rows, writing.service.tables[declared], asked).items():
+                assert not isinstance(one, Failed), one
+                if isinstance(one, StagedTable):
+                    tables[name] = replace(one, replaces=name in leaving)
+        beside = {
+            QUARANTINE: self.quarantined(ends, unwritten, fates),
+            PARKED: self.beside(PARKED, self.held(self.rows.where("_fate = 'park'")), parked_rows(fates)),
+            VAULT: self.vaulted(),
+            IDS: None,
+        }
+        if ids_of is not None:
+            ids = ids_of(self.rows, unwritten)
+            beside[IDS] = self.beside(IDS, ids, ids.count(), bool(self.changes.superseded))
+        return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def beside(self, name: str, rows: DataFrame, count: int, replaces: bool = False) -> StagedTable | None:
+        table = self.writing.vault if name == VAULT else self.writing.own(name)
+        assert table is not None
+        return self.writing.stage_beside(table, rows, count, replaces=replaces) if count else None
+
+    def quarantined(
+        self, ends: Sequence[FileEnd], unwritten: Mapping[str, str], fates: Sequence[Fate]
+    ) -> StagedTable | None:
+        files = [end for end in ends if end.outcome == "unreadable"]
+        count = quarantined_rows(arriving(fates, unwritten, self.stand), unwritten) + len(files)
+        why: Expression = F.lit(None).cast("string")
+        if unwritten:
+            named = F.create_map(*[F.lit(word) for pair in unwritten.items() for word in pair])
+            why = F.when((F.col("_fate") == "write") & ~self._stands(unwritten), named[F.col("_table")])
+        rows = self.rows.where((F.col("_fate") == "quarantine") | why.isNotNull())
+        rows = self.held(rows.withColumn("_reason", F.coalesce(why, F.col("_reason"))))
+        shared = {**self.writing.shared, "at": self.writing.began_at}
+        whole = self.writing.spark.createDataFrame(whole_files(files, shared).to_pylist(), HELD)
+        rows = rows.unionByName(whole) if files else rows
+        return self.beside(QUARANTINE, rows, count, bool(self.changes.from_quarantine))
+
+    def _stands(self, unwritten: Collection[str]) -> Expression:
+        found = F.lit(False)
+        for file_id, tables in self.stand.items():
+            mine = sorted(tables.keys() & {*unwritten})
+            found = found | ((F.col("_file_id") == file_id) & F.col("_table").isin(mine))
+        return found
+
+    def held(self, rows: DataFrame) -> DataFrame:
+        return rows.select(*self._columns(HELD, OF_HELD))
+
+    def vaulted(self) -> StagedTable | None:
+        if "_vault" not in self.rows.columns:
+            return None
+        rows = self.rows.where(F.col("_vault").isNotNull() & F.col("_fate").isin("write", "quarantine", "park"))
+        of_vault = {name: f"_vault.{name}" for name in ("subjects", "key_id", "salt", "content")}
+        kept = rows.select(*self._columns(VAULTED, {"file_id": "_file_id", **of_vault}))
+        return self.beside(VAULT, kept, kept.count(), bool(self.changes.superseded))
+
+    def _columns(self, ddl: str, of_rows: Mapping[str, str]) -> list[Expression]:
+        made = []
+        for name, kind in (column.split(" ", 1) for column in ddl.split(", ")):
+            value = F.lit(self.shared[name]) if name in self.shared else F.col(of_rows.get(name, name))
+            made.append(value.cast(kind).alias(name))
+        return made
