@@ -579,6 +579,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
 def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:
     """Data files are objects of the lake, which stands in the place of Spark."""
     patch.setattr(commits, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(commits, "discard", lambda place, names: Store(lake, place).delete(names))
     patch.setattr(StagedTable, "read", _read)
 
 
