@@ -301,8 +301,14 @@ def _without_nothing(row: dict[str, Any]) -> dict[str, Any]:
     the keys of what is rescued are in another order."""
     row = _pruned(row) or {}
     rescued = json.loads(row.get("_rescued") or "{}")
-    rescued = {key: value for key, value in rescued.items() if value is None or _pruned(value) is not None}
+    rescued = _with_values(rescued)
     return {**row, "_rescued": json.dumps(rescued, sort_keys=True) if rescued else None} if "_rescued" in row else row
+
+
+def _with_values(fields: dict[str, Any]) -> dict[str, Any]:
+    """Without empty lists and objects, however deep."""
+    kept = {key: one for key, one in fields.items() if one is None or _pruned(one) is not None}
+    return {key: _with_values(one) if isinstance(one, dict) else one for key, one in kept.items()}
 
 
 def _pruned(value: Any) -> Any:
