@@ -11,12 +11,14 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.accounting import Fate
 from forebay.batch.batch import Batch
 from forebay.batch.events import BatchReadTwice
+from forebay.batch.names import names_of
 from forebay.batch.one_pass import duplicates, staging
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.staging import OnePass
@@ -507,3 +509,30 @@ def test_a_table_has_the_columns_of_the_declaration_that_owns_its_name(
     assert twice == []
     assert any("'n'" in kind and "long" in kind for kind in one["a_log"][0])
     assert len(one["a_log"][1]) == 4
+
+
+PLACED = """
+name = "s"
+[[tables]]
+name = "{game}"
+columns = [{ name = "share", type = "double" }]
+"""
+
+
+@pytest.mark.parametrize(("column", "why"), [("share", "a double: its text"), ("place", "not among the rows' columns")])
+def test_a_table_whose_partitions_no_task_can_write_fails_alone(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, column: str, why: str
+) -> None:
+    """It was made by others. The driver knows it, or finds it when the data files are written."""
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=PLACED)
+    write_deltalake(f"{tmp_path}/lake/alpha", pa.table({column: [0.5], "n": ["x"]}), partition_by=[column])
+    world.answers["a.json"] = b'{"game": "alpha", "share": 0.5}\n{"game": "beta", "share": 0.25}'
+    batch = world.batch()
+    batch.process(names_of(spark, [world.file("a.json")]), 0)
+    world.answers["b.json"] = world.answers["a.json"]
+    batch.process(names_of(spark, [world.file("b.json")]), 1)
+    batch.close()
+    assert world.rows_of("beta") == {"a.json": 1, "b.json": 1}
+    held = world._table("_forebay/quarantine")
+    assert [(row["table"], row["reason"]) for row in held] == [("alpha", "table-failed")] * 2
+    assert all(why in row["detail"] for row in held)

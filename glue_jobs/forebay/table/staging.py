@@ -19,7 +19,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from forebay.errors import ForebayError, Halt
+from forebay.errors import ForebayError, Halt, InvalidConfiguration
 from forebay.events import Emit
 from forebay.record.conform import writable
 from forebay.record.growth import agrees, grown, keeps_spelling, left_out
@@ -246,6 +246,22 @@ class StagingFromTasks(Staging):
     ) -> None:
         super().__init__(logs, columns, txn, emit, expected)
         self.spark, self.written = spark, written
+
+    def _prepare(self, table: Destination) -> Ready | Skipped | Failed:
+        found = super()._prepare(table)
+        columns = found.place.partition_columns if isinstance(found, Ready) else ()
+        odd = [(name, self.columns[name].dataType.simpleString()) for name in columns if not self._names_folders(name)]
+        if not odd:
+            return found
+        (name, kind), *_ = odd
+        problem = f"is partitioned by {name}, a {kind}: its text differs between versions of Java"
+        hint = "partition it by another declared column (schema settle rewrites it), then retry its records"
+        return Failed(InvalidConfiguration.one(f"table {table.name}", problem, hint))
+
+    def _names_folders(self, column: str) -> bool:
+        from pyspark.sql.types import DoubleType, FloatType
+
+        return not isinstance(self.columns[column].dataType, DoubleType | FloatType)
 
     def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
         mine = {name: self.written.files[name] for name in places if name in self.written.files}
