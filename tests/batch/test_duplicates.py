@@ -131,6 +131,8 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
         monkeypatch.setattr(gathering, "PARCEL_BYTES", random.choice([1, 8 << 20]))
         monkeypatch.setattr(writer, "TABLE_BYTES", random.choice([100, 64 << 20]))
         monkeypatch.setattr(duplicates, "FEW_BYTES", random.choice([0, 4 << 20]))
+        monkeypatch.setattr(duplicates, "ROWS_AT_ONCE", random.choice([1, 7, 1 << 21]))
+        monkeypatch.setattr(duplicates, "IDS_AT_ONCE", random.choice([1, 7, 1 << 21]))
         lines = [[record(random, n) for n in range(random.randint(1, 40))] for _ in range(4)]
         files = {f"{number}/{n}.json": "\n".join(some).encode() for n, some in enumerate(lines)}
         batch, _ = told(SERVICE, files, monkeypatch, limits=Limits(piece_bytes=random.choice([500, 1 << 20])))
@@ -151,7 +153,7 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
         fates = Counter(fate.fate for fate in left.fates for _ in range(fate.rows))
         assert (fates["write"], fates["drop"]) == (len(stay), len(rows) - len(stay))
         assert left.unaccounted() == []
-        ids = [] if left.ids is None else left.ids.to_pylist()
+        ids = [one for some in left.ids for one in some.to_pylist()]
         assert Counter((one["table"], one["file_id"]) for one in ids) == Counter(
             (name, row["_file_id"]) for name, row in stay if any(row[column] is not None for column in BY[name])
         )
@@ -186,7 +188,7 @@ def test_records_of_a_table_that_is_not_written_wait_without_those_that_came_bef
         ]
         found.append(Counter((name, row.get("_file_id") or row["file_id"], row["n"]) for name, row in rows))
         assert left.unaccounted() == []
-        ids.append({(one["table"], one["id"]) for one in left.ids.to_pylist()})  # type: ignore[union-attr]
+        ids.append({(one["table"], one["id"]) for some in left.ids for one in some.to_pylist()})
         fates = Counter(fate.fate for fate in left.fates for _ in range(fate.rows))
         found.append(Counter({fate: rows for fate, rows in fates.items() if fate in ("write", "drop")}))
     stand = Counter({one: 1 for one in found[0] if one[:2] == ("a", again)})

@@ -169,12 +169,14 @@ def test_a_text_whose_personal_fields_nobody_can_find_is_not_kept(monkeypatch: p
     assert kept == ["(not kept: its personal fields are unknown)"] * 2
 
 
-def test_a_task_answers_with_no_more_ids_than_the_driver_may_compare(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_answers_with_no_more_ids_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     service = SERVICE + 'dedupe = { by = ["event_id"] }\n'
     batch, _ = told(service, {"a.json": records(alpha=5, beta=5)}, monkeypatch)
-    for most, is_odd in ((10, False), (9, True)):
+    for most, lacks in ((10, False), (9, True)):
         (answer,) = Task(replace(batch, ids_at_most=most))([list(batch.pieces)])
-        assert ("more rows have ids" in (answer.odd or "")) == is_odd
+        assert together([answer]).lacks_ids == lacks
+        assert bool(answer.identified) != lacks
+        assert sum(answer.fates.values()) == 10
 
 
 def test_elements_of_arrays_become_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:

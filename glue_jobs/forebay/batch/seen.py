@@ -72,7 +72,8 @@ class Seen:
     def learn(self, found: ReadAgain) -> None:
         """The reason why a pass could not be used."""
         is_new = bool(found.files or found.tables or found.known.keys() - self.known.keys())
-        self._left_out |= {end.file.file_id: replace(end, lines_before={}) for end in found.files}
+        self._unread |= {end.file.file_id: end for end in found.files if not end.lands}
+        self._left_out |= {end.file.file_id: replace(end, lines_before={}) for end in found.files if end.lands}
         self.known |= found.known
         self.kept_out = found.tables or self.kept_out
         if not (found.tables or found.known):

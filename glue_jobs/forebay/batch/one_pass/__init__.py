@@ -19,6 +19,7 @@
 | `asking` | records on their way to that SQL, and back with the answers |
 | `gathering` | records on their way from the tasks that read to those that write |
 | `task` | the tasks |
+| `too_many` | files that wait because a batch has too many ids |
 | `lean` | a pass in little memory |
 | `staging` | the driver: tasks in, a pass out |
 | `outcome` | the pass, and the reasons to read again |

@@ -65,8 +65,8 @@ class Vaulted:
 class Answer:
     """`files` are answers as `table.data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
     run whose records it got. `identified` are the data files of tables that leave out duplicates, and `vaulted` those of the
-    vault, if a row may still leave it. `is_crowded`: the task had too little memory.
-    `read_twice` says why files were read once more."""
+    vault, if a row may still leave it. `is_crowded`: the task had too little memory. `lacks_ids`: the rows have more ids than
+    the task's share, so `identified` is empty. `read_twice` says why files were read once more."""
 
     ends: list[PieceEnd] = field(default_factory=list)
     fates: Counter[Judged] = field(default_factory=Counter)
@@ -75,6 +75,7 @@ class Answer:
     vaulted: list[Vaulted] = field(default_factory=list)
     odd: str | None = None
     is_crowded: bool = False
+    lacks_ids: bool = False
     read_twice: str = ""
     runs: frozenset[tuple[int, str]] = frozenset()
 
@@ -99,6 +100,7 @@ def together(answers: Sequence[Answer]) -> Answer:
         total.identified += one.identified
         total.vaulted += one.vaulted
         total.read_twice = total.read_twice or one.read_twice
+        total.lacks_ids = total.lacks_ids or one.lacks_ids
     crowded = [one for one in answers if one.is_crowded]
     others = [one.odd for one in answers if one.odd and not one.is_crowded]
     total.odd = next(iter(others), None) or _disagreement(answers)

@@ -35,9 +35,13 @@ from forebay.table.storage import Storage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["without_duplicates"]
+__all__ = ["RowIds", "without_duplicates"]
 
 ID, PIECE, OFFSET = IDENTITY
+ROWS_AT_ONCE = 1 << 22
+"""The rows that are compared at a time, by how their ids begin. Each takes some 150 bytes then, and 21 while it waits."""
+IDS_AT_ONCE = 1_000_000
+"""The rows of the table of ids that are made at a time: a data file of them."""
 FEW_BYTES = 4 << 20
 """Of data files that are written again: the driver does it, without a job."""
 
@@ -50,96 +54,165 @@ def without_duplicates(made: Pass, dedupe: Dedupe, spark: SparkSession, storage:
     if not made.identified:
         return made
     rows = _Rows(made.identified, made.files_by_piece)
-    known = dedupe.days_of(rows.ids.drop_null().unique(), made.landed)
-    gone = rows.in_this_batch() | rows.before(known, dedupe.since)
-    ids = rows.as_ids(~gone, dedupe)
-    if not gone.any():
+    gone = rows.gone(dedupe, made.landed)
+    ids = RowIds(rows, [~some for some in gone], dedupe)
+    if not any(some.any() for some in gone):
         return replace(made, identified=(), vaulted=(), ids=ids)
-    stays = rows.by_file(~gone) | _of_vault(made.vaulted, rows.places(gone))
+    stays = rows.by_file([~some for some in gone]) | _of_vault(made.vaulted, rows, gone)
     written = _with_fewer_rows(made, stays, spark, storage)
     fates = [*_recounted(made.fates, rows.moved(gone))]
     return replace(made, identified=(), vaulted=(), ids=ids, fates=fates, written=written)
 
 
 class _Rows:
-    """Of all these data files, one after the other."""
+    """Of all these data files. They stay packed, but for those of one file, or those whose ids begin alike."""
 
     def __init__(self, files: Sequence[Identified], landed: Mapping[int, str]) -> None:
         self.files = files
-        parts = [unpacked(one.rows).rows for one in files]
-        self.table = pa.concat_tables(parts).combine_chunks()
-        self.counts = [part.num_rows for part in parts]
-        self.file = np.repeat(np.arange(len(files)), self.counts)
-        self.ids: pa.FixedSizeBinaryArray = self.table[ID].combine_chunks()
-        pieces = self.table[PIECE].combine_chunks().dictionary_encode()
-        names = np.array([landed[piece] for piece in pieces.dictionary.to_pylist()], object)
-        self.file_ids, numbers = np.unique(names, return_inverse=True)
-        self.landed = numbers[np.asarray(pieces.indices)]
-        """The number of each row's landed file, in the order of their ids."""
+        self.counts = [unpacked(one.rows).rows.num_rows for one in files]
+        self.file_ids = sorted({*landed.values()})
+        numbers = {name: number for number, name in enumerate(self.file_ids)}
+        self._landed = np.full(max(landed, default=0) + 1, -1, np.int32)
+        for piece, name in landed.items():
+            self._landed[piece] = numbers[name]
 
-    def in_this_batch(self) -> Bits:
-        """Of rows with one id, all but that which comes first, by its file and its place there."""
-        places = np.flatnonzero(np.asarray(pc.is_valid(self.ids)))
-        halves = np.ascontiguousarray(bytes_of(self.ids)[places]).view(np.uint64)
-        offsets = self.table[OFFSET].to_numpy()[places]
-        order = np.lexsort((offsets, self.landed[places], halves[:, 1], halves[:, 0]))
-        again = (halves[order][1:] == halves[order][:-1]).all(axis=1)
-        found = np.zeros(len(self.file), bool)
-        found[places[order[1:][again]]] = True
+    def of(self, at: int) -> _Some:
+        """The rows of one data file."""
+        rows = unpacked(self.files[at].rows).rows.combine_chunks()
+        return _Some(rows, self._landed[rows[PIECE].to_numpy()], np.full(rows.num_rows, at, np.int32))
+
+    def gone(self, dedupe: Dedupe, landed: Mapping[str, str]) -> list[Bits]:
+        """For each data file, the rows that came before."""
+        found = [np.zeros(count, bool) for count in self.counts]
+        bits = max(0, (sum(self.counts) // ROWS_AT_ONCE).bit_length())
+        for round_ in range(1 << bits):
+            rows, places = self._begun_with(round_, bits)
+            known = dedupe.days_of(rows.ids.unique(), landed) if rows.count else {}
+            first = np.array([dedupe.since[one.declared] for one in self.files], "datetime64[D]")
+            which = rows.again | rows.before(known, first)
+            for file in np.unique(rows.file[which]).tolist():
+                found[file][places[which & (rows.file == file)]] = True
         return found
 
-    def before(self, known: Mapping[bytes, date], since: Mapping[int, date]) -> Bits:
-        """Those that earlier batches wrote, in the window of their table."""
-        if not known:
-            return np.zeros(len(self.file), bool)
-        at = pc.index_in(self.ids, value_set=pa.array(list(known), self.ids.type))
-        days = np.array(list(known.values()), "datetime64[D]")[np.asarray(pc.fill_null(at, 0))]
-        first = np.array([since[one.declared] for one in self.files], "datetime64[D]")[self.file]
-        return np.asarray(pc.is_valid(at)) & np.asarray(pc.is_valid(self.ids)) & (days >= first)
+    def _begun_with(self, first: int, bits: int) -> tuple[_Some, Any]:
+        """The rows whose ids begin with these bits, and their places in their data files. Rows without an id are left out."""
+        some, places = [], []
+        for at in range(len(self.files)):
+            rows = self.of(at)
+            mine = np.asarray(pc.is_valid(rows.ids))
+            if bits:
+                content = bytes_of(rows.ids)
+                begin = content[:, 0].astype(np.uint32) << 8 | content[:, 1]
+                mine = mine & (begin >> (16 - bits) == first)
+            places.append(np.flatnonzero(mine))
+            some.append(rows.only(mine))
+        return _Some.sum(some), np.concatenate(places)
 
-    def by_file(self, stays: Bits) -> dict[tuple[str, str], Bits]:
+    def by_file(self, stays: Sequence[Bits]) -> dict[tuple[str, str], Bits]:
         """For each data file, by its place and path, which of its rows stay."""
         parts: dict[tuple[str, str], list[Bits]] = {}
-        for one, part in zip(self.files, np.split(stays, np.cumsum(self.counts)[:-1]), strict=True):
+        for one, part in zip(self.files, stays, strict=True):
             parts.setdefault((one.place, one.path), []).append(part)
         return {place: np.concatenate(some) for place, some in parts.items()}
 
-    def places(self, which: Bits) -> pa.Table:
-        """The files of these rows' records, and their places there."""
-        file_ids = pa.array(self.file_ids[self.landed[which]], pa.string())
-        return pa.table({"file_id": file_ids, "byte_offset": self.table[OFFSET].filter(pa.array(which))})
-
-    def moved(self, gone: Bits) -> Moved:
-        places = np.flatnonzero(gone)
-        files = [self.files[at] for at in self.file[places].tolist()]
-        violated = self.table[VIOLATED].take(pa.array(places)).to_pylist()
-        landed = self.file_ids[self.landed[places]].tolist()
-        return Counter(
-            (name, file.table, file.declared, why) for name, file, why in zip(landed, files, violated, strict=True)
+    def places(self, which: Sequence[Bits]) -> pa.Table:
+        """The numbers of the files of these rows' records, and their places there."""
+        some = [self.of(at).only(bits) for at, bits in enumerate(which) if bits.any()]
+        return pa.concat_tables(
+            [pa.table({"file": one.landed, "byte_offset": one.table[OFFSET].combine_chunks()}) for one in some]
         )
 
-    def as_ids(self, stays: Bits, dedupe: Dedupe) -> pa.Table | None:
-        """Rows of the table of ids; None where there are none."""
-        written = np.array([one.place == one.table for one in self.files], bool)[self.file]
-        mine = np.flatnonzero(stays & written & np.asarray(pc.is_valid(self.ids)))
-        if not len(mine):
-            return None
-        tables = np.array([one.table for one in self.files], object)[self.file[mine]]
-        told = {name: pa.repeat(pa.scalar(value), len(mine)) for name, value in dedupe.of_all_ids.items()}
-        told["id"] = self.ids.take(pa.array(mine)).cast(pa.binary())
-        told["file_id"] = pa.array(self.file_ids[self.landed[mine]], pa.string())
-        told["table"] = pa.array(tables, pa.string())
-        return pa.table(told)
+    def moved(self, gone: Sequence[Bits]) -> Moved:
+        moved: Moved = Counter()
+        for at, (file, which) in enumerate(zip(self.files, gone, strict=True)):
+            rows = self.of(at).only(which)
+            counts = pa.table({"landed": rows.landed, "why": rows.table[VIOLATED]}).group_by(
+                ["landed", "why"], use_threads=False
+            )
+            for one in counts.aggregate([([], "count_all")]).to_pylist():
+                moved[self.file_ids[one["landed"]], file.table, file.declared, one["why"]] += one["count_all"]
+        return moved
 
 
-def _of_vault(files: Sequence[Vaulted], gone: pa.Table) -> dict[tuple[str, str], Bits]:
+class _Some:
+    """Some of the rows: the number of each row's landed file, in the order of their ids, and of its data file."""
+
+    def __init__(self, table: pa.Table, landed: Any, file: Any) -> None:
+        self.table, self.landed, self.file = table, landed, file
+        self.ids: pa.FixedSizeBinaryArray = table[ID].combine_chunks()
+        self.count = len(file)
+
+    @classmethod
+    def sum(cls, some: Sequence[_Some]) -> _Some:
+        table = pa.concat_tables([one.table for one in some]).combine_chunks()
+        return cls(table, np.concatenate([one.landed for one in some]), np.concatenate([one.file for one in some]))
+
+    def only(self, which: Bits) -> _Some:
+        return _Some(self.table.filter(pa.array(which)), self.landed[which], self.file[which])
+
+    @property
+    def again(self) -> Bits:
+        """Of rows with one id, all but that which comes first, by its file and its place there. Each has an id."""
+        halves = np.ascontiguousarray(bytes_of(self.ids)).view(np.uint64)
+        order = np.lexsort((self.table[OFFSET].to_numpy(), self.landed, halves[:, 1], halves[:, 0]))
+        again = (halves[order][1:] == halves[order][:-1]).all(axis=1)
+        found = np.zeros(self.count, bool)
+        found[order[1:][again]] = True
+        return found
+
+    def before(self, known: Mapping[bytes, date], first: Any) -> Bits:
+        """Those that earlier batches wrote, in the window of their table: for each data file, its first day."""
+        if not known:
+            return np.zeros(self.count, bool)
+        at = pc.index_in(self.ids, value_set=pa.array(list(known), self.ids.type))
+        days = np.array(list(known.values()), "datetime64[D]")[np.asarray(pc.fill_null(at, 0))]
+        return np.asarray(pc.is_valid(at)) & (days >= first[self.file])
+
+
+class RowIds:
+    """The ids of the rows that stay, as rows of the table of ids: not all at once."""
+
+    def __init__(self, rows: _Rows, stays: Sequence[Bits], dedupe: Dedupe) -> None:
+        self._rows, self._stays, self._dedupe = rows, stays, dedupe
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        waiting: list[pa.Table] = []
+        written = [at for at, one in enumerate(self._rows.files) if one.place == one.table]
+        for at in written:
+            for rows in self._of(at):
+                waiting.append(rows)
+                if sum(one.num_rows for one in waiting) >= IDS_AT_ONCE:
+                    yield pa.concat_tables(waiting)
+                    waiting = []
+        if waiting:
+            yield pa.concat_tables(waiting)
+
+    def _of(self, at: int) -> Iterator[pa.Table]:
+        rows = self._rows.of(at)
+        mine = np.flatnonzero(self._stays[at] & np.asarray(pc.is_valid(rows.ids)))
+        file_ids = pa.array(self._rows.file_ids, pa.string())
+        for begin in range(0, len(mine), IDS_AT_ONCE):
+            some = mine[begin : begin + IDS_AT_ONCE]
+            told = {name: pa.repeat(pa.scalar(value), len(some)) for name, value in self._dedupe.of_all_ids.items()}
+            told["id"] = rows.ids.take(pa.array(some)).cast(pa.binary())
+            told["file_id"] = file_ids.take(pa.array(rows.landed[some]))
+            told["table"] = pa.repeat(self._rows.files[at].table, len(some))
+            yield pa.table(told)
+
+
+def _of_vault(files: Sequence[Vaulted], of: _Rows, gone: Sequence[Bits]) -> dict[tuple[str, str], Bits]:
     """For each data file of the vault, which of its rows stay: the values of a duplicate are there already."""
-    gone = gone.append_column("gone", pa.repeat(True, gone.num_rows))
-    made = {}
+    if not files:
+        return {}
+    left = of.places(gone)
+    left = left.append_column("gone", pa.repeat(True, left.num_rows))
+    file_ids, made = pa.array(of.file_ids, pa.string()), {}
     for file in files:
         rows = unpacked(file.rows).rows
-        rows = rows.append_column("at", pa.array(np.arange(rows.num_rows)))
-        found = rows.join(gone, ["file_id", "byte_offset"], join_type="inner")
+        numbers = pc.index_in(rows["file_id"].combine_chunks(), value_set=file_ids)
+        at = pa.array(np.arange(rows.num_rows))
+        mine = pa.table({"file": numbers, "byte_offset": rows["byte_offset"].combine_chunks(), "at": at})
+        found = mine.join(left, ["file", "byte_offset"], join_type="inner")
         stays = np.ones(rows.num_rows, bool)
         stays[found["at"].to_numpy()] = False
         made[own_table(VAULT), file.path] = stays

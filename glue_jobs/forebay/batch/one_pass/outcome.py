@@ -44,14 +44,14 @@ class ReadAgain(Exception):
 @dataclass(frozen=True)
 class Pass:
     """`identified` are the data files of tables that leave out duplicates, and `vaulted` those of the vault; `ids` are those of
-    the rows that stay, as the table of ids has them. `read_twice` says why files were read once more."""
+    the rows that stay, as the table of ids has them, some at a time. `read_twice` says why files were read once more."""
 
     ends: Sequence[FileEnd]
     fates: Sequence[Fate]
     written: Written
     lake: str
     identified: Sequence[Identified] = ()
-    ids: pa.Table | None = None
+    ids: Iterable[pa.Table] = ()
     vault: str = ""
     vaulted: Sequence[Vaulted] = ()
     read_twice: str = ""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -25,6 +26,7 @@ from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import KeptOut, Known, Told
+from forebay.batch.one_pass.too_many import rows_with_ids, too_many
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, read_apart
 from forebay.content.end import FileEnd, file_ends
 from forebay.content.limits import Limits
@@ -50,8 +52,8 @@ __all__ = ["OnePass", "fixed_columns_of"]
 
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
-IDS_AT_MOST = 4_000_000
-"""Of a batch: the driver compares them, and takes about 250 bytes for each."""
+IDS_AT_MOST = 20_000_000
+"""Of a batch. They come to the driver with 21 bytes each, and Spark takes answers of a gigabyte in all by default."""
 READER_BYTES = 16 << 20
 """Of a batch, for each task that reads."""
 
@@ -100,10 +102,15 @@ class OnePass:
             unwritten=unwritten,
             standing={name: frozenset(tables) for name, tables in standing.items()},
             only_unwritten=only_unwritten,
-            ids_at_most=IDS_AT_MOST,
+            ids_at_most=2 * IDS_AT_MOST,  # some tasks have more than their share
         )
         answer, poison = self._read(told, files)
         made = self._pass_of(answer, service)
+        rows = rows_with_ids(made.fates, service)
+        if answer.lacks_ids and rows.total() <= IDS_AT_MOST:
+            made.undo()
+            answer, poison = self._read(replace(told, ids_at_most=sys.maxsize), files)
+            made = self._pass_of(replace(answer, read_twice="a task had most of the ids"), service)
         if odd := answer.odd or next(iter(made.written.failed.values()), None):
             made.undo()
             raise ReadAgain(odd)
@@ -114,6 +121,9 @@ class OnePass:
         if not only_unwritten and (odd_files := made.unaccounted()):
             made.undo()
             raise ReadAgain(f"{odd_files[0]} gave other records when it was read again")
+        if left_out := too_many(made.ends, rows, IDS_AT_MOST):
+            made.undo()
+            raise ReadAgain(f"{rows.total()} rows have ids, and {IDS_AT_MOST} are compared at once", files=left_out)
         return made
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
@@ -159,6 +169,9 @@ class OnePass:
 
     def _by_hand(self, told: Told, hands: list[list[Piece]]) -> list[Answer]:
         """Each task writes what it reads."""
+        documents = {end.piece: end.documents for end in told.ends}
+        if sum(documents[piece.number] for hand in hands for piece in hand) > told.ids_at_most:
+            told = replace(told, ids_at_most=told.ids_at_most // len(hands))
         parcels = self._parcels(hands, ReadTask(told, len(hands), 1))
         return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
 

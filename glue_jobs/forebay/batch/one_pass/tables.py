@@ -96,9 +96,11 @@ class PassStaging(Staging):
 
     def ids_of(self, made: Pass, *, replaces: bool) -> StagedTable | None:
         """Of what is written, for the batches to come."""
-        if made.ids is None:
-            return None
-        return self.stage_beside(self.own(IDS), made.ids, made.ids.num_rows, replaces=replaces)
+        staged: StagedTable | None = None
+        for rows in made.ids:
+            more = self.stage_beside(self.own(IDS), rows, rows.num_rows, replaces=replaces)
+            staged = more if staged is None or more is None else staged.with_files(more)
+        return staged
 
     def quarantined_by(
         self,

@@ -78,7 +78,7 @@ class Told:
     only_unwritten: bool
     """The tables that are written have these rows already."""
     ids_at_most: int
-    """The rows of a task whose ids the driver can compare."""
+    """The rows whose ids one task answers with."""
     ends: tuple[PieceEnd, ...] = ()
     """Of all pieces, if they were read before (`one_pass.lean`)."""
 

@@ -27,7 +27,6 @@ from forebay.content.end import PieceEnd, file_ends
 from forebay.lake.layout import own_table, table_path
 from forebay.privacy.vault import values_of
 from forebay.record.kind import Struct
-from forebay.record.typed import NotOrdinary
 from forebay.table.data_file import TableFolder
 from forebay.table.partition import by_partition, can_name_folders
 from forebay.table.upload import OpenFile, Uploads
@@ -228,6 +227,7 @@ class Writer:
 
     def identify(self, rows: Identified, count: int) -> None:
         self.identified += count
-        if self.identified > self.told.ids_at_most:
-            raise NotOrdinary("more rows have ids than the driver may compare")
-        self.answer.identified.append(rows)
+        if self.identified <= self.told.ids_at_most:
+            self.answer.identified.append(rows)
+        else:
+            self.answer.identified, self.answer.lacks_ids = [], True

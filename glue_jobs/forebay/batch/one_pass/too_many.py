@@ -1,0 +1,43 @@
+"""Files that wait because the driver cannot compare the ids of all rows of a batch at once.
+
+In: the ends of a pass's files, and how many of their rows have ids. Out: ends of files that are left out of the next pass. They
+come again by themselves, as files do that S3 withheld. Only a file that has too many by itself is refused.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from forebay.batch.accounting import Fate
+from forebay.content.end import FileEnd, unread_end
+from forebay.declaration.service import Service
+
+__all__ = ["TOO_MANY_IDS", "rows_with_ids", "too_many"]
+
+TOO_MANY_IDS = "too-many-ids"
+
+
+def rows_with_ids(fates: Iterable[Fate], service: Service) -> Counter[str]:
+    """By file, the rows of tables that leave out duplicates."""
+    rows: Counter[str] = Counter()
+    for fate in fates:
+        if fate.fate == "write" and fate.declared is not None and service.tables[fate.declared].dedupe:
+            rows[fate.file_id] += fate.rows
+    return rows
+
+
+def too_many(ends: Sequence[FileEnd], rows: Counter[str], most: int) -> list[FileEnd]:
+    """Nothing where all of them are few enough. The first files stay."""
+    room, found = most, []
+    for end in ends:
+        mine = rows[end.file.file_id]
+        if mine > most:
+            why = f"{mine} of its rows are in tables with `dedupe`, and {most} is the limit"
+            found.append(unread_end(end.file, "unreadable", "too-many-records", why))
+        elif mine > room:
+            why = f"its {mine} rows in tables with `dedupe`, with those of the files before it, are more than {most}"
+            found.append(unread_end(end.file, "unavailable", TOO_MANY_IDS, f"{why}; it comes again by itself"))
+        else:
+            room -= mine
+    return found
