@@ -536,3 +536,42 @@ def test_a_table_whose_partitions_no_task_can_write_fails_alone(
     held = world._table("_forebay/quarantine")
     assert [(row["table"], row["reason"]) for row in held] == [("alpha", "table-failed")] * 2
     assert all(why in row["detail"] for row in held)
+
+
+PLACED_BY = """
+name = "s"
+[[tables]]
+name = "{game}"
+columns = [{ name = "place" }]
+partitions = ["place"]
+"""
+
+
+@pytest.mark.parametrize(
+    ("service", "why"),
+    [
+        (PLACED_BY.replace('partitions = ["place"]\n', ""), "other partition columns"),
+        (f'{PLACED_BY}undeclared = {{ become = "rescued" }}', "columns that its tasks did not know"),
+        (PLACED_BY, "columns of other types"),
+    ],
+    ids=["partitions", "columns", "types"],
+)
+def test_a_driver_that_does_not_know_a_table_reads_again_once_it_does(
+    spark: SparkSession,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    service: str,
+    why: str,
+) -> None:
+    """Each try has a new driver, and the declarations changed in between."""
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=PLACED_BY)
+    world.answers["a.json"] = b'{"game": "alpha", "place": "at", "n": "x", "b": 1}'
+    world.try_batch(0, [world.file("a.json")])
+    world.service = service
+    world.answers["b.json"] = b'{"game": "alpha", "place": "de", "n": 1.50, "b": 2}'
+    world.try_batch(1, [world.file("b.json")])
+    twice = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
+    assert twice == [f"alpha has {why}"]
+    rows = {row["_batch"]: row for row in world._table("alpha")}
+    assert (rows[1]["place"], rows[1]["n"], rows[1]["b"]) == ("de", "1.50", 2)
+    assert DeltaTable(f"{tmp_path}/lake/alpha").metadata().partition_columns == ["place"]
