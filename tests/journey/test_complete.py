@@ -52,7 +52,7 @@ def test_an_hour_is_complete_when_all_of_its_files_are_in_and_again_after_a_late
     told.put(f"{HOUR}/_DONE", b"")
     told.take_in(landing_buckets=told.bucket)
     said = failed(4, *asked)
-    assert f"waits for 1 files that are not loaded yet, such as s3://{told.bucket}/in/{HOUR}/b.json" in said
+    assert f"waits for 1 file that is not loaded yet, such as s3://{told.bucket}/in/{HOUR}/b.json" in said
     assert heard(told, queue_url) == []
 
     told.announce(f"{HOUR}/b.json", 17, unannounced["ETag"])

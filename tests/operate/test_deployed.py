@@ -170,7 +170,7 @@ def test_status_knows_alarms_failed_runs_and_the_cost_of_the_month(lake: str) ->
     found = status_of(LakeView(lake), on=deployment(Aws(failed)), now=NOW)
     assert found.problems == ["alarm files-wait: A file waits.", "job ingest: the last run failed: no such queue"]
     assert found.cost is not None
-    assert list(found.cost.usd)[:2] == ["2.0 DPU-hours of jobs", "messages and reads of 1 files"]
+    assert list(found.cost.usd)[:2] == ["2.0 DPU-hours of jobs", "messages and reads of 1 file"]
     page = report_of(LakeView(lake), found, [], hours=4)
     assert (page.cost, page.runs, page.notes) == (found.cost, found.runs_of_jobs, ())
 

@@ -132,7 +132,7 @@ def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> N
         "  landed      2026-11-21 10:00:00",
         "  claimed     2026-11-21 10:00:50  batch 1 of games, declarations v1",
         "  loaded      2026-11-21 10:01:00  4 records",
-        "  table       alpha: 2 rows, version 1, compacted 1 times since",
+        "  table       alpha: 2 rows, version 1, compacted 1 time since",
         "  table       beta: 1 row, version 0",
         "  quarantine  not-json: 1",
     ]
@@ -143,7 +143,7 @@ def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> N
 def test_rows_that_are_gone_from_a_table_are_missed(lake: str) -> None:
     DeltaTable(f"{lake}/alpha").delete("event_id = 'x'")
     said = failed(1, "where", "s3://landing/in/a b.json", "--lake", lake)
-    assert "table       alpha: 1 of 2 rows are there" in said
+    assert "table       alpha: 1 of 2 rows is there" in said
 
 
 def test_a_list_says_why_a_file_was_not_loaded(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_what_would_leave_is_shown_and_nothing_is_changed(lake: str) -> None:
         "dry_run": True,
     }
     said = ran("files", "forget", TEST_1, "s3://landing/in/torn.json", "--lake", lake, "--dry-run")
-    assert "1 files of 8 records are forgotten. These rows leave" in said
+    assert "1 file of 8 records is forgotten. These rows leave" in said
     assert "the next merge takes them out of beta, daily as well" in said
     assert "1 unreadable" in said
     assert "forget" not in {outcome for outcome, _ in rows(lake).values()}
@@ -172,7 +172,7 @@ def test_wrong_use_is_told_before_anything_is_marked(lake: str, queue: str) -> N
 def test_a_version_is_named_by_its_id_and_an_underscore_stands_for_itself(lake: str) -> None:
     write_ledger(Path(lake), entry("in/a_b.json", etag="e1"), entry("in/a_b.json", etag="e2"), entry("in/axb.json"))
     ids = [row["file_id"] for row in LakeView(lake).query("_forebay/ledger", "select file_id from t where etag = 'e2'")]
-    assert "1 files of" in ran("files", "forget", "--file-id", ids[0], "--lake", lake, "--dry-run")
+    assert "1 file of" in ran("files", "forget", "--file-id", ids[0], "--lake", lake, "--dry-run")
     assert "2 files of" in ran("files", "forget", "s3://landing/in/a_*", "--lake", lake, "--dry-run")
 
 
@@ -239,7 +239,7 @@ def test_files_of_another_service_than_the_named_one_are_not_known(lake: str) ->
     for named in (("s3://landing/in/a.json",), ("s3://landing/in/test-*",), ("--file-id", id_)):
         said = failed(2, "files", "forget", *named, "--of", "casual", "--lake", lake, "--dry-run")
         assert "the ledger does not know it" in said, named
-    assert "1 files of" in ran("files", "forget", "s3://landing/in/*", "--of", "casual", "--lake", lake, "--dry-run")
+    assert "1 file of" in ran("files", "forget", "s3://landing/in/*", "--of", "casual", "--lake", lake, "--dry-run")
 
 
 def test_all_that_was_ever_forgotten_comes_back_only_by_name(lake: str, queue: str) -> None:
@@ -264,10 +264,10 @@ def test_files_that_became_something_else_since_the_plan_are_told(
     monkeypatch.setattr(forget, "confirm", lambda question: says(lake, "test-1", outcome="superseded"))
     command = ("files", "forget", TEST_1, TEST_2, "--lake", lake, "--queue-url", queue)
     status, _, said = given(command, "")
-    assert (status, "1 of the 2 files changed since they were shown" in said) == (1, True)
+    assert (status, "1 of 2 files changed since this was shown" in said) == (1, True)
     assert (rows(lake)["test-1"][0], rows(lake)["test-2"][0]) == ("superseded", "forget")
     (told,) = [json.loads(line) for line in ran("history", "--lake", lake, "--json").splitlines()]
-    assert told["what"].startswith("files forget: 1 files")
+    assert told["what"].startswith("files forget: 1 file,")
 
 
 def test_questions_about_many_files_are_asked_in_portions(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -245,7 +245,7 @@ def test_files_that_reconcile_left_out_for_now_are_told(lake: Path, s3: str, mon
     )
     assert said.splitlines() == [
         "0 of 0 files were missed",
-        "348 files of the newest 6 hours were left out: they may be on their way (--settle-hours 0 takes them in)",
+        "348 files of the newest 6 hours were left out: --settle-hours 0 includes files that may still be on their way",
     ]
 
 

@@ -82,7 +82,7 @@ def test_chosen_files_are_marked_then_announced_with_all_that_tells_their_order(
     assert record["s3"]["object"]["key"] == keys[0]
     assert record["s3"]["object"].get("sequencer") == ("0A" if keys == ["in/a.json"] else None)
     told = [json.loads(line) for line in ran("history", "--lake", lake, "--days", "9999", "--json").splitlines()]
-    assert [one["what"][:15] for one in told if one["kind"] == "verb"] == ["replay: 1 files"]
+    assert [one["what"][:14] for one in told if one["kind"] == "verb"] == ["replay: 1 file"]
     assert "replays     1 file to be read again" in ran("status", "--lake", lake)
     status, _, said = given(("replay", "--resume", "--lake", lake, "--queue-url", queue), "")
     assert (status, "announced: 1 of 1 file" in said) == (0, True)

@@ -400,7 +400,7 @@ def test_a_forgotten_file_whose_rows_come_back_is_forgotten_again_and_the_sums_h
     write_ledger(lake, entry("in/a.json", outcome="forgotten", detail="its rows left", records=4, dropped=4))
     assert accounts(LakeView(lake)).differences() == []
     said = ran("rollback", "beta", "--to", "1", "--lake", lake, "--yes")
-    assert "1 forgotten files get rows back. They stay forgotten" in said
+    assert "1 forgotten file gets rows back, and stays forgotten" in said
     assert ledger(lake)["in/a.json"] == ("forget", None, 1, 3, {"beta": 1})
     assert accounts(LakeView(lake)).differences() == []
     assert ran("files", "list", "--outcome", "forget", "--lake", lake, "--json").count('"detail": null') == 1

@@ -14,6 +14,7 @@ from itertools import islice
 from typing import Any
 from urllib.parse import quote_plus
 
+from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
@@ -63,7 +64,7 @@ def announce_paced(
     while page := list(islice(left, most)):
         wait_while_full(sqs, url, most_waiting, tell=tell, sleep=sleep)
         if refused := announce(sqs, url, page):
-            raise Halt(f"the queue refused {len(refused)} files, such as {refused[0]}; {repeat}")
+            raise Halt(f"the queue refused {counted(len(refused), 'file')}, such as {refused[0]}; {repeat}")
         if rate:
             sleep(len(page) / rate)
         announced += len(page)

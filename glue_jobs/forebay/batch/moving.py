@@ -20,6 +20,7 @@ from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retry_plan import RetryPlan
 from forebay.batch.staging import Changes
 from forebay.batch.writing import Writing
+from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, own_table, table_path
@@ -114,7 +115,9 @@ class Moving:
         def changes() -> list[Change]:
             found = self.ledger_rows(by_file.keys())
             if len(found) != len(by_file):
-                raise Halt(f"{len(by_file)} files have held records, but the ledger has {len(found)} of them")
+                raise Halt(
+                    f"{counted(len(by_file), 'file', 'has')} held records, but the ledger has {len(found)} of them"
+                )
             left = [one for one in self.leftovers(by_file.keys()) if one.tables.keys() & written]
             settled = [(row, self._settled(row, by_file[row["file_id"]])) for row in found]
             return settled + [(one.row, one.without(written)) for one in left]

@@ -18,6 +18,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from forebay.counted import counted
+
 if TYPE_CHECKING:
     from forebay.operate.lake_view import TableFacts
     from forebay.operate.looking.accounts import Accounts
@@ -130,7 +132,7 @@ def show_accounts(sums: Accounts, *, files_put: int | None = None) -> list[str]:
         console.print(f"open     {batch}: not counted. The running job finishes it, or the next start")
     wrong = sums.differences()
     if files_put is not None and files_put != sums.all_files:
-        wrong.insert(0, f"{files_put} files were put, the ledger has {sums.all_files}")
+        wrong.insert(0, f"{counted(files_put, 'file', 'was')} put, the ledger has {sums.all_files}")
     for difference in wrong:
         error_console.print(styled("does not add up:", "red", f" {difference}"))
     if not wrong:

@@ -27,6 +27,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.aws.retrying import ATTEMPTS
+from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, TryAgain
 from forebay.lake.ranged import Ranged
 
@@ -245,7 +246,7 @@ class S3Objects:
             if refused := answer.get("Errors"):
                 first = refused[0]
                 raise Halt(
-                    f"{len(refused)} objects were not deleted, such as {first['Key']}: {first['Code']}; {rights}"
+                    f"{counted(len(refused), 'object', 'was not')} deleted, such as {first['Key']}: {first['Code']}; {rights}"
                 )
 
     def _put(self, name: str, content: bytes, **condition: str) -> None:

@@ -1,6 +1,6 @@
 """An operator's work: look at the accounts and the tables, try things out, put them right. The command line only shows it.
 
-* `lake_view` answers from the lake, without a JVM      * `counted` things, in words
+* `lake_view` answers from the lake, without a JVM
 
 The other rooms, by what a person does. Each imports from `lake_view` and from the rooms above it:
 

@@ -225,8 +225,8 @@ def test_a_row_that_is_missing_is_told(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     lake.entry("old", {}, OLD, quarantined=1, parked=1)
     assert [said.partition(";")[0] for said in lake.accounts().differences()] == [
-        "_forebay/parked: the ledger says 1 rows, the table has 0",
-        "_forebay/quarantine: the ledger says 1 rows, the table has 0",
+        "_forebay/parked: the ledger says 1 row, the table has 0",
+        "_forebay/quarantine: the ledger says 1 row, the table has 0",
     ]
 
 
@@ -294,7 +294,7 @@ def test_a_lost_file_is_found_among_a_thousand_tables_with_rows_in_flight(
 
     (found,) = check_accounts(str(lake.place), "studio", emit=lambda event: None, sleep=sleep)
     assert found == (
-        "zeta: the ledger says 1 rows, the table has 0; such as s3://landing/lost (1 in the ledger, 0 in the table)"
+        "zeta: the ledger says 1 row, the table has 0; such as s3://landing/lost (1 in the ledger, 0 in the table)"
     )
 
 

@@ -52,7 +52,7 @@ def test_the_plan_is_shown_and_nothing_is_done(begun: Path) -> None:
     assert status == 0
     assert [line.split()[:2] for line in shown.splitlines()[1:3]] == [["optimize", "alpha"], ["skip", "beta"]]
     assert "3 → 1" in shown
-    assert "2 files fewer in 1 tables" in shown
+    assert "2 files fewer in 1 table:" in shown
     assert len(list((begun / "alpha" / "_delta_log").glob("*.json"))) == 3
 
 

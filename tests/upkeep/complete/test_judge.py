@@ -78,7 +78,7 @@ def test_a_file_that_an_operator_wants_left_out_is_done_before_any_batch_says_so
 
 def test_a_file_that_lies_there_and_is_in_no_row_is_waited_for_also_as_another_version() -> None:
     old, new = file(), replace(file(), etag="other")
-    assert "1 files that are not loaded yet, such as s3://drops/in/" in why(MARKER, known(row(old), listed=(old, new)))
+    assert "1 file that is not loaded yet, such as s3://drops/in/" in why(MARKER, known(row(old), listed=(old, new)))
 
 
 def test_a_file_counts_as_loaded_under_the_id_of_any_of_the_services() -> None:

@@ -123,7 +123,7 @@ def test_an_hour_is_complete_once_its_marker_came_and_opens_again_for_a_late_fil
     story.s3.keys.append(HOUR + "b")
     found = story.batch("b")
     assert (found.complete_at, found.revised_at, found.revision) == (None, NOW, 1)
-    assert found.why == f"waits for 1 files that are not loaded yet, such as s3://landing/{HOUR}b"
+    assert found.why == f"waits for 1 file that is not loaded yet, such as s3://landing/{HOUR}b"
     found = story.batch("b", rows=(row("b"),))
     assert (found.revision, found.files, found.rows) == (2, 2, 4)
     assert story.told.kinds == [("Period Complete", 1), ("Period Reopened", 1), ("Period Complete", 2)]
@@ -171,7 +171,7 @@ def test_a_known_file_that_is_announced_again_takes_nothing_back(tmp_path: Path)
 def test_an_unreadable_file_needs_an_operators_word(tmp_path: Path) -> None:
     story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
     found = story.batch("a", rows=(row("a", outcome="unreadable"),))
-    assert found.why == f"waits for 1 files that are unreadable in the ledger, such as s3://landing/{HOUR}a"
+    assert found.why == f"waits for 1 file that is unreadable in the ledger, such as s3://landing/{HOUR}a"
     Skips(open_objects(skips_of(story.lake))).add(Skip(bucket="landing", key=HOUR + "a"))
     assert story.batch("_DONE").complete_at == NOW
 

@@ -14,6 +14,7 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
+from forebay.counted import agreed, counted
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -90,26 +91,31 @@ def backfill(
     before = progress_of(wanted)
     if before.looked_at and not (again or dry_run):
         error_console.print(
-            f"an earlier run came as far as {before.looked_at:,} files at {before.at}; --again starts from the beginning"
+            f"an earlier run came as far as {counted(before.looked_at, 'file')} at {before.at}; "
+            "--again starts from the beginning"
         )
     with left_to_do("repeat the command to continue"), Progress() as shown:
         done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=partial(_tell, shown), dry_run=dry_run, again=again)
     if not dry_run and done != before:
-        leave_record(lake, f"backfill: announced {done.announced:,} files of {place}", undo="none: they are loaded")
+        leave_record(
+            lake, f"backfill: announced {counted(done.announced, 'file')} of {place}", undo="none: they are loaded"
+        )
     if as_json:
         print_json([{**asdict(done), "dry_run": dry_run}])
         return
-    verb = "would be announced" if dry_run else "were announced"
+    verb = "would be announced" if dry_run else f"{agreed(done.announced, 'was')} announced"
     if not done.looked_at:
         error_console.print(f"found no file under {place}: is it spelled right?")
-    console.print(f"{done.announced:,} files, {size(done.bytes)}, {verb}")
-    console.print(f"{done.looked_at:,} versions were looked at, {done.known:,} files are in the ledger")
+    console.print(f"{counted(done.announced, 'file')}, {size(done.bytes)}, {verb}")
+    console.print(
+        f"{counted(done.looked_at, 'version', 'was')} looked at, {counted(done.known, 'file', 'is')} in the ledger"
+    )
 
 
 def _tell(shown: Progress, said: Step | Waits) -> None:
     from forebay.upkeep.reconcile.backfill import Waits
 
     if isinstance(said, Waits):
-        shown.tell(f"{said.messages:,} messages wait in the queue: the backfill lets them pass")
+        shown.tell(f"{counted(said.messages, 'message', 'waits')} in the queue: the backfill lets them pass")
     else:
         shown.tell(f"{said.looked_at:,} looked at, {said.announced:,} announced, up to {said.marker[0]}")

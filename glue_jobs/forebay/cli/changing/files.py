@@ -15,8 +15,8 @@ from forebay.cli.changing.forget import bring_back, forget_files, must_be_an_id
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, moment
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, is_wide, print_json, size
+from forebay.counted import counted
 from forebay.errors import InvalidConfiguration, meant
-from forebay.operate.counted import counted
 
 if TYPE_CHECKING:
     from forebay.operate.looking.files import LedgerFile
@@ -214,7 +214,7 @@ def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
         skips.remove(taken)
         such_as = ", ".join(map(str, taken[:5]))
         undo = f"forebay files skip for each, such as {taken[0]}"
-        leave_record(lake, f"files retry: took back {len(taken)} skips, such as {such_as}", undo=undo)
+        leave_record(lake, f"files retry: took back {counted(len(taken), 'skip')}, such as {such_as}", undo=undo)
 
 
 @app.command("show")
@@ -308,8 +308,8 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
     ]
     for one in life.tables:
         commit = f"version {one.version}" if one.version is not None else "version unknown: its log tells it no more"
-        moved = f", compacted {one.rewritten} times since" if one.rewritten else ""
-        rows = counted(one.rows, "row") if one.all_there else f"{one.rows_now:,} of {one.rows:,} rows are there"
+        moved = f", compacted {counted(one.rewritten, 'time')} since" if one.rewritten else ""
+        rows = counted(one.rows, "row") if one.all_there else counted(one.rows_now, "row", "is there", of=one.rows)
         lines.append(f"table       {one.table}: {rows}, {commit}{moved}")
     for reason, count in life.quarantined.items():
         detail = life.details.get(reason)

@@ -14,6 +14,7 @@ from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, Yes
 from forebay.cli.show import console, error_console, print_json
+from forebay.counted import agreed, counted
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -72,7 +73,9 @@ def forget_files(
         told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
         print_json([{**told, "computed_from": computed, "left_out": found.left_out, "dry_run": dry_run}])
     else:
-        console.print(f"{len(found.files):,} files of {found.records:,} records are forgotten. These rows leave:")
+        number = len(found.files)
+        of_them = f"{counted(number, 'file')} of {counted(found.records, 'record')}"
+        console.print(f"{of_them} {agreed(number, 'is')} forgotten. These rows leave:")
         show_rows(found)
         if computed:
             console.print(f"the next merge takes them out of {', '.join(computed)} as well")
@@ -85,14 +88,14 @@ def forget_files(
     rows = ", ".join(found.rows) or "no table"
     leave_record(
         lake,
-        f"files forget: {count:,} files, {found.records:,} records in {rows}",
+        f"files forget: {counted(count, 'file')}, {counted(found.records, 'record')} in {rows}",
         undo=_undo(addresses or (), file_id or ()),
     )
     announce_all(found.files, queue_url, again=REPEAT)
     error_console.print("the ingest job takes their rows out; `forebay files list --outcome forget` shows what is left")
     if changed := len(found.files) - count:
         error_console.print(
-            f"{changed:,} of the {len(found.files):,} files changed since they were shown: {LOOK_AGAIN}"
+            f"{counted(changed, 'file', of=len(found.files))} changed since this was shown: {LOOK_AGAIN}"
         )
         raise typer.Exit(1)
 
@@ -132,11 +135,11 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
     tell(files=[file.uri for file in found.files])
     for file in found.files:
         console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
-    console.print(f"{len(found.files):,} forgotten files {'would be' if dry_run else 'are'} read again")
+    console.print(f"{counted(len(found.files), 'forgotten file', 'would be' if dry_run else 'is')} read again")
     if dry_run or not found.files:
         return
     mark(view, found)
-    such_as = f"{len(found.files):,} forgotten files, such as {found.files[0].uri}"
+    such_as = f"{counted(len(found.files), 'forgotten file')}, such as {found.files[0].uri}"
     leave_record(
         lake, f"files retry: brought back {such_as}", undo=_forget_again([file.file_id for file in found.files])
     )

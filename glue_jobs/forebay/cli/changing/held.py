@@ -13,6 +13,7 @@ from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.show import at, columns, console, error_console, print_json, styled
+from forebay.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -203,7 +204,9 @@ def _try_again(
         known_table(view, table)
     tell(service=service.name, declarations=service.version, chosen=count)
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
-    console.print(f"{count:,} records of service {service.name} will be {verb}, by its declarations {service.version}")
+    console.print(
+        f"{counted(count, 'record')} of service {service.name} will be {verb}, by its declarations {service.version}"
+    )
     if dry_run:
         return
     if give_up and not yes:
@@ -245,24 +248,24 @@ def retry_records(
         tables=tried.tables, written=tried.moved - tried.dropped, dropped=tried.dropped, left=tried.chosen - tried.moved
     )
     for name, rows in sorted(tried.tables.items()):
-        console.print(f"{name}: {rows:,} rows")
+        console.print(f"{name}: {counted(rows, 'row')}")
     for one in failed:
         if isinstance(one, TableFailed):
             error_console.print(styled(f"{one.table}: still cannot be written:", "red", f" {one.error}"))
     if tried.waiting:
         console.print(
-            f"{tried.waiting:,} files are being replaced or replayed by a batch: their records were left. Repeat later"
+            f"{counted(tried.waiting, 'file', 'is')} being replaced or replayed by a batch: the records were left. Repeat later"
         )
     if tried.superseded:
         console.print(
-            f"{tried.superseded:,} records stay: a rollback brought earlier versions of their files back. `forebay replay` of "
-            "these files loads them"
+            f"{counted(tried.superseded, 'record', 'stays')}: a rollback brought earlier versions of the files back. "
+            "`forebay replay` of these files loads them"
         )
     left = tried.chosen - tried.moved
     if tried.moved:
-        of = f"{tried.moved:,} records of the {held}, {tried.dropped:,} of them dropped"
+        of = f"{counted(tried.moved, 'record')} of the {held}, {tried.dropped:,} of them dropped"
         verb = f"{held} drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
         leave_record(lake, f"{verb}: moved {of}", undo=_undo(tried, there, began, give_up=give_up))
     console.print(
-        f"{tried.chosen:,} records: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
+        f"{counted(tried.chosen, 'record')}: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
     )

@@ -10,8 +10,8 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import DryRun, Lake, Service
 from forebay.cli.show import console, error_console
+from forebay.counted import agreed, counted
 from forebay.errors import InvalidConfiguration
-from forebay.operate.counted import rows_wait
 
 if TYPE_CHECKING:
     from forebay.operate.lake_view import LakeView
@@ -79,7 +79,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     verb = ": would take rows again" if dry_run else ": take rows again from the next batch on"
     done = sorted(set(names) & there)
     tell(resumed=done, waited=waiting, wait=waiting)
-    console.print(f"{_said(done)}{verb}; {rows_wait(waiting)}" if done else f"nothing is paused; {rows_wait(waiting)}")
+    console.print(f"{_said(done) + verb if done else 'nothing is paused'}; {counted(waiting, 'row', 'waits')}")
     if dry_run:
         return
     resume_tables(view.lake, names)
@@ -93,7 +93,8 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     left = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
     tell(wait=left)
     if left:
-        error_console.print(f"{left:,} rows still wait: repeat the command when the running batch has ended")
+        wait = f"{counted(left, 'row')} still {agreed(left, 'waits')}"
+        error_console.print(f"{wait}: repeat the command when the running batch has ended")
         raise typer.Exit(1)
     if done and (runs := holder(writer_of(view.lake, declared.name))) is not None:
         error_console.print(

@@ -14,9 +14,9 @@ from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, Of, QueueUrl, Yes
 from forebay.cli.show import at, console, error_console, print_json
+from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import is_meant
-from forebay.operate.counted import counted
 
 if TYPE_CHECKING:
     from forebay.operate.looking.queue import Letter
@@ -153,10 +153,10 @@ def refused(
     if not (drop and found):
         raise typer.Exit(1 if found else 0)
     if not yes:
-        confirm(f"Delete these {len(found):,} copies?", otherwise="no copy was dropped")
+        confirm(f"Delete {counted(len(found), 'copy')}?", otherwise="no copy was dropped")
     drop_refused(folder, found)
-    console.print(f"{len(found):,} copies were dropped")
-    leave_record(lake, f"queue refused: dropped {len(found):,} copies of messages", undo="none: they are gone")
+    console.print(f"{counted(len(found), 'copy', 'was')} dropped")
+    leave_record(lake, f"queue refused: dropped {counted(len(found), 'copy')} of messages", undo="none: they are gone")
 
 
 def _sqs(queue_url: str) -> Any:

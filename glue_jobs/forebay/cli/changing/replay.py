@@ -15,8 +15,8 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, QueueUrl, Service, Yes, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
+from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
-from forebay.operate.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def replay(
     if not resume:
         leave_record(
             lake,
-            f"replay: {count:,} files, {found.records:,} records in {', '.join(found.rows) or 'no table'}",
+            f"replay: {counted(count, 'file')}, {counted(found.records, 'record')} in {', '.join(found.rows) or 'no table'}",
             undo="push the earlier declarations, and replay the same files",
         )
     announce_all(found.files, queue_url, most_waiting=most_waiting, rate=rate)
@@ -154,7 +154,9 @@ def announce_all(
 
 
 def _tell_wait(shown: Progress, most: int, waiting: int) -> None:
-    shown.tell(f"waits for the ingest job: {waiting:,} messages are in the queue, and it continues at {most:,}")
+    shown.tell(
+        f"waits for the ingest job: {counted(waiting, 'message', 'is')} in the queue, and it continues at {most:,}"
+    )
 
 
 @leaving_at_once("repeat the command to continue")
@@ -186,7 +188,7 @@ def _load_aside(
     with Progress(len(files)) as shown:
         for so_far in load_aside(spark, files, declared, into, emit=to_log(), before_each=let_others_pass):
             shown.tell(f"read: {so_far:,} of {counted(len(files), 'file')}", so_far)
-    what = f"replay: {len(files):,} files into {into}; this lake is unchanged"
+    what = f"replay: {counted(len(files), 'file')} into {into}; this lake is unchanged"
     leave_record(lake, what, undo=f"delete {into}")
     console.print(f"{into} has them: `forebay tables --lake {into}`, and `forebay audit --lake {into}`")
 

@@ -13,8 +13,8 @@ from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes, version_or_moment
 from forebay.cli.show import columns, console, error_console, print_json, printable, styled
+from forebay.counted import agreed, counted
 from forebay.errors import InvalidConfiguration
-from forebay.operate.counted import counted
 from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ def _show(view: LakeView, plan: Rollback) -> None:
     console.print(shown)
     if files := _forgotten(view, plan):
         console.print(
-            f"{files:,} forgotten files get rows back. They stay forgotten: the next start of the ingest job takes these rows "
-            "out. `forebay files retry --forgotten` reads such files again"
+            f"{counted(files, 'forgotten file', 'gets')} rows back, and {agreed(files, 'stays')} forgotten: the next start of "
+            "the ingest job takes these rows out. `forebay files retry --forgotten` reads such files again"
         )
     if not plan.tables:
         console.print("nothing to do: the tables are there already")

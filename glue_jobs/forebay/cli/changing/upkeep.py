@@ -15,6 +15,7 @@ from forebay.cli.job_options import options_of
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson
 from forebay.cli.show import columns, console, error_console, is_wide, print_json, size, styled
+from forebay.counted import agreed, counted
 from forebay.settings import CompactSettings, JobSettings, MaintainSettings, MergeSettings, ReconcileSettings
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def compact(
         ran = run(settings, emit=emit, stop=threading.Event())
     if commits := [commit.effect for table in ran.tables for commit in table.commits]:
         removed, added = sum(one.files_removed for one in commits), sum(one.files_added for one in commits)
-        what = f"compact: {removed:,} files of {len(ran.tables):,} tables became {added:,}"
+        what = f"compact: {counted(removed, 'file')} of {counted(len(ran.tables), 'table')} became {added:,}"
         leave_record(settings.lake, what, undo="none is needed: no row changed")
     if as_json:
         print(ran.plan.as_json())
@@ -76,7 +77,7 @@ def maintain(
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
     if deleted := sum(table.cared.files_deleted for table in ran.tables if table.cared is not None):
-        what = f"maintain: {deleted:,} files deleted that no readable version needs"
+        what = f"maintain: {counted(deleted, 'file')} deleted that no readable version needs"
         leave_record(settings.lake, what, undo="none: they are gone")
     if as_json:
         print_json(_maintained_rows(ran))
@@ -142,7 +143,7 @@ def reconcile(
         with left_to_do("repeat the command: no file is loaded twice"), journal(settings) as emit:
             done = run(settings, emit=emit)
         if again := len(done.missed) + len(done.withheld):
-            what = f"find-missed: announced {again:,} files, {done.surely_missed:,} of them missed"
+            what = f"find-missed: announced {counted(again, 'file')}, {done.surely_missed:,} of them missed"
             leave_record(settings.lake, what, undo="none is needed: a file that is loaded is not loaded again")
     if as_json:
         uris = {name: [file.uri for file in getattr(done, name)] for name in ("missed", "withheld")}
@@ -169,18 +170,19 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
     if done.may_wait:
         then = "" if plan else "; all are announced again, and none is loaded twice"
         console.print(
-            f"{len(done.missed):,} of {done.looked_at:,} files are not in the ledger. {done.may_wait:,} of them may wait "
-            f"in the queue, at least {done.surely_missed:,} were missed{then}"
+            f"{counted(len(done.missed), 'file', 'is not', of=done.looked_at)} in the ledger. "
+            f"{done.may_wait:,} of them may wait in the queue, at least {done.surely_missed:,} "
+            f"{agreed(done.surely_missed, 'was')} missed{then}"
         )
     else:
-        console.print(f"{len(done.missed):,} of {done.looked_at:,} files were {said}")
+        console.print(f"{counted(len(done.missed), 'file', 'was', of=done.looked_at)} {said}")
     if done.withheld:
-        said = "were withheld by S3" if plan else "were withheld by S3, and announced again"
-        console.print(f"{len(done.withheld):,} files {said}")
+        said = "withheld by S3" if plan else "withheld by S3, and announced again"
+        console.print(f"{counted(len(done.withheld), 'file', 'was')} {said}")
     if done.too_new:
         console.print(
-            f"{done.too_new:,} files of the newest {settings.settle_hours:g} hours were left out: they may be on their way "
-            "(--settle-hours 0 takes them in)"
+            f"{counted(done.too_new, 'file')} of the newest {settings.settle_hours:g} hours {agreed(done.too_new, 'was')} "
+            "left out: --settle-hours 0 includes files that may still be on their way"
         )
 
 
@@ -189,11 +191,11 @@ def _show_merged(ran: RunResult[TableMerge]) -> None:
         for one in table.steps:
             why = f"; computed from scratch: {one.recomputed}" if one.recomputed else ""
             if table.is_rollup:
-                console.print(f"{table.table}: {one.keys:,} groups computed{why}")
+                console.print(f"{table.table}: {counted(one.keys, 'group')} computed{why}")
                 continue
             console.print(
-                f"{table.table}: {one.inserted:,} rows inserted, {one.updated:,} updated, {one.deleted:,} deleted, by "
-                f"changes of {one.keys:,} keys{why}"
+                f"{table.table}: {counted(one.inserted, 'row')} inserted, {one.updated:,} updated, {one.deleted:,} deleted, by "
+                f"changes of {counted(one.keys, 'key')}{why}"
             )
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
@@ -245,7 +247,7 @@ def _show_plan(planned: Plan) -> None:
     console.print(table)
     totals = planned.totals()
     console.print(
-        f"\n{totals['files_saved']:,} files fewer in {totals['tables']:,} tables: "
+        f"\n{counted(totals['files_saved'], 'file')} fewer in {counted(totals['tables'], 'table')}: "
         f"{size(totals['bytes'])} to read, about {totals['dpu_s']:,.0f} DPU-seconds"
     )
 
@@ -257,7 +259,7 @@ def _show_ran(ran: CompactionResult) -> None:
                 sum(getattr(commit.effect, name) for commit in table.commits)
                 for name in ("files_removed", "files_added")
             )
-            error_console.print(f"{table.table}: {removed:,} files became {added:,}; no row changed")
+            error_console.print(f"{table.table}: {counted(removed, 'file')} became {added:,}; no row changed")
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     if not ran.tables:
@@ -281,8 +283,8 @@ def _show_maintained(ran: MaintenanceResult) -> None:
             checkpoint = "" if table.cared.checkpoint is None else f", checkpoint of version {table.cared.checkpoint}"
             kept = table.retention.keep_hours
             console.print(
-                f"{table.table}: {table.cared.files_deleted:,} files deleted (vacuum {table.cared.vacuum}, versions of "
-                f"{'its own time' if kept is None else f'{kept} h'} can be read{checkpoint})"
+                f"{table.table}: {counted(table.cared.files_deleted, 'file')} deleted (vacuum {table.cared.vacuum}, versions "
+                f"of {'its own time' if kept is None else f'{kept} h'} can be read{checkpoint})"
             )
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
@@ -290,5 +292,6 @@ def _show_maintained(ran: MaintenanceResult) -> None:
         done = "deleted" if ran.deleted else "left there; `--delete-orphans` deletes them"
         first = found[0].name
         console.print(
-            f"{place}: {len(found):,} files that no log knows of, {size(sum(f.bytes for f in found))}, such as {first}: {done}"
+            f"{place}: {counted(len(found), 'file')} that no log knows of, {size(sum(f.bytes for f in found))}, "
+            f"such as {first}: {done}"
         )

@@ -11,7 +11,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json, styled
-from forebay.operate.counted import counted
+from forebay.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, error_console, print_json, show_tables
 from forebay.cli.usage import hint_of
+from forebay.counted import counted
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
-from forebay.operate.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     yield from (_Said("note", said) for said in declared.feeds_of(service))
     yield from (_Said("note", said) for said in shared)
     count = len(service.tables)
-    well = f"{count} declaration{'s' * (count != 1)}, " + ("something to look at" if shared else "nothing wrong")
+    well = f"{counted(count, 'declaration')}, " + ("something to look at" if shared else "nothing wrong")
     where = " in the files" if lake else ""  # the tables of the lake may still differ
     yield _Said("sum", f"service {service.name}, version {service.version}: {well}{where}")
     if lake := _begun(lake):

@@ -11,7 +11,7 @@ import typer
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import AsJson, Lake, Service, version_or_moment
 from forebay.cli.show import console, print_json
-from forebay.operate.counted import counted
+from forebay.counted import counted
 
 if TYPE_CHECKING:
     from forebay.operate.exporting.manifest import Manifest

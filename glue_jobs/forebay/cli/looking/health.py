@@ -11,7 +11,7 @@ import typer
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import WIDE, columns, console, error_console, is_wide, print_json, size, styled
-from forebay.operate.counted import rows_wait
+from forebay.counted import agreed, counted
 
 if TYPE_CHECKING:
     from forebay.lake.health import Health
@@ -55,7 +55,7 @@ def health(
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
     for name, waits in waiting.items():
         why = f": {waits.cause}" if waits.cause else ""
-        said = f" {rows_wait(waits.rows)} in the quarantine, because it could not be written{why}"
+        said = f" {counted(waits.rows, 'row', 'waits')} in the quarantine, because it could not be written{why}"
         error_console.print(styled(f"{name}: {TABLE_FAILED}", "red", said))
     raise typer.Exit(1 if unreadable or waiting else 0)
 
@@ -82,7 +82,7 @@ def _show(found: list[Health]) -> None:
     console.print(table)
     for one in found:
         if one.left_out:
-            said = f"{one.left_out:,} fields got no column, such as {one.left_out_such_as}: they are in _rescued"
+            said = f"{counted(one.left_out, 'field')} got no column, such as {one.left_out_such_as}: see _rescued"
             todo = f"raise `new_columns` or `max_columns`, and run: forebay schema settle {one.table}"
             console.print(f"{one.table}: {said}; {todo}", markup=False, highlight=False, soft_wrap=True)
     if not wide:
@@ -108,7 +108,9 @@ def _said(lag: Lag) -> str:
     if not lag.commits:
         return f"{lag.state}: has all changes of {lag.log}"
     since = f", the first of {_at(lag.since)}" if lag.since else ""
-    return f"{lag.state}: {lag.commits:,} commits of {lag.log} are not merged yet{since}"
+    return (
+        f"{lag.state}: {counted(lag.commits, 'commit')} of {lag.log} {agreed(lag.commits, 'is')} not merged yet{since}"
+    )
 
 
 def _at(moment: datetime | None) -> str:

@@ -10,8 +10,8 @@ import typer
 
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import columns, console, error_console, print_json
+from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
-from forebay.operate.counted import counted
 
 __all__ = ["plan_capacity"]
 

@@ -9,6 +9,7 @@ import typer
 
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import columns, console, error_console, print_json
+from forebay.counted import counted
 
 __all__ = ["query"]
 
@@ -38,7 +39,7 @@ def query(
     else:
         _show(found.column_names, [[_text(value) for value in row.values()] for row in rows])
     if found.num_rows > limit:
-        error_console.print(f"{limit:,} of {found.num_rows:,} rows; --limit shows more")
+        error_console.print(f"{counted(limit, 'row', of=found.num_rows)}; --limit shows more")
 
 
 def _text(value: object) -> str:

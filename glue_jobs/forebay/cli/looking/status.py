@@ -12,8 +12,8 @@ import typer
 from forebay.cli.options import AsJson, Checkpoint, LakeOfStack, QueueUrl, Stack
 from forebay.cli.show import at, columns, console, error_console, print_json
 from forebay.cli.usage import hint_of
+from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
-from forebay.operate.counted import counted, rows_wait
 from forebay.operate.page.content import age, span
 
 if TYPE_CHECKING:
@@ -91,13 +91,13 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     yield f"held        {kept}, {counted(now.refused, 'message')} not understood"
     if now.now_paused or now.paused:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
-        yield f"paused      {names}; {rows_wait(sum(now.paused.values()))}"
+        yield f"paused      {names}; {counted(sum(now.paused.values()), 'row', 'waits')}"
     if now.replays:
         yield f"replays     {counted(now.replays, 'file')} to be read again"
     if now.forgets:
         yield f"forgets     {counted(now.forgets, 'file')} to be forgotten: their rows still stand"
     if now.reconciled is not None:
-        looked = f"of {now.reconciled.looked_at:,} files, {age(now.at, now.reconciled.at)}"
+        looked = f"of {counted(now.reconciled.looked_at, 'file')}, {age(now.at, now.reconciled.at)}"
         yield f"missed      {now.reconciled.missed:,} {looked}; `forebay find-missed` announced them"
     if now.cost is not None:
         parts = ", ".join(f"{usd:,.2f} for {part}" for part, usd in now.cost.usd.items())

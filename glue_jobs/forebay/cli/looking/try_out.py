@@ -10,6 +10,7 @@ import typer
 
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import columns, console, print_json
+from forebay.counted import counted
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
@@ -68,8 +69,6 @@ def _drafted(samples: Sequence[str], *, say: bool) -> Declarations:
 
 
 def _show(trial: Trial) -> None:
-    from forebay.operate.counted import counted
-
     files = columns("file", "outcome", ">records", ">refused", "why")
     for file in trial.files:
         why = f"{file['reason']}: {file['detail']}" if "reason" in file else ""
@@ -77,9 +76,8 @@ def _show(trial: Trial) -> None:
     console.print(files)
     if trial.left_out:
         count = len(trial.files)
-        _show_lines(
-            [f"{count:,} of {count + trial.left_out:,} files were read: a sample. Name fewer to have all of them read"]
-        )
+        read = counted(count, "file", "was", of=count + trial.left_out)
+        _show_lines([f"{read} read: a sample. Name fewer to have all of them read"])
     for table in trial.tables:
         console.print(f"\ntable {table.name}: {counted(table.rows, 'row')}", markup=False)
         found = columns("column", "type", "read from", ">filled", ">do not fit", "such as")
@@ -88,8 +86,7 @@ def _show(trial: Trial) -> None:
             found.add_row(c.name, c.type, _safe(c.source or ""), filled, f"{c.misfits or ''}", _safe(c.example or ""))
         console.print(found)
         if table.rescued:
-            keep = "keeps" if table.rescued == 1 else "keep"
-            said = f"  {counted(table.rescued, 'row')} {keep} something in _rescued"
+            said = f"  {counted(table.rescued, 'row', 'keeps')} something in _rescued"
             _show_lines([said, *(f"    {example}" for example in table.examples)])
         _show_some("would be dropped as duplicates", table.duplicates)
         if table.state is not None:
@@ -102,8 +99,6 @@ def _show(trial: Trial) -> None:
 
 
 def _show_some(what: str, lines: Sequence[str]) -> None:
-    from forebay.operate.counted import counted
-
     if lines:
         more = [f"  and {len(lines) - SHOWN:,} more: --json lists all"] if len(lines) > SHOWN else []
         _show_lines(

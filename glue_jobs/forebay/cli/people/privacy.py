@@ -16,6 +16,7 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.people.vault import rotate, show
 from forebay.cli.show import columns, console, error_console, print_json
+from forebay.counted import agreed, counted
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["app"]
 
 app = typer.Typer(help="Find personal fields, and erase people.", no_args_is_help=True)
-NOT_READ = "are not read without --search-landing"
+NOT_READ = "is not read without --search-landing"
 FINISHES = "finishes this table, then stops; a second Ctrl-C stops at once. Repeat the command to continue"
 
 
@@ -57,7 +58,7 @@ def scan(
         print_json(map(asdict, told.found))
         return
     if not told.found:
-        console.print(f"nothing in {told.rows:,} row{'s' * (told.rows != 1)} looks personal")
+        console.print(f"nothing in {counted(told.rows, 'row')} looks personal")
         return
     shown = columns("column", "field", "looks like", ">values", ">of")
     for one in told.found:
@@ -138,10 +139,10 @@ def erase(
         error_console.print(f"{said}: late records stay out once the ingest job has these", markup=False)
     if not dry_run:
         for plan in erasing.unfinished(view, declared):
-            error_console.print(f"continues erasure {plan.number}, of {len(plan.tokens):,} people")
+            error_console.print(f"continues erasure {plan.number}, of {counted(len(plan.tokens), 'person')}")
             _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if outlook.unseen:
-        what, size = "are read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
+        what, size = "is read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
         error_console.print(_not_read(len(outlook.unseen), size, what), markup=False)
     if who:
         _must_be_erasable(outlook, force=force)
@@ -152,21 +153,22 @@ def erase(
         if dry_run or not wanted:
             raise typer.Exit(1 if len(outlook.unknown) == len(outlook.tokens) else 0)
         if not yes:
-            confirm(f"Erase {len(wanted):,} people? Nobody can bring their rows back.")
+            confirm(f"Erase {counted(len(wanted), 'person')}? Nobody can bring the rows back.")
     elif search_landing:
         wanted = sorted(everybody_erased(view, declared))
-        error_console.print(f"searches for the records of {len(wanted):,} people who were erased")
+        error_console.print(f"searches for the records of {counted(len(wanted), 'person')} erased before")
     if wanted and not dry_run:
         plan = erasing.begin(view, declared, wanted, search_landing=search_landing)
         _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if not dry_run:
         went = erasing.erase_now(view, declared, due_only=not now, wait_s=wait_s)
         if went:
-            error_console.print(f"{went:,} objects that held them were deleted")
+            error_console.print(f"{counted(went, 'object')} that held them {agreed(went, 'was')} deleted")
         if not who:
             since = clear_again(view, declared, search=search_landing, wait_s=wait_s, tell=error_console.print)
             if since:
-                error_console.print(f"{since:,} more landed objects no longer hold records of erased people")
+                no_longer = f"{counted(since, 'more landed object')} no longer {agreed(since, 'holds')}"
+                error_console.print(f"{no_longer} records of erased people")
 
 
 @app.command()
@@ -233,14 +235,16 @@ def _show(outlook: Outlook, *, as_json: bool) -> None:
 
 def _landing_of(done: Any) -> str:
     cleared = sum(one["cleared"] for one in done["landing"])
-    hold = f"{len(done['landing']) - cleared:,} objects in the landing bucket hold their records"
-    hold += f", and {cleared:,} were cleared of them" if cleared else ""
+    holding = len(done["landing"]) - cleared
+    hold = f"{counted(holding, 'object')} in the landing bucket {agreed(holding, 'holds')} their records"
+    hold += f", and {cleared:,} {agreed(cleared, 'was')} cleared of them" if cleared else ""
     left = done["landing_not_read"] or {"objects": 0}
     return f"{hold}; {_not_read(left['objects'], left['bytes'], NOT_READ)}" if left["objects"] else hold
 
 
 def _not_read(objects: int, size: int, what: str) -> str:
-    return f"{objects:,} landed objects ({size / 1e6:,.1f} MB) may hold records that no table has, and {what}"
+    landed = f"{counted(objects, 'landed object')} ({size / 1e6:,.1f} MB)"
+    return f"{landed} may hold records that no table has, and {agreed(objects, what)}"
 
 
 def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> None:
@@ -249,13 +253,13 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     with left_to_do("repeat the command: it finishes this erasure first"), interrupts_wait(FINISHES):
         done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))
     rows = sum(one["rows"] for one in done["tables"])
-    what = f"privacy erase: {len(plan.tokens):,} people, {rows:,} rows, erasure {plan.number}"
+    what = f"privacy erase: {counted(len(plan.tokens), 'person')}, {counted(rows, 'row')}, erasure {plan.number}"
     leave_record(view.lake, what, undo="none: they are erased")
     if as_json:
         print_json([done])
         return
     console.print(
-        f"erasure {plan.number}: {rows:,} rows are {done['rows_became']}; from disk they are gone by {done['gone_by']}; "
+        f"erasure {plan.number}: {counted(rows, 'row', 'is')} {done['rows_became']}, and gone from disk by {done['gone_by']}; "
         f"{_landing_of(done)}; `forebay privacy report {plan.number}`"
     )
     for one in done["tables"]:
@@ -264,6 +268,6 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     if unsearched := [one["table"] for one in done["tables"] if not one["searched"]]:
         error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}", markup=False)
     if rows := sum(one["rows_not_judged"] for one in done["tables"] if one["searched"]):
-        error_console.print(f"{rows:,} rows keep a text that is not JSON, so nobody can tell whose they are")
+        error_console.print(f"{counted(rows, 'row', 'keeps')} a text that is not JSON, so nobody can tell whose")
     if any(one["refused"] for one in done["tables"]):
         raise typer.Exit(1)

@@ -11,6 +11,7 @@ import typer
 from forebay.cli.answer import answers, tell
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json
+from forebay.counted import counted
 
 __all__ = ["rotate", "show"]
 
@@ -62,4 +63,4 @@ def rotate(service: Service = "") -> None:
         if done % 1000 == 0:
             console.print(f"{done:,} so far")
     tell(encrypted=done, key=declared.vault_key)
-    console.print(f"encrypted {done:,} wrapping key{'s' * (done != 1)} by {declared.vault_key}")
+    console.print(f"encrypted {counted(done, 'wrapping key')} by {declared.vault_key}")

@@ -13,6 +13,7 @@ from typing import Any
 
 from deltalake import DeltaTable
 
+from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.lake_view import rows_with
@@ -65,8 +66,9 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
     found = rows_with(ledger, "*", "file_id", plan.files)
     if len(found) != len(plan.files):
         raise Halt(
-            f"{len(plan.files)} files have rows that leave or come, but the ledger has {len(found)} of them. A batch that has "
-            "not ended wrote the others: let a job end it (`forebay ingest --drain`), then repeat this. Nothing was done"
+            f"{counted(len(plan.files), 'file', 'has')} rows that leave or come, but the ledger has {len(found)} of them. "
+            "A batch that has not ended wrote the others: let a job end it (`forebay ingest --drain`), "
+            "then repeat this. Nothing was done"
         )
     files = [LedgerFile.of(row) for row in found]
     after = {file.file_id: _entry_after(file, plan) for file in files}

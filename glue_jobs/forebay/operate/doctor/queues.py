@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from forebay.operate.counted import counted
+from forebay.counted import counted
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
 from forebay.operate.stack.deployment import Deployment

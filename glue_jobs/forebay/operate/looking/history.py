@@ -19,10 +19,10 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from forebay.counted import counted
 from forebay.lake.layout import LEDGER, table_path, verbs_of
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import open_objects
-from forebay.operate.counted import counted
 from forebay.operate.lake_view import LakeView, known_table
 from forebay.operate.stack.deployed import alarm_changes, deploys
 from forebay.operate.stack.deployment import Deployment

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws.announce import MARK
+from forebay.counted import counted
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import is_final
 from forebay.ledger.services import as_services_know
 from forebay.notification.reading import read_message
-from forebay.operate.counted import counted
 from forebay.operate.lake_view import LakeView
 
 __all__ = ["Depth", "Letter", "dead_letter_url", "depth_of", "explain", "give_back", "peek", "redrive"]

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.counted import counted
 from forebay.lake.health import Health
 from forebay.lake.layout import LEDGER
 from forebay.lake.paused import ALL
@@ -65,7 +66,7 @@ def _journey(status: Status) -> Iterator[Station]:
     yield Station("ingest job", "runs" if status.runs else "none runs", batch)
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(status.today.items()))
     yield Station("files today", f"{sum(status.today.values()):,}", outcomes or "none")
-    yield Station("records today", f"{status.records_today:,}", f"{len(status.newest_rows):,} tables")
+    yield Station("records today", f"{status.records_today:,}", counted(len(status.newest_rows), "table"))
     if dead is not None:
         letters = dead.waiting + dead.in_flight
         yield Station(

@@ -17,6 +17,7 @@ from forebay.aws.preflight import check_queue
 from forebay.aws.prices import read_prices
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.capacity.waiting import NAME, Waiting
+from forebay.counted import counted
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
@@ -24,7 +25,6 @@ from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
-from forebay.operate.counted import counted, rows_wait
 from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
@@ -111,12 +111,13 @@ class Status:
     @property
     def problems(self) -> list[str]:
         found = [
-            f"{table}: {rows_wait(rows)} because the table could not be written{_caused(self.causes.get(table))}. Put that "
-            f"right (`forebay tables check` with --lake says how), then `forebay quarantine retry --table {table}`"
+            f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
+            f"{_caused(self.causes.get(table))}. Put that right (`forebay tables check` with --lake says how), "
+            f"then `forebay quarantine retry --table {table}`"
             for table, rows in sorted(self.failed.items())
         ]
         found += [
-            f"{table}: {rows_wait(rows)} from when it was paused (`forebay resume {table}` loads them)"
+            f"{table}: {counted(rows, 'row', 'waits')} from when it was paused (`forebay resume {table}` loads them)"
             for table, rows in sorted(self.paused.items())
             if table not in self.now_paused and ALL not in self.now_paused
         ]

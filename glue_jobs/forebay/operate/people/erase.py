@@ -19,6 +19,7 @@ from typing import Any
 from forebay.batch.plan import Plans
 from forebay.batch.retry_plan import PLAN as RETRY_PLAN
 from forebay.batch.retry_plan import RetryPlan
+from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import (
@@ -172,7 +173,7 @@ def _landing_cleared(
     searched = [one.table for one in done if one.searched and not one.refused]
     others = [one for one in unseen(view, service, searched) if (one.bucket, one.key) not in keys]
     if plan.search_landing:
-        tell(f"reads {len(others):,} more landed objects ...")
+        tell(f"reads {counted(len(others), 'more landed object')} ...")
         known += holding(service, plan, [Landed(one.bucket, one.key) for one in others])
         others = []
     erasures.note_landing(plan, clear_landing(view, service, plan, known))

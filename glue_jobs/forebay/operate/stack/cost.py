@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from forebay.aws.prices import Prices
+from forebay.counted import counted
 from forebay.operate.page.content import Cost, Run
 
 __all__ = ["MESSAGES_A_RECEIVE", "Hours", "cost_of", "hours_of", "month_of"]
@@ -43,7 +44,7 @@ def cost_of(dpu_hours: Hours, files: int, table_bytes: int, prices: Prices, *, n
     return Cost(
         {
             f"{dpu_hours.standard + dpu_hours.flex:,.1f} DPU-hours of jobs": jobs,
-            f"messages and reads of {files:,} files": files * a_file,
+            f"messages and reads of {counted(files, 'file')}": files * a_file,
             "storage of the tables": table_bytes / 1e9 * usd["s3_gb_month"] * share,
         },
         f"By list prices of {prices.date} in {prices.region}. {NOT_IN_IT}.",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forebay.content.unpack import without_archive_suffix
+from forebay.counted import counted
 from forebay.declaration.column import Column
 from forebay.declaration.column_name import safe_name
 from forebay.declaration.loading import parse_service
@@ -75,7 +76,9 @@ def left_out(samples: Samples) -> list[str]:
     """Files that were not read, and records that were refused, with the reason of each."""
     files = [f"{name_of(end.file)}: {end.reason}: {end.detail}" for end in samples.ends if not end.lands]
     records = [f"{sample.place}: {sample.reason}: {sample.detail}" for sample in samples.records if sample.reason]
-    sample = [f"{samples.left_out:,} further files: the others are a sample of them"] if samples.left_out else []
+    sample = (
+        [f"{counted(samples.left_out, 'further file')}: the others are a sample of them"] if samples.left_out else []
+    )
     return sample + files + records
 
 
@@ -99,7 +102,8 @@ def draft_of(samples: Samples, name: str, envelope: Sequence[str] = ()) -> str:
         records = _typed(records)
     kind = _kind_of(records)
     lines = [
-        f"# Drafted from {len(records):,} sample records. Read it, change it, and try it: forebay try SAMPLE --service FOLDER",
+        f"# Drafted from {counted(len(records), 'sample record')}. "
+        "Read it, change it, and try it: forebay try SAMPLE --service FOLDER",
         f"name = {json.dumps(name)}  # a part of every transaction, so it must not change later",
         *envelope,
     ]

@@ -21,12 +21,12 @@ from forebay.batch.columns import rules_of
 from forebay.batch.reasons import BAD_TABLE_NAME, REASONS
 from forebay.content.end import FileEnd
 from forebay.content.treated import NOT_KEPT
+from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED
 from forebay.ledger.ignored import RULES
-from forebay.operate.counted import counted
 from forebay.operate.trying.samples import Sample, Samples, name_of
 from forebay.operate.trying.trial_dedupe import duplicates_in, is_known
 from forebay.operate.trying.trial_merge import TrialState, state_of, unplaced

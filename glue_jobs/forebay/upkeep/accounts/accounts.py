@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from forebay.counted import counted
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
@@ -105,8 +106,8 @@ class Accounts:
         such_as = [str(one) for one in self.apart if one.table == name][:SUCH_AS]
         of_files = f"; such as {', '.join(such_as)}" if such_as else ""
         if ledger == rows:
-            return f"{name}: {rows} rows as the ledger says, but not of the same files{of_files}"
-        return f"{name}: the ledger says {ledger} rows, the table has {rows}{of_files}"
+            return f"{name}: {counted(rows, 'row')} as the ledger says, but not of the same files{of_files}"
+        return f"{name}: the ledger says {counted(ledger, 'row')}, the table has {rows}{of_files}"
 
 
 def accounts(lake: str, *, among: frozenset[Where] | None = None, ended: Ended | None = None) -> Accounts:

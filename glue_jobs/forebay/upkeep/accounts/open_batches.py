@@ -12,6 +12,7 @@ from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
+from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PLANS, table_path
 from forebay.lake.log.commit import rows_of_transaction
@@ -37,7 +38,8 @@ class OpenBatch:
     """Of its files: earlier versions of them may be on their way out."""
 
     def __str__(self) -> str:
-        return f"batch {self.batch} of {self.service}, begun at {self.began_at:%Y-%m-%d %H:%M:%S}, with {self.files:,} files"
+        begun = f"{self.began_at:%Y-%m-%d %H:%M:%S}"
+        return f"batch {self.batch} of {self.service}, begun at {begun}, with {counted(self.files, 'file')}"
 
 
 def open_batches(lake: str, ended: Ended | None = None) -> list[OpenBatch]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.counted import agreed, counted
 from forebay.declaration.complete import Complete, Period
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, is_final
@@ -100,7 +101,7 @@ def _is_done(row: Mapping[str, Any], known: Known) -> bool:
 
 
 def _such_as(uris: Sequence[str], what: str) -> str:
-    return f"waits for {len(uris):,} files that are {what}, such as {min(uris)}"
+    return f"waits for {counted(len(uris), 'file')} that {agreed(len(uris), 'is')} {what}, such as {min(uris)}"
 
 
 def _unsaid(rule: Complete, known: Known) -> Iterator[str]:
