@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.accounting import Fate
 from forebay.batch.batch import Batch
-from forebay.batch.events import BatchReadTwice
+from forebay.batch.events import BatchReadTwice, ExpectationViolated
 from forebay.batch.names import names_of
 from forebay.batch.one_pass import duplicates, staging
 from forebay.batch.one_pass.answers import Answer
@@ -482,6 +482,23 @@ def test_ordinary_files_are_read_once(spark: SparkSession, tmp_path: Path, monke
     one, other, twice = both(spark, tmp_path, monkeypatch, [content], 'name = "s"\n[[tables]]\nname = "{game}"\n')
     assert one == other
     assert not twice
+
+
+def test_a_pass_that_is_repeated_for_a_tables_columns_says_once_what_its_rows_violate(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new driver does not know that the table has texts, and takes 1.50 for a number."""
+    named = "columns = [{ name = 'game' }]\n[tables.expectations]\nnamed = \"game <> 'a'\"\n"
+    service = f'name = "s"\n[[tables]]\nname = "{{game}}"\n{named}'
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=service)
+    for number, value in enumerate(['"x"', "1.50"]):
+        world.answers["a.json"] = f'{{"game": "a", "n": {value}}}'.encode()
+        world.try_batch(number, [world.file("a.json", number)])
+    whys = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
+    assert whys == ["a has columns of other types"]
+    told = [(event.batch, event.rows) for event in world.events if isinstance(event, ExpectationViolated)]
+    assert told == [(0, 1), (1, 1)]
+    assert sorted(row["n"] for row in world._table("a")) == ["1.50", "x"]
 
 
 SHARED = """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import Entry, Outcome
@@ -39,8 +39,6 @@ class Fate:
     declared: int | None = None
     violated: tuple[str, ...] = ()
     reason: str | None = None
-    vaulted: int = field(default=0, compare=False)
-    """The number of them with values for the vault."""
 
 
 @dataclass(frozen=True)

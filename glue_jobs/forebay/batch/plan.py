@@ -203,6 +203,7 @@ def _end_in(file: LandedFile, told: dict[str, Any]) -> FileEnd:
 
 
 def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
+    told.pop("vaulted", None)  # plans had it once; it decided nothing
     return Fate(**_known(Fate, told) | {"file_id": file_id, "violated": tuple(told["violated"])})
 
 

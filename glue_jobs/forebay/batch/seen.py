@@ -71,13 +71,14 @@ class Seen:
 
     def learn(self, found: ReadAgain) -> None:
         """The reason why a pass could not be used."""
-        is_new = bool(found.files or found.tables or found.known.keys() - self.known.keys())
+        is_new = bool(found.files or found.known.keys() - self.known.keys())
+        is_new = is_new or found.tables not in (None, self.kept_out)
         self._unread |= {end.file.file_id: end for end in found.files if not end.lands}
         self._left_out |= {end.file.file_id: replace(end, lines_before={}) for end in found.files if end.lands}
         self.known |= found.known
-        self.kept_out = found.tables or self.kept_out
-        if not (found.tables or found.known):
-            self.kept_out = self._records = None
+        self.kept_out = found.tables
+        if found.tables is None:
+            self._records = None
         if not is_new:
             self._left_out = {}
             self._in_vain += 1

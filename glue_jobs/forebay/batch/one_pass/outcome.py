@@ -25,9 +25,9 @@ __all__ = ["Pass", "ReadAgain"]
 
 
 class ReadAgain(Exception):
-    """A pass cannot be used. `files` are left out of the next one, with the ends that they had. `tables` are not written: their
-    rows go to the quarantine. `known` are tables whose columns the tasks must know. Where there are none of these, the same
-    pass may well succeed."""
+    """A pass cannot be used. `files` are left out of the next one, with the ends that they had. `tables` are those that are not
+    written, once that is decided: their rows go to the quarantine. `known` are tables whose columns the tasks must know. Where
+    there are none of these, the same pass may well succeed."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class ReadAgain(Exception):
         known: Mapping[str, Known] | None = None,
     ) -> None:
         super().__init__(why)
-        self.files, self.tables, self.known = files, tables or {}, known or {}
+        self.files, self.tables, self.known = files, tables, known or {}
 
 
 @dataclass(frozen=True)

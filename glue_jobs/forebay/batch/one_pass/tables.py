@@ -74,7 +74,7 @@ class PassStaging(Staging):
                 else:
                     tables[name] = dataclasses.replace(staged, replaces=name in leaving)
         if failed or known:
-            out = {**kept_out, **failed} if failed else {}
+            out = {**kept_out, **failed}
             raise ReadAgain(why if known else _named(out), tables=out, known=known)
         beside = {
             QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
