@@ -442,7 +442,7 @@ class PaperPass:
         _drop_duplicates(rows, dedupe.known_to(lake, made.landed))
         written: Any = SimpleNamespace(**told | {"rows": pickle.dumps(rows)})
         ids = dedupe.ids(rows, told["kept_out"])
-        return replace(made, fates=_fates(rows), written=written, ids=ids if len(ids) else None)
+        return replace(made, fates=_fates(rows), written=written, ids=[ids] if len(ids) else [])
 
 
 class PaperRetry(Retry):
