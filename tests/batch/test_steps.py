@@ -16,6 +16,7 @@ from forebay.batch.ending import Ending
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reporting import Stages
+from forebay.batch.retry_plan import PLAN
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.batch.turns import Turns
@@ -208,6 +209,16 @@ def test_a_replay_and_a_later_version_in_one_batch_end_as_the_later_one(tmp_path
     driver.tables, driver.ends = Tables(), {"e2": "denied"}
     assert driver.runs(version(1), version(2)) == {"e1": "loaded", "e2": "denied"}
     assert driver.loaded == {"e1"}
+
+
+def test_a_file_to_be_forgotten_waits_for_a_retry_that_may_be_moving_its_records(tmp_path: Path) -> None:
+    about = {"bucket": "landing", "key": "in/a.json", "detail": None, "quarantined": 1}
+    marked = Earlier(version(1), {**loaded(version(1)).row, **about, "outcome": "forget"})
+    driver = Driver(tmp_path, "append", [marked])
+    open_objects(f"{tmp_path}/tries").write(PLAN, b"{}")
+    assert driver.runs(version(1)) == {"e1": "forget"}
+    open_objects(f"{tmp_path}/tries").delete([PLAN])
+    assert driver.runs(version(1)) == {"e1": "forgotten"}
 
 
 def test_a_replay_that_s3_withholds_comes_again_by_itself_after_growing_pauses(tmp_path: Path) -> None:

@@ -33,10 +33,10 @@ class Seen:
         hashes = {one: marked[one].earlier.row.get("content_hash") or "" for one in marked}
         self._unread: dict[str, FileEnd] = {}
         for file in wanted.fresh:
-            if file.file_id in hashes:
-                self._unread[file.file_id] = unread_end(file, "forgotten", content_hash=hashes[file.file_id])
-            elif file.file_id in taken:
+            if file.file_id in taken:
                 self._unread[file.file_id] = waiting_end(file)
+            elif file.file_id in hashes:
+                self._unread[file.file_id] = unread_end(file, "forgotten", content_hash=hashes[file.file_id])
         self._left_out: dict[str, FileEnd] = {}
         self.kept_out: Mapping[str, KeptOut] | None = None
         """None before any pass has shown which tables are not written."""
