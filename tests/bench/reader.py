@@ -13,11 +13,12 @@ import argparse
 import gc
 import json
 import os
+import pickle
 import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
@@ -108,14 +109,16 @@ class _Race:
         from pyspark.sql import DataFrame
 
         from forebay.content.limits import Limits
-        from forebay.content.rows import IS_DOCUMENT
-        from forebay.content.source import read_content, register
+        from forebay.content.piece import cut, deal
         from forebay.landed_file import LandedFile
+        from forebay.table.in_arrow import map_in_arrow
 
-        self.spark.sparkContext.environment["AWS_ENDPOINT_URL"] = self.endpoint  # registering is what passes it on
-        register(self.spark)
+        context = self.spark.sparkContext
+        context.environment["AWS_ENDPOINT_URL"] = self.endpoint
         landed = [LandedFile(self.bucket, key, size) for key, size in files]
-        documents = read_content(self.spark, landed, Limits()).where(IS_DOCUMENT).select("value")
+        hands = deal(cut(landed, Limits()), context.defaultParallelism)
+        dealt = context.parallelize([(pickle.dumps(hand),) for hand in hands], len(hands))
+        documents = map_in_arrow(self.spark.createDataFrame(dealt, "pieces binary"), _texts, "value string")
         # As JVM code does it, to whom `json` takes a dataset of strings; PySpark's takes an RDD only, and that is slow.
         texts = getattr(documents._jdf, "as")(self.spark._jvm.org.apache.spark.sql.Encoders.STRING())
         return self._sums(DataFrame(self.spark.read.schema(SCHEMA)._jreader.json(texts), self.spark))
@@ -126,6 +129,23 @@ class _Race:
 
     def _sums(self, records: Any) -> Sums:
         return tuple(records.selectExpr(*SUMS).first())
+
+
+def _texts(batches: Iterable[Any]) -> Iterator[Any]:
+    """The texts of the records in pieces of files, as the tasks of a batch read them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    from forebay.batch.one_pass.reader import source
+    from forebay.content.limits import Limits
+    from forebay.content.reading import read_pieces
+
+    for batch in batches:
+        for hand in batch.column(0).to_pylist():
+            for rows in read_pieces(pickle.loads(hand), source(Limits(), None), Limits()):
+                some = pa.Table.from_batches([rows])
+                texts = some.filter(pc.and_(pc.is_valid(some["line"]), pc.is_null(some["problem"]))).select(["value"])
+                yield from texts.to_batches()
 
 
 def _seconds(race: _Race, files: list[tuple[str, int]], rounds: int) -> tuple[float, float]:

@@ -67,8 +67,3 @@ def test_limits_that_cannot_be_are_refused_all_at_once() -> None:
     with pytest.raises(InvalidConfiguration) as refused:
         Limits(files_in_flight=0, max_expanded_bytes=1 << 31)
     assert [p.where for p in refused.value.problems] == ["files_in_flight", "max_expanded_bytes"]
-
-
-def test_a_limit_that_is_no_number_is_refused_by_name() -> None:
-    with pytest.raises(InvalidConfiguration, match="max_depth: 'deep' is not a whole number"):
-        Limits.from_options({"max_depth": "deep", "files": "[]"})

@@ -197,12 +197,7 @@ def test_tokens_are_made_with_the_secret_that_the_form_names(tmp_path: Path) -> 
     forms = Forms(forms=(Form(personal=personal, secret=address),))
     (row,) = read({"a.json": b'{"user": {"id": 42}, "n": 1.10}'}, forms=forms).documents
     assert row.value == '{"user": {"id": "%s"}, "n": 1.10}' % token_of("42", secret_at(address))  # noqa: UP031
-    assert secret_at(address).hex() not in forms.to_json()
-
-
-def test_forms_travel_with_what_is_personal() -> None:
-    forms = Forms(forms=(Form(personal=PERSONAL, joints=("_", ".")),))
-    assert Forms.from_json(forms.to_json()) == forms
+    assert secret_at(address).hex() not in repr(forms)
 
 
 def test_of_a_record_of_an_erased_person_nothing_leaves_but_its_place(tmp_path: Path) -> None:
@@ -215,7 +210,6 @@ def test_of_a_record_of_an_erased_person_nothing_leaves_but_its_place(tmp_path: 
     assert [row.line for row in reading.documents] == [2, 3]
     assert [(row.line, row.problem, row.value) for row in reading.refused] == [(n, "erased", NOT_KEPT) for n in (1, 4)]
     assert reading.files["a.json"].documents == 4
-    assert Forms.from_json(forms.to_json()) == forms
 
 
 def test_what_a_field_was_leaves_beside_its_record_for_the_vault_and_belongs_to_its_subjects(tmp_path: Path) -> None:

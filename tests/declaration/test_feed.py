@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from forebay.declaration.form import Forms
 from forebay.declaration.loading import parse_service
 from forebay.declaration.place import Place, deciding
 from forebay.declaration.service import Service
@@ -41,11 +40,10 @@ def test_without_feeds_all_files_are_one() -> None:
     assert service.feed_of("any", "any") == feed
 
 
-def test_forms_reach_the_tasks_as_they_are() -> None:
+def test_each_place_has_the_form_of_its_feed() -> None:
     forms = service_of(
         '[[feeds]]\nname = "a"\nprefix = "a/"\nrecords = ["x.y", "\\"z.z\\""]\n[[feeds]]\nname = "b"\nbucket = "b"'
     ).forms
-    assert Forms.from_json(forms.to_json()) == forms
     assert forms.of("any", "a/1").inside == (("x", "y"), ("z.z",))
     assert forms.of("b", "1").inside == forms.of("c", "1").inside == ()
 

@@ -6,7 +6,6 @@ In: numbers from a declaration or from Spark options. Out: one frozen `Limits`. 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 
 from forebay.errors import InvalidConfiguration, Problem
@@ -76,18 +75,3 @@ class Limits:
     def of_archive(self, archive_bytes: int) -> Limits:
         """The limits for an archive of this size."""
         return replace(self, max_records=min(self.max_records, RECORDS_OF_ANY_ARCHIVE + archive_bytes))
-
-    @classmethod
-    def names(cls) -> frozenset[str]:
-        return frozenset(f.name for f in fields(cls))
-
-    @classmethod
-    def from_options(cls, options: Mapping[str, str]) -> Limits:
-        """Those of the options that are limits; the others are someone else's."""
-        given = {name: value for name, value in options.items() if name in cls.names()}
-        wrong = [
-            Problem(name, f"{value!r} is not a whole number") for name, value in given.items() if not value.isdigit()
-        ]
-        if wrong:
-            raise InvalidConfiguration(wrong)
-        return cls(**{name: int(value) for name, value in given.items()})

@@ -1,18 +1,15 @@
 """The form of a file: its format, and where its records are. A service declares it, and the reader of contents uses it.
 
-In: the declarations of feeds, or their JSON, as the tasks get it. Out: frozen `Forms`, which give the form of each file. Other
-text is `InvalidConfiguration`.
+In: the declarations of feeds. Out: frozen `Forms`, which give the form of each file.
 """
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, get_args
+from dataclasses import dataclass, replace
+from typing import Literal
 
-from forebay.declaration.personal import Become, PersonalField
+from forebay.declaration.personal import PersonalField
 from forebay.declaration.place import Place, deciding
-from forebay.errors import InvalidConfiguration
 
 __all__ = [
     "EXPLODED",
@@ -101,48 +98,3 @@ class Forms:
     def without_secrets(self) -> Forms:
         """Their tokens are not real."""
         return replace(self, forms=tuple(replace(form, secret="", erased="", vault="") for form in self.forms))
-
-    def to_json(self) -> str:
-        return json.dumps([[asdict(place), asdict(form)] for place, form in zip(self.places, self.forms, strict=True)])
-
-    @classmethod
-    def from_json(cls, text: str) -> Forms:
-        try:
-            pairs = [(Place(**place), _checked(**form)) for place, form in json.loads(text)]
-        except (ValueError, TypeError, KeyError) as error:
-            raise InvalidConfiguration.one(
-                "forms", f"not the forms of files: {error}", f"such as {cls().to_json()}"
-            ) from error
-        return cls(tuple(place for place, _ in pairs), tuple(form for _, form in pairs))
-
-
-def _checked(
-    *,
-    inside: Any = (),
-    header: Any = (),
-    exploded: Any = (),
-    personal: Any = (),
-    subject: Any = (),
-    joints: Any = (),
-    **others: Any,
-) -> Form:
-    form = Form(
-        inside=tuple(map(_keys, inside)),
-        header=tuple(header),
-        exploded=tuple(Explosion(_keys(one["path"]), tuple(map(str, one["kept"]))) for one in exploded),
-        personal=tuple(PersonalField(_keys(one["path"]), one["become"], bool(one["vault"])) for one in personal),
-        subject=_keys(subject) if subject else (),
-        joints=tuple(map(str, joints)),
-        **others,
-    )
-    if form.format not in get_args(Format):
-        raise ValueError(f"there is no format {form.format!r}")
-    if unknown := {one.become for one in form.personal} - set(get_args(Become)):
-        raise ValueError(f"a personal field cannot become {sorted(unknown)}")
-    return form
-
-
-def _keys(given: Any) -> Keys:
-    if isinstance(given, str) or not given or not all(isinstance(key, str) for key in given):
-        raise ValueError("a path is an array of keys")
-    return tuple(given)
