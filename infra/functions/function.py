@@ -36,6 +36,7 @@ TICKS = ("start_ingest", "plan_compaction", "publish_freshness", "status_page")
 OF_THE_PACKAGE = (
     "__init__.py",
     "address.py",
+    "counted.py",
     "errors.py",
     "events.py",
     "landed_file.py",
