@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.declarations import Declarations
@@ -24,7 +24,7 @@ from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.staging import OnePass
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
@@ -200,7 +200,8 @@ class Batch:
 
     def begun(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages) -> Begun:
         """The files are read again until no file and no table has to be left out of what was read."""
-        seen = Seen(claim.to_read(), self.turns.taken(claim.to_read()))
+        to_read = claim.to_read()
+        seen = Seen(to_read, self.turns.taken(to_read))
         while True:
             made = None
             try:
@@ -230,7 +231,9 @@ class Batch:
         writing: Writing,
         kept_out: Mapping[str, KeptOut],
         standing: Standing,
-        **how: Any,
+        *,
+        known: Mapping[str, Known] | None = None,
+        only_unwritten: bool = False,
     ) -> Pass:
         shared = {**writing.shared, "at": writing.began_at}
         return self.one_pass.of(
@@ -240,7 +243,8 @@ class Batch:
             shared=shared,
             unwritten=kept_out,
             standing=standing,
-            **how,
+            known=known,
+            only_unwritten=only_unwritten,
         )
 
     def staged(
@@ -253,7 +257,8 @@ class Batch:
         kept_out: Mapping[str, KeptOut] | None,
     ) -> Begun:
         changes = Changes(split.superseded_by(made.landed), split.released)
-        ends = [end for end in made.ends if end.file.file_id in {file.file_id for file in split.fresh}]
+        fresh = {file.file_id for file in split.fresh}
+        ends = [end for end in made.ends if end.file.file_id in fresh]
         fates = [fate for fate in made.fates if fate.file_id in made.landed]
         staged = writing.stage(made, without_failed_replays(ends, split), fates, changes, kept_out)
         plan = self.plan_of(files, split, writing, ends, fates, made.landed, dedupe, staged)

@@ -47,7 +47,8 @@ class Seen:
 
     @property
     def to_read(self) -> list[LandedFile]:
-        return [file for file in self.wanted.fresh if file.file_id not in self._unread | self._left_out]
+        known = self._unread | self._left_out
+        return [file for file in self.wanted.fresh if file.file_id not in known]
 
     @property
     def ends(self) -> Sequence[FileEnd]:
