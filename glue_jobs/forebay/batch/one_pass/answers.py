@@ -49,6 +49,7 @@ class Identified:
     table: str
     declared: int
     rows: bytes
+    count: int
     place: str
     path: str = ""
 

@@ -69,7 +69,6 @@ class _Rows:
 
     def __init__(self, files: Sequence[Identified], landed: Mapping[int, str]) -> None:
         self.files = files
-        self.counts = [unpacked(one.rows).rows.num_rows for one in files]
         self.file_ids = sorted({*landed.values()})
         numbers = {name: number for number, name in enumerate(self.file_ids)}
         self._landed = np.full(max(landed, default=0) + 1, -1, np.int32)
@@ -83,15 +82,17 @@ class _Rows:
 
     def gone(self, dedupe: Dedupe, landed: Mapping[str, str]) -> list[Bits]:
         """For each data file, the rows that came before."""
-        found = [np.zeros(count, bool) for count in self.counts]
-        bits = max(0, (sum(self.counts) // ROWS_AT_ONCE).bit_length())
+        found = [np.zeros(one.count, bool) for one in self.files]
+        bits = max(0, (sum(one.count for one in self.files) // ROWS_AT_ONCE).bit_length())
+        since = dedupe.since
+        first = np.array([since[one.declared] for one in self.files], "datetime64[D]")
         for round_ in range(1 << bits):
             rows, places = self._begun_with(round_, bits)
             known = dedupe.days_of(rows.ids.unique(), landed) if rows.count else {}
-            first = np.array([dedupe.since[one.declared] for one in self.files], "datetime64[D]")
             which = rows.again | rows.before(known, first)
-            for file in np.unique(rows.file[which]).tolist():
-                found[file][places[which & (rows.file == file)]] = True
+            files, mine = rows.file[which], places[which]  # in the order of the files
+            for file in np.unique(files).tolist():
+                found[file][mine[slice(*np.searchsorted(files, [file, file + 1]))]] = True
         return found
 
     def _begun_with(self, first: int, bits: int) -> tuple[_Some, Any]:
@@ -125,6 +126,8 @@ class _Rows:
     def moved(self, gone: Sequence[Bits]) -> Moved:
         moved: Moved = Counter()
         for at, (file, which) in enumerate(zip(self.files, gone, strict=True)):
+            if not which.any():
+                continue
             rows = self.of(at).only(which)
             counts = pa.table({"landed": rows.landed, "why": rows.table[VIOLATED]}).group_by(
                 ["landed", "why"], use_threads=False
@@ -174,6 +177,7 @@ class RowIds:
 
     def __init__(self, rows: _Rows, stays: Sequence[Bits], dedupe: Dedupe) -> None:
         self._rows, self._stays, self._dedupe = rows, stays, dedupe
+        self._file_ids = pa.array(rows.file_ids, pa.string())
 
     def __iter__(self) -> Iterator[pa.Table]:
         waiting: list[pa.Table] = []
@@ -190,12 +194,11 @@ class RowIds:
     def _of(self, at: int) -> Iterator[pa.Table]:
         rows = self._rows.of(at)
         mine = np.flatnonzero(self._stays[at] & np.asarray(pc.is_valid(rows.ids)))
-        file_ids = pa.array(self._rows.file_ids, pa.string())
         for begin in range(0, len(mine), IDS_AT_ONCE):
             some = mine[begin : begin + IDS_AT_ONCE]
             told = {name: pa.repeat(pa.scalar(value), len(some)) for name, value in self._dedupe.of_all_ids.items()}
             told["id"] = rows.ids.take(pa.array(some)).cast(pa.binary())
-            told["file_id"] = file_ids.take(pa.array(rows.landed[some]))
+            told["file_id"] = self._file_ids.take(pa.array(rows.landed[some]))
             told["table"] = pa.repeat(self._rows.files[at].table, len(some))
             yield pa.table(told)
 

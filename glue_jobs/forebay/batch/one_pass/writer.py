@@ -190,7 +190,8 @@ class Writer:
         names, starts = np.unique(np.asarray(rows["table"]), return_index=True)
         for name, start, stop in zip(names, starts, [*starts[1:], rows.num_rows], strict=True):
             some = packed(Block(beside.slice(start, stop - start)))
-            self.identify(Identified(name, rows["declared"][start].as_py(), some, place, path), stop - start)
+            count, declared = int(stop - start), rows["declared"][start].as_py()
+            self.identify(Identified(name, declared, some, count, place, path))
 
     def write_beside(self, place: str, rows: pa.Table) -> str:
         """All of them have one day, so it is one data file."""
@@ -222,11 +223,11 @@ class Writer:
             names.append(file.name)
             if declared is not None and IDENTITY[0] in some.column_names:
                 rows_of_file = packed(Block(some.select(BESIDE)))
-                self.identify(Identified(name, declared, rows_of_file, name, file.name), some.num_rows)
+                self.identify(Identified(name, declared, rows_of_file, some.num_rows, name, file.name))
         return names
 
-    def identify(self, rows: Identified, count: int) -> None:
-        self.identified += count
+    def identify(self, rows: Identified) -> None:
+        self.identified += rows.count
         if self.identified <= self.told.ids_at_most:
             self.answer.identified.append(rows)
         else:
