@@ -93,12 +93,10 @@ class Dedupe:
         )
         return rows.drop("_again")
 
-    def ids(self, rows: DataFrame | None, unwritten: Mapping[str, str]) -> DataFrame | None:
+    def ids(self, rows: DataFrame, unwritten: Mapping[str, str]) -> DataFrame:
         """Of the rows that are written."""
         from pyspark.sql import functions as F
 
-        if rows is None:
-            return None
         written = rows.where((F.col("_fate") == "write") & F.col(ID).isNotNull())
         if unwritten:
             written = written.where(~F.col("_table").isin(sorted(unwritten)))

@@ -18,7 +18,6 @@ from forebay.batch.ledger_change import Change, change_counts
 from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retry_plan import RetryPlan
-from forebay.batch.staging import Changes
 from forebay.batch.writing import Writing
 from forebay.counted import counted
 from forebay.declaration.service import Service
@@ -94,7 +93,7 @@ class Moving:
         if self.dedupe.wanted:
             written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
             unwritten = dict.fromkeys(names - written, TABLE_FAILED)
-            ids = self.writing.ids(self.rows, unwritten, self.dedupe, Changes())
+            ids = self.writing.ids(self.rows, unwritten, self.dedupe)
             self.writing.remember(ids, unwritten, fates, self.dedupe)
 
     def _written(self, tables: set[str]) -> set[str]:

@@ -1,8 +1,8 @@
-"""The data files of a batch, written before its plan is pinned, and so before anything of it can be seen.
+"""The tables of a batch or a retry that are not written, and why; and the data files of a retry's records.
 
-In: rows with fates, and their counts. Out: `Staged`: the files of each table, of the quarantine, the parked records, the ids
-and the vault, and which tables are not written, and why. Rows of those go to the quarantine. Other numbers than the counts
-halt everything.
+In: counted fates. Out: the reason for each table that is paused, derived, one new table too many, or has too many rows that
+violate an expectation; the tables that rows leave. Of held records, as rows with fates: the data files of each table, and their
+ids. Other numbers than the counts halt everything. (`one_pass.tables` has the data files of a batch.)
 """
 
 from __future__ import annotations
@@ -138,10 +138,10 @@ class Staging(Commits):
     # --- the files ---
 
     def stage_tables(
-        self, rows: DataFrame | None, declared: Table, wanted: Mapping[str, int]
+        self, rows: DataFrame, declared: Table, wanted: Mapping[str, int]
     ) -> dict[str, StagedTable | Skipped | Failed]:
         """One job for all tables of a declaration: they share their columns."""
-        if not wanted or rows is None:
+        if not wanted:
             return {}
         staging = StagingFromSpark(self.logs, self.chosen(rows, declared, wanted), self.txn, self.emit, wanted)
         return staging.run([self.destination(name, declared) for name in sorted(wanted)], self.tables_at_once)
@@ -165,15 +165,11 @@ class Staging(Commits):
         chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
         return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
 
-    def ids(
-        self, rows: DataFrame | None, unwritten: Mapping[str, str], dedupe: Dedupe, changes: Changes
-    ) -> StagedTable | None:
+    def ids(self, rows: DataFrame, unwritten: Mapping[str, str], dedupe: Dedupe) -> StagedTable | None:
         """The ids of what is written, for the batches to come."""
-        ids = dedupe.ids(rows, unwritten) if dedupe.wanted else None
-        count = 0 if ids is None else ids.count()
-        if ids is None or not count:
-            return None
-        return self.stage_beside(self.own(IDS), ids, count, replaces=bool(changes.superseded))
+        ids = dedupe.ids(rows, unwritten)
+        count = ids.count()
+        return self.stage_beside(self.own(IDS), ids, count) if count else None
 
 
 def quarantined_rows(fates: Iterable[Fate], unwritten: Collection[str]) -> int:

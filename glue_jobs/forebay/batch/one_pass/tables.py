@@ -1,6 +1,6 @@
 """The data files that one pass wrote, as the tables that a batch commits.
 
-In: a `Pass`, with the ends of its files and the fates of their records. Out: `Staged`, as `batch.staging` makes it of rows.
+In: a `Pass`, with the ends of its files and the fates of their records. Out: `Staged`.
 `ReadAgain` says why the pass cannot be used.
 """
 
