@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -69,6 +70,12 @@ def test_a_record_is_found_exactly_if_it_has_such_a_number(records: list[list[st
     found = set(inexact_in(texts))
     assert expected <= found
     assert all(any(len(one) > 32 for one in records[n]) for n in found - expected)
+
+
+@given(st.lists(st.uuids() | st.from_regex(r"[A-Za-z0-9_-]{32}", fullmatch=True), min_size=1, max_size=50))
+def test_a_text_of_digits_and_dashes_is_no_number(ids: list[Any]) -> None:
+    """Every record has an id, and each one that is found costs a parse of its own."""
+    assert inexact_in(pa.array([json.dumps({"id": f"{id_}3-0a4-0e1"}) for id_ in ids])) == []
 
 
 def test_no_record_has_none() -> None:

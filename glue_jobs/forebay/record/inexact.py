@@ -23,8 +23,10 @@ BLOCK_BYTES = 1 << 19
 """The text that is searched at a time: its derived arrays stay in the processor's cache."""
 MARGIN = np.zeros(LONGEST + 2, np.uint8)
 DOT, MINUS, ZERO = b".-0"
-BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n0123456789"))
-"""Of a number that is longer, more digits come before those that were found."""
+BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n"))
+BEFORE_ITS_DIGITS = BEFORE_A_NUMBER | np.isin(np.arange(256), list(b"0123456789"))
+"""Of a number that is longer, more digits come before those that were found. A digit before a minus is part of a text: many ids
+have one."""
 
 
 def inexact_in(texts: pa.StringArray) -> list[int]:
@@ -53,8 +55,10 @@ class _Numbers:
     def inexact(self) -> Any:
         """Where they begin."""
         starts, ends = np.concatenate((self._fractions(), self._powers(), self._negative_zeros()), axis=1)
-        starts = starts - (self.text[starts - 1] == MINUS)
-        begins = BEFORE_A_NUMBER[self.text[starts - 1]]
+        is_negative = self.text[starts - 1] == MINUS
+        starts = starts - is_negative
+        before = self.text[starts - 1]
+        begins = np.where(is_negative, BEFORE_A_NUMBER[before], BEFORE_ITS_DIGITS[before])
         starts, ends = starts[begins], ends[begins]
         long = ends - starts > LONGEST
         return np.concatenate((starts[long], self._changed(starts[~long], ends[~long])))
