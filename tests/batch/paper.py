@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
+from functools import partial
 from itertools import count
 from types import SimpleNamespace
 from typing import Any
@@ -21,17 +22,19 @@ import pytest
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
-import forebay.batch.retry as retrying
+import forebay.batch.retrying.retry as retrying
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
-from forebay.batch.moving import Moving
+from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import RetryPlan
+from forebay.batch.retrying.chosen import Chosen
+from forebay.batch.retrying.moving import Moving
+from forebay.batch.retrying.plan import RetryPlan
+from forebay.batch.retrying.retry import Retry
 from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
@@ -234,11 +237,6 @@ class PaperDedupe(Dedupe):
     def forget(self, today: date) -> None:
         pass
 
-    def without_duplicates(self, rows: Any, pieces: Any, cached: Any, landed: Collection[str] = ()) -> Any:
-        lake: Lake = self.logs.lake  # type: ignore[attr-defined]
-        _drop_duplicates(rows, self.known_to(lake, landed))
-        return rows
-
     def known_to(self, lake: Lake, landed: Collection[str]) -> set[Any]:
         if self.as_of == NO_VERSION:
             return set()
@@ -265,17 +263,15 @@ class PaperWriting(Writing):
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
 
-    def stage_tables(self, rows: Any, declared: Any, wanted: Mapping[str, int]) -> dict[str, Any]:
+    def tables_of(self, made: Pass, declared: Any, wanted: Mapping[str, int]) -> dict[str, Any]:
+        rows = self.of_pass(made)
         staged: dict[str, Any] = {}
         for name in sorted(wanted):
-            mine = [row for row in rows or () if (row["fate"], row["table"]) == ("write", name)]
+            mine = [row for row in rows if (row["fate"], row["table"]) == ("write", name)]
             failing = name in self.paper.failing and self.paper.fails_early
             table = Destination(name, f"{PLACE}/{name}")
             staged[name] = Failed(ForebayError("said the test")) if failing else self.staged(table, mine, wanted[name])
         return staged
-
-    def tables_of(self, made: Pass, declared: Any, wanted: Mapping[str, int]) -> dict[str, Any]:
-        return self.stage_tables(self.of_pass(made), declared, wanted)
 
     def beside_of(
         self, made: Pass, table: Destination, columns: str, count: int, *, replaces: bool
@@ -285,6 +281,9 @@ class PaperWriting(Writing):
         if table.name != QUARANTINE:
             rows = Rows({**r, **self.shared, "file_id": r["_file_id"]} for r in all_rows if r["fate"] == "park")
         return self.stage_beside(table, rows, count, replaces=replaces)
+
+    def without_tables(self, ids: Any, names: Collection[str]) -> Any:
+        return Rows(row for row in ids if row["table"] not in names)
 
     def of_pass(self, made: Pass) -> Rows:
         return Rows(row for row in pickle.loads(made.written.rows) if row["_file_id"] in made.landed)  # type: ignore[attr-defined]
@@ -446,6 +445,8 @@ class PaperPass:
 
 
 class PaperRetry(Retry):
+    in_vain = 0
+
     @property
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
@@ -457,9 +458,16 @@ class PaperRetry(Retry):
             for row in rows
             if row["service"] == self.service.name
             and row["file_id"] not in plan.without
+            and plan.after < row["file_id"]
+            and (not plan.until or row["file_id"] <= plan.until)
             and plan.choice.table in (None, row["table"])
             and plan.choice.reason in (None, row["reason"])
         ]
+
+    def _until(self, plan: RetryPlan) -> str:
+        """Sometimes one file is enough for a plan."""
+        file_ids = sorted({row["file_id"] for row in self._held(plan)})
+        return file_ids[0] if len(file_ids) > 1 and next(CLOCK) % 2 else ""
 
     def _held_of(self, plan: RetryPlan, files: Collection[LandedFile]) -> list[str]:
         keys = {file.key for file in files}
@@ -469,24 +477,30 @@ class PaperRetry(Retry):
         made = super()._dedupe(plan, service)
         return PaperDedupe(**{f.name: getattr(made, f.name) for f in fields(made)})
 
-    def _routed(self, plan: RetryPlan, service: Service) -> Any:
-        rows = [{**row, "violated": ()} for row in self._held(plan)]
-        for row in rows:
-            if plan.choice.give_up:
+    def _chosen_of(self, plan: RetryPlan, service: Service, dedupe: Any, writing: Any, known: Any) -> Chosen:
+        """Each third pass cannot be used, but never the last one."""
+        rows = Rows({**row, "violated": ()} for row in self._held(plan))
+        if plan.choice.give_up:
+            for row in rows:
                 row["fate"] = "drop"
-        return Rows(rows)
+            return Chosen(_fates(rows), partial(_gone, rows))
+        if next(CLOCK) % 3 == 0 and self.in_vain < IN_VAIN_AT_MOST - 1:
+            self.in_vain += 1
+            raise ReadAgain("said the test")
+        if dedupe.wanted:
+            _drop_duplicates(rows, dedupe.known_to(self.paper, ()))
+        files = [HeldFile("landing", row["key"], held_id=row["file_id"]) for row in rows]
+        ends = [_end(file, (), "") for file in dict.fromkeys(files)]
+        ids = dedupe.ids(rows, {})
+        written: Any = SimpleNamespace(rows=pickle.dumps(rows), files={})
+        made = Pass(ends, _fates(rows), written, PLACE, ids=[ids] if len(ids) else [])
+        return Chosen(made.fates, partial(_gone, rows), made)
 
 
 class PaperMoving(Moving):
     @property
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
-
-    def counted(self) -> Sequence[Any]:
-        names = ("_file_id", "fate", "table", "declared", "violated")
-        told = Counter(tuple(row[name] for name in names) for row in self.rows)
-        columns = ("_file_id", "_fate", "_table", "_declared", "_violated")
-        return [{**dict(zip(columns, row, strict=True)), "count": rows} for row, rows in told.items()]
 
     def ledger_rows(self, file_ids: Collection[str]) -> list[dict[str, Any]]:
         return [dict(row) for row in self.paper.rows(LEDGER) if row["file_id"] in file_ids]
@@ -502,13 +516,14 @@ class PaperMoving(Moving):
         change_counts_in(self.paper, changes(), self.txn)
 
     def let_go(self, in_tables: set[str]) -> None:
-        gone = {
-            (row["_file_id"], row["byte_offset"])
-            for row in self.rows
-            if row["fate"] == "drop" or (row["fate"] == "write" and row["table"] in in_tables)
-        }
+        gone: Any = self.chosen.gone(in_tables)
         table = self.paper.tables[own_table(self.plan.choice.held)]
         self.paper.effect(lambda: table.change([r for r in table.rows if (r["file_id"], r["byte_offset"]) not in gone]))
+
+
+def _gone(rows: Rows, tables: Collection[str]) -> Any:
+    leave = (r for r in rows if r["fate"] == "drop" or (r["fate"] == "write" and r["table"] in tables))
+    return {(row["_file_id"], row["byte_offset"]) for row in leave}
 
 
 def _end(file: LandedFile, answer: Sequence[Record] | ReadOutcome, content_hash: str) -> FileEnd:
@@ -633,7 +648,6 @@ def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
 def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     """An operator's process, or that of a job that starts."""
     patch.setattr(retrying, "open_objects", lambda place: Store(lake, place))
-    patch.setattr(retrying, "until", lambda cached, rows: rows)
     patch.setattr(retrying, "paused_tables", lambda place: service.paused)
     patch.setattr(retrying, "Writing", PaperWriting)
     _without_spark(patch, lake)

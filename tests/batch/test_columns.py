@@ -13,12 +13,12 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from forebay.batch.columns import column_of_text, rules_of, spark_type
-from forebay.batch.declared_columns import with_table_columns
-from forebay.batch.routing import routed
 from forebay.declaration.column import Column
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.source.columns import columns_of
+from tests.batch.by_spark.declared_columns import with_table_columns
+from tests.batch.by_spark.routing import routed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.declared_sql import with_prefix
-from forebay.batch.expectations import checked
-from forebay.batch.routing import routed
+from forebay.batch.declared_sql import columns_in, renamed
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
+from tests.batch.by_spark.expectations import checked
+from tests.batch.by_spark.routing import routed
 
 CONTENT = "piece int, line long, byte_offset long, value string, problem string, detail string"
 
@@ -21,7 +21,7 @@ CONTENT = "piece int, line long, byte_offset long, value string, problem string,
     ("sql", "wanted"),
     [
         ("level > 0", "p_level > 0"),
-        ("Level.a.b = LEVEL", "p_Level.a.b = p_LEVEL"),
+        ("Level.a.b = LEVEL", "p_level.a.b = p_level"),
         ("`ke y` = 'level'", "`p_ke y` = 'level'"),
         ("'é𝒳' = level /* level */ -- level", "'é𝒳' = p_level /* level */ -- level"),
         ("extract(year from at) = 2026", "extract(year from p_at) = 2026"),
@@ -39,8 +39,9 @@ CONTENT = "piece int, line long, byte_offset long, value string, problem string,
         ("(a, b) = (1, 2)", "(p_a AS `a`, p_b AS `b`) = (1, 2)"),
     ],
 )
-def test_each_name_of_a_column_gets_the_prefix_and_nothing_else(spark: SparkSession, sql: str, wanted: str) -> None:
-    assert with_prefix(sql, "p_") == wanted
+def test_each_name_of_a_column_is_replaced_and_nothing_else(spark: SparkSession, sql: str, wanted: str) -> None:
+    new = {name: f"p_{name}" if " " not in name else f"`p_{name}`" for name in columns_in(sql)}
+    assert renamed(sql, new) == wanted
     spark._jsparkSession.sessionState().sqlParser().parseExpression(wanted)
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from forebay.batch.accounting import Fate
 from forebay.batch.check_sql import check_expressions
-from forebay.batch.expectations import Verdict, checked, verdicts
-from forebay.batch.routing import routed, with_final_fates
+from forebay.batch.expectations import Verdict, verdicts
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
+from tests.batch.by_spark.expectations import checked
+from tests.batch.by_spark.routing import routed, with_final_fates
 from tests.operate.command import failed
 
 if TYPE_CHECKING:

@@ -16,8 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retry
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt, InvalidConfiguration

@@ -10,8 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from forebay.batch.dedupe import _id_of, _texts
 from forebay.batch.one_pass.ids import ids_of
+from tests.batch.by_spark.dedupe import id_of, texts_of
 
 ODD = "".join(map(chr, [*range(0x20), 0x22, 0x5C, 0x2F, 0x7F, 0x80, 0x9F, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F600]))
 VALUES = {
@@ -47,6 +47,6 @@ VALUES = {
 def test_ids_of_tasks_are_those_of_spark(spark: SparkSession, by: tuple[str, ...]) -> None:
     rows = spark.createDataFrame(pa.table(VALUES))
     name = 'a "table"'
-    parts = _texts([F.col(one) for one in by])
-    made = rows.select(F.when(F.coalesce(*parts).isNotNull(), _id_of(F.lit(name), parts)).alias("id")).collect()
+    parts = texts_of([F.col(one) for one in by])
+    made = rows.select(F.when(F.coalesce(*parts).isNotNull(), id_of(F.lit(name), parts)).alias("id")).collect()
     assert ids_of(name, [VALUES[one] for one in by]).to_pylist() == [row["id"] and bytes(row["id"]) for row in made]

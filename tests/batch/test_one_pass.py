@@ -30,7 +30,7 @@ from forebay.operate.people.person import vault_values
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret
 from forebay_local.twin.twin import Twin
-from tests.batch.by_spark import BySpark
+from tests.batch.by_spark.batch import BySpark
 from tests.batch.world import AT, World, records
 
 if TYPE_CHECKING:

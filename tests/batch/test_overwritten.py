@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 import forebay.batch.writing as writing
 from forebay.batch.leftovers import remove_leftovers
 from forebay.batch.reasons import TABLE_FAILED
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retry
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 from forebay.table.destination import AppendResult, Failed

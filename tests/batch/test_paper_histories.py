@@ -20,7 +20,7 @@ import pytest
 
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import OF_WHOLE_TABLES
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
 from forebay.batch.turns import Turns
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile

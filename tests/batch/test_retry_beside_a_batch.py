@@ -11,8 +11,8 @@ from functools import partial
 
 import pytest
 
-from forebay.batch.retry import Retried
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retried
 from forebay.batch.turns import RETRY_UNDER_WAY
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, QUARANTINE

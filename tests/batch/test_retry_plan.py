@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.retry import Retried, Retry
-from forebay.batch.retry_plan import Choice, RetryPlan
+import forebay.batch.retrying.retry as retrying
+from forebay.batch.retrying.plan import Choice, RetryPlan
+from forebay.batch.retrying.retry import Retried, Retry
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from tests.batch.world import SERVICE
@@ -39,6 +40,19 @@ def test_what_may_decide_is_refused_with_the_remedy(more: dict[str, Any]) -> Non
         Halt, match=r"a retry of held records .*does not understand colour of it; start that version again"
     ):
         RetryPlan.of_json(by_newer_code(**more))
+
+
+@pytest.mark.parametrize(
+    ("records", "last"),
+    [([], ""), ([9], ""), ([1, 1, 1], ""), ([1, 1, 1, 1], "2"), ([3, 3], "0"), ([9, 1], "0"), ([2, 3, 1], "1")],
+    ids=str,
+)
+def test_a_plan_takes_as_many_files_as_its_driver_may_hold_and_at_least_one(
+    monkeypatch: pytest.MonkeyPatch, records: list[int], last: str
+) -> None:
+    monkeypatch.setattr(retrying, "FILES_AT_ONCE", 3)
+    monkeypatch.setattr(retrying, "RECORDS_AT_ONCE", 5)
+    assert retrying.last_of([str(number) for number in range(len(records))], records) == last
 
 
 def test_nothing_is_retried_before_the_first_batch_has_ended(tmp_path: Path) -> None:

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from forebay.batch.routing import routed
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.record.number import read_json
 from forebay.record.route import Origin, route_of
+from tests.batch.by_spark.routing import routed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

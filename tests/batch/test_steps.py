@@ -16,7 +16,7 @@ from forebay.batch.ending import Ending
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.reporting import Stages
-from forebay.batch.retry_plan import PLAN
+from forebay.batch.retrying.plan import PLAN
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.batch.turns import Turns

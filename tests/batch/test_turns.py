@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.retry_plan import PLAN
+from forebay.batch.retrying.plan import PLAN
 from forebay.batch.turns import Turns
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile

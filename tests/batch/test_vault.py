@@ -15,8 +15,8 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchReadTwice
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import Halt

@@ -244,7 +244,7 @@ class _Soak:
         self.count[which] += 1
 
     def retry(self) -> None:
-        from forebay.batch.retry import Choice, Retry
+        from forebay.batch.retrying.retry import Choice, Retry
         from forebay.declaration.loading import load_service
         from forebay.spark.session import session
 

@@ -12,9 +12,9 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
 from forebay.batch.events import DuplicatesDropped
-from forebay.batch.moving import Moving
-from forebay.batch.retry import Retried, Retry
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.moving import Moving
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retried, Retry
 from forebay.batch.writing import Writing
 from forebay.declaration.loading import load_service
 from forebay.landed_file import LandedFile

@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchCommitted, BatchReadTwice
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import load_service
 from tests.journey.story import Story, event, lines
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.events import TableFailed
-from forebay.batch.moving import Moving
-from forebay.batch.retry import Retried, Retry
-from forebay.batch.retry_plan import Choice
+import forebay.batch.retrying.retry as retrying
+from forebay.batch.events import RecordsRetried, TableFailed
+from forebay.batch.retrying.moving import Moving
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retried, Retry
 from forebay.declaration.loading import load_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import piles, waiting_for
@@ -169,6 +170,18 @@ def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     # Meanwhile somebody changes the declarations back: what was begun is finished as it was meant.
     (Path(told.service) / "service.toml").write_text(BEFORE)
     assert tried(told, spark, Choice("quarantine")) == Retried(4)
+    sums = told.accounts()
+    assert sums.differences() == []
+    assert sums.rows == {"alpha": 4, "_forebay/quarantine": 4, "_forebay/parked": 4}
+
+
+@pytest.mark.deep
+def test_a_choice_that_is_too_large_for_one_plan_takes_several(
+    told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retrying, "FILES_AT_ONCE", 1)
+    assert tried(told, spark, Choice("quarantine")) == Retried(6, {"alpha": 2})
+    assert [(e.records, e.written) for e in told.events if isinstance(e, RecordsRetried)] == [(3, 1), (3, 1)]
     sums = told.accounts()
     assert sums.differences() == []
     assert sums.rows == {"alpha": 4, "_forebay/quarantine": 4, "_forebay/parked": 4}

@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.held import COLUMNS
-from forebay.batch.retry import Retried
+from forebay.batch.retrying.retry import Retried
 from forebay.cli.changing.rollback import _target
 from forebay.lake.lease import Holder
 from forebay.lake.paused import pause
@@ -157,7 +157,7 @@ def retries(patch: Patch, done: Retried) -> None:
     without_spark(patch)
     patch("forebay.batch.check_sql.check_expressions", lambda *_: None)
     tries = SimpleNamespace(run=lambda _: done, logs=SimpleNamespace(close=lambda: None))
-    patch("forebay.batch.retry.Retry", lambda *_, **__: tries)
+    patch("forebay.batch.retrying.retry.Retry", lambda *_, **__: tries)
 
 
 def without_spark(patch: Patch) -> None:

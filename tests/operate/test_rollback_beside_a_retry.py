@@ -9,8 +9,8 @@ from typing import Any, cast
 import pytest
 
 from forebay.batch.plan import Plans
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import PLAN, Choice
+from forebay.batch.retrying.plan import PLAN, Choice
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import load_service
 from forebay.errors import Halt
 from forebay.lake.layout import plans_of, rollback_of

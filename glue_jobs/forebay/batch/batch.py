@@ -18,6 +18,7 @@ from forebay.batch.accounting import Fate, Standing
 from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ending import Ending, without_failed_replays
+from forebay.batch.erased import without_erased
 from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
@@ -28,11 +29,10 @@ from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
-from forebay.batch.retry import app_id
+from forebay.batch.retrying.retry import app_id
 from forebay.batch.seen import Seen
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
-from forebay.batch.treated import without_erased
 from forebay.batch.turns import Turns
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd

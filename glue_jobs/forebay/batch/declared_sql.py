@@ -11,21 +11,12 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-__all__ = ["columns_in", "has_star", "nodes_of", "renamed", "with_prefix"]
+__all__ = ["columns_in", "has_star", "nodes_of", "renamed"]
 
 NAMES = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
 STRUCT = "CreateNamedStruct"
 FIRST_PART = re.compile(r"`(?:[^`]|``)*`|[^`.]+")
 """Of a name, which may have fields after it."""
-
-
-def with_prefix(sql: str, prefix: str) -> str:
-    made, done = "", 0
-    for start, end, field in _names(sql):
-        start += sql[start] == "`"
-        made += sql[done:start] + prefix + sql[start:end] + (f" AS {field}" if field else "")
-        done = end
-    return made + sql[done:]
 
 
 def columns_in(sql: str) -> frozenset[str]:

@@ -1,8 +1,8 @@
 """Rows of superseded files that a table still has, because it could not be written when the newer version came.
 
 In: the ledger, which says in which tables they are. Out: their removal. Where the newer version's rows for the table wait in
-the quarantine, both change places when those are retried (`batch.retry`). Where it has none, `remove_leftovers` takes them out
-at the start of a job. Run again, it finds nothing to do.
+the quarantine, both change places when those are retried (`batch.retrying`). Where it has none, `remove_leftovers` takes them
+out at the start of a job. Run again, it finds nothing to do.
 
 A rollback may bring a superseded version back. `brought_back` says to which tables the later one's records do not come.
 """
@@ -77,17 +77,16 @@ def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = 
     return [Leftover({**dict.fromkeys(NAMES), **row.asDict()}) for row in rows.collect()]
 
 
-def brought_back(ledger: DataFrame, service: Service) -> DataFrame | None:
-    """Files, by the table that a rollback brought an earlier version of them back to: `_file_id` and `_table`."""
+def brought_back(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
+    """Files, each with a table that a rollback brought an earlier version of it back to."""
     from pyspark.sql import functions as F
 
     if not service.replaces:
-        return None
+        return []
     earlier = ledger.where(
         F.col("superseded_by").isNotNull() & (F.col("outcome") != "superseded") & (F.col("written") > 0)
     )
-    pairs = earlier.select("superseded_by", F.explode(F.map_keys("tables"))).collect()
-    return ledger.sparkSession.createDataFrame(pairs, "_file_id string, _table string") if pairs else None
+    return [(row[0], row[1]) for row in earlier.select("superseded_by", F.explode(F.map_keys("tables"))).collect()]
 
 
 def leftovers_by_table(leftovers: Iterable[Leftover]) -> dict[str, list[str]]:

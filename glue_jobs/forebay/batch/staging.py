@@ -1,37 +1,31 @@
-"""The tables of a batch or a retry that are not written, and why; and the data files of a retry's records.
+"""The tables of a batch or a retry that are not written, and why.
 
 In: counted fates. Out: the reason for each table that is paused, derived, one new table too many, or has too many rows that
-violate an expectation; the tables that rows leave. Of held records, as rows with fates: the data files of each table, and their
-ids. Other numbers than the counts halt everything. (`one_pass.tables` has the data files of a batch.)
+violate an expectation; the tables that rows leave. (`one_pass.tables` has their data files.)
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.columns import rules_of
 from forebay.batch.commits import Commits
-from forebay.batch.declared_columns import with_table_columns
-from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
 from forebay.batch.expectations import verdicts
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TOO_MANY_NEW_TABLES
-from forebay.batch.staged import IDS
 from forebay.declaration.table import Table
 from forebay.lake.layout import table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded
 from forebay.table.commit import LogFailed
-from forebay.table.destination import Destination, Failed, Skipped
-from forebay.table.staged import StagedTable
-from forebay.table.staging import StagingFromSpark
+from forebay.table.destination import Destination, Failed
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    pass
 
 __all__ = ["Changes", "Staging", "by_declaration"]
 
@@ -137,15 +131,6 @@ class Staging(Commits):
 
     # --- the files ---
 
-    def stage_tables(
-        self, rows: DataFrame, declared: Table, wanted: Mapping[str, int]
-    ) -> dict[str, StagedTable | Skipped | Failed]:
-        """One job for all tables of a declaration: they share their columns."""
-        if not wanted:
-            return {}
-        staging = StagingFromSpark(self.logs, self.chosen(rows, declared, wanted), self.txn, self.emit, wanted)
-        return staging.run([self.destination(name, declared) for name in sorted(wanted)], self.tables_at_once)
-
     def destination(self, table: str, declared: Table) -> Destination:
         return Destination(
             table,
@@ -157,19 +142,6 @@ class Staging(Commits):
             salt=declared.salt,
             type_widening=declared.type_widening,
         )
-
-    def chosen(self, rows: DataFrame, declared: Table, tables: Iterable[str]) -> DataFrame:
-        """The rows of these tables with the columns of their declaration, and what their other columns are made of."""
-        from pyspark.sql import functions as F
-
-        chosen = rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(tables)))
-        return with_table_columns(chosen, self.service, declared, batch=self.txn.version, at=self.began_at)
-
-    def ids(self, rows: DataFrame, unwritten: Mapping[str, str], dedupe: Dedupe) -> StagedTable | None:
-        """The ids of what is written, for the batches to come."""
-        ids = dedupe.ids(rows, unwritten)
-        count = ids.count()
-        return self.stage_beside(self.own(IDS), ids, count) if count else None
 
 
 def quarantined_rows(fates: Iterable[Fate], unwritten: Collection[str]) -> int:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
 
-from forebay.batch.retry_plan import PLAN
+from forebay.batch.retrying.plan import PLAN
 from forebay.content.end import FileEnd, unread_end
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile

@@ -21,7 +21,7 @@ from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.held import MOST_DETAIL
 from forebay.batch.late_commits import LateCommits
-from forebay.batch.one_pass.outcome import Pass
+from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.tables import PassStaging
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
@@ -95,20 +95,24 @@ class Writing(PassStaging):
             self.commit_beside(self.vault, sealed, 0 if sealed is None else sealed.rows, changes.file_ids)
         return unwritten
 
-    def write_again(self, rows: DataFrame, fates: Sequence[Fate], leaving: Mapping[str, Sequence[str]]) -> None:
-        """Held records that are retried. Records that cannot be written stay where they are. Rows of the files that are
-        `leaving` a table leave it before."""
-        self.keep_verdicts(fates)
+    def write_again(self, made: Pass, leaving: Mapping[str, Sequence[str]]) -> None:
+        """Held records that are retried. Records that cannot be written stay where they are, so `ReadAgain` comes before the
+        first commit. Rows of the files that are `leaving` a table leave it before."""
+        wanted = by_declaration(made.fates)
+        counts = {name: rows for tables in wanted.values() for name, rows in tables.items()}
+        found, misfits = self.all_tables_of(made, made.fates, self.paused(counts))
+        if misfits.known:
+            raise ReadAgain(misfits.why, known=misfits.known)
+        self.keep_verdicts(made.fates)
         leaving = {name: ids for name, ids in leaving.items() if self.is_there(name)}
-        refused, wanted = self.not_to_write(fates, ()), by_declaration(fates)
+        refused = self.not_to_write(made.fates, ())
         staged: dict[str, StagedTable] = {}
-        for declared, tables in wanted.items():
-            asked = {table: count for table, count in tables.items() if table not in refused}
-            for name, one in self.stage_tables(rows, self.service.tables[declared], asked).items():
-                if isinstance(one, StagedTable):
-                    staged[name] = dataclasses.replace(one, replaces=name in leaving)
-                else:
-                    self.failed(name, asked[name], one)
+        for name, one in found.items():
+            if not isinstance(one, StagedTable):
+                self.failed(name, counts[name], one)
+            elif name not in refused:
+                staged[name] = dataclasses.replace(one, replaces=name in leaving)
+        made.delete(file for name, files in made.written.files.items() if name not in staged for file in files)
         self.commit_tables(wanted, staged, leaving)
         self.delete(one for one in staged.values() if one.replaces)
 

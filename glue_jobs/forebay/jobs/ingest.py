@@ -25,8 +25,8 @@ from forebay.batch.declarations import Declarations
 from forebay.batch.events import RecordsNotRetried
 from forebay.batch.leftovers import remove_leftovers
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.batch.retry import Retry
-from forebay.batch.retry_plan import Choice
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retry
 from forebay.content.limits import Limits
 from forebay.declaration.deployed import take_up_deployed
 from forebay.declaration.in_force import keep_in_force, service_for

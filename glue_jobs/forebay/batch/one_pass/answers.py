@@ -17,7 +17,7 @@ from forebay.batch.accounting import Fate
 from forebay.content.end import PieceEnd
 from forebay.table.data_file import ANSWER, Written, collect_answers
 
-__all__ = ["Answer", "Identified", "Judged", "Vaulted", "names_of", "together"]
+__all__ = ["Answer", "Identified", "Judged", "Moved", "Vaulted", "names_of", "together"]
 
 
 @dataclass(frozen=True)
@@ -62,18 +62,29 @@ class Vaulted:
     rows: bytes
 
 
+@dataclass(frozen=True)
+class Moved:
+    """Held records that leave where they were, as Arrow's stream: their pieces and their places. They leave once `table` is
+    written; without one, they are dropped."""
+
+    table: str | None
+    rows: bytes
+
+
 @dataclass
 class Answer:
     """`files` are answers as `table.data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
     run whose records it got. `identified` are the data files of tables that leave out duplicates, and `vaulted` those of the
-    vault, if a row may still leave it. `is_crowded`: the task had too little memory. `lacks_ids`: the rows have more ids than
-    the task's share, so `identified` is empty. `read_twice` says why files were read once more."""
+    vault, if a row may still leave it. `moved` are records that were held. `is_crowded`: the task had too little memory.
+    `lacks_ids`: the rows have more ids than the task's share, so `identified` is empty. `read_twice` says why files were read
+    once more."""
 
     ends: list[PieceEnd] = field(default_factory=list)
     fates: Counter[Judged] = field(default_factory=Counter)
     files: list[dict[str, Any]] = field(default_factory=list)
     identified: list[Identified] = field(default_factory=list)
     vaulted: list[Vaulted] = field(default_factory=list)
+    moved: list[Moved] = field(default_factory=list)
     odd: str | None = None
     is_crowded: bool = False
     lacks_ids: bool = False
@@ -100,6 +111,7 @@ def together(answers: Sequence[Answer]) -> Answer:
         total.files += one.files
         total.identified += one.identified
         total.vaulted += one.vaulted
+        total.moved += one.moved
         total.read_twice = total.read_twice or one.read_twice
         total.lacks_ids = total.lacks_ids or one.lacks_ids
     crowded = [one for one in answers if one.is_crowded]

@@ -27,7 +27,7 @@ from forebay.content.piece import Piece
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
 
-__all__ = ["AnswersTask", "Asking", "FromParcels", "FromPieces", "QuestionsTask", "parcels_of"]
+__all__ = ["AnswersTask", "Asking", "FromHeld", "FromParcels", "FromPieces", "QuestionsTask", "SentTask", "parcels_of"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,19 @@ class FromPieces:
 
 
 @dataclass(frozen=True)
+class FromHeld:
+    """The parcels of tasks that get rows of held records."""
+
+    read: Callable[[int, Iterable[pa.RecordBatch]], Iterator[tuple[int, Parcel]]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        return self.read(0 if task is None else task.partitionId(), batches)
+
+
+@dataclass(frozen=True)
 class FromParcels:
     """The parcels that another task makes of parcels."""
 
@@ -52,8 +65,25 @@ class FromParcels:
         return self.route(parcels_of(batches))
 
 
+@dataclass(frozen=True)
+class SentTask:
+    """The parcels of another task, as rows. Spark is asked nothing about them."""
+
+    parcels: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Parcel]]]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return map(_row_of, self.parcels(batches))
+
+
+def _row_of(sent: tuple[int, Parcel]) -> pa.RecordBatch:
+    writer, parcel = sent
+    return pa.record_batch(
+        [pa.array([writer], pa.int32()), pa.array([pickle.dumps(parcel)], pa.binary())], ["writer", PARCEL]
+    )
+
+
 def parcels_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-    """Those that `AnswersTask` returned."""
+    """Those that `SentTask` or `AnswersTask` returned."""
     for batch in batches:
         for one in batch.to_pylist():
             yield one["writer"], pickle.loads(one[PARCEL])
@@ -134,10 +164,7 @@ class AnswersTask:
     """Each parcel, with the answers for its rows."""
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for writer, parcel in self.parcels(batches):
-            yield pa.record_batch(
-                [pa.array([writer], pa.int32()), pa.array([pickle.dumps(parcel)], pa.binary())], ["writer", PARCEL]
-            )
+        return map(_row_of, self.parcels(batches))
 
     def parcels(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
         waiting: list[pa.Table] = []

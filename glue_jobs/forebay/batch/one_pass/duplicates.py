@@ -61,7 +61,8 @@ def without_duplicates(made: Pass, dedupe: Dedupe, spark: SparkSession, storage:
     stays = rows.by_file([~some for some in gone]) | _of_vault(made.vaulted, rows, gone)
     written = _with_fewer_rows(made, stays, spark, storage)
     fates = [*_recounted(made.fates, rows.moved(gone))]
-    return replace(made, identified=(), vaulted=(), ids=ids, fates=fates, written=written)
+    duplicates = partial(rows.left_out, gone)
+    return replace(made, identified=(), vaulted=(), ids=ids, fates=fates, written=written, duplicates=duplicates)
 
 
 class _Rows:
@@ -122,6 +123,12 @@ class _Rows:
         return pa.concat_tables(
             [pa.table({"file": one.landed, "byte_offset": one.table[OFFSET].combine_chunks()}) for one in some]
         )
+
+    def left_out(self, gone: Sequence[Bits]) -> pa.Table:
+        """The ids of the files of these rows' records, and their places there."""
+        places = self.places(gone)
+        file_ids = pa.array(self.file_ids, pa.string()).take(places["file"].combine_chunks())
+        return pa.table({"file_id": file_ids, "byte_offset": places["byte_offset"]})
 
     def moved(self, gone: Sequence[Bits]) -> Moved:
         moved: Moved = Counter()

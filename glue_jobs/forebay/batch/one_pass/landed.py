@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC
 from functools import cached_property
 from typing import Any
@@ -20,9 +21,20 @@ from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile
 from forebay.record.route import Origin, text_of
 
-__all__ = ["Landed"]
+__all__ = ["HeldFile", "Landed"]
 
 MOMENT = pa.timestamp("us", tz="UTC")
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFile(LandedFile):
+    """The file of held records, as they name it. Its `event_time` is when they were held."""
+
+    held_id: str = ""
+
+    @property
+    def file_id(self) -> str:
+        return self.held_id
 
 
 class Landed:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
-from forebay.batch.one_pass.answers import Identified, Vaulted
+from forebay.batch.one_pass.answers import Identified, Moved, Vaulted
 from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.staged import VAULT
 from forebay.content.end import FileEnd
@@ -44,7 +44,8 @@ class ReadAgain(Exception):
 @dataclass(frozen=True)
 class Pass:
     """`identified` are the data files of tables that leave out duplicates, and `vaulted` those of the vault; `ids` are those of
-    the rows that stay, as the table of ids has them, some at a time. `read_twice` says why files were read once more."""
+    the rows that stay, as the table of ids has them, some at a time. `read_twice` says why files were read once more.
+    `moved` are records that were held, and `duplicates` gives the `file_id` and the `byte_offset` of those that came before."""
 
     ends: Sequence[FileEnd]
     fates: Sequence[Fate]
@@ -55,6 +56,8 @@ class Pass:
     vault: str = ""
     vaulted: Sequence[Vaulted] = ()
     read_twice: str = ""
+    moved: Sequence[Moved] = ()
+    duplicates: Callable[[], pa.Table] | None = None
 
     @cached_property
     def landed(self) -> Mapping[str, str]:

@@ -6,7 +6,7 @@ of pieces. `NotOrdinary` says that the files cannot be read so, and `NoRoom` tha
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,7 +26,7 @@ from forebay.content.originals import NAME as ORIGINALS
 from forebay.content.outcome import ERASED
 from forebay.content.piece import Piece
 from forebay.content.reading import read_pieces
-from forebay.content.treated import NOT_KEPT
+from forebay.content.treated import NOT_KEPT, treated_records
 from forebay.record.arrow_parser import ParseHints
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
@@ -34,7 +34,7 @@ from forebay.record.number import problem_of
 from forebay.record.route import Route
 from forebay.record.typed import NotOrdinary
 
-__all__ = ["DROPPED", "NoRoom", "Reading", "Sink", "read", "read_ends", "source"]
+__all__ = ["DROPPED", "NoRoom", "Reading", "Sink", "read", "read_ends", "read_held", "source"]
 
 DROPPED = "dropped"
 """Records of erased people, and elements of exploded arrays that no table wants, go nowhere, and are counted."""
@@ -78,6 +78,17 @@ def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
     get = source(told.limits, metadata)
     for batch in read_pieces(pieces, get, told.limits, metadata, told.service.forms):
         reading.take(batch)
+        sink.rest()
+        yield
+
+
+def read_held(told: Told, batches: Iterable[pa.RecordBatch], sink: Sink) -> Iterator[None]:
+    """All of these records, which were held: rows as `content` has them. They are treated again, as they may be older than what
+    the declarations call personal. A personal field is personal in every feed."""
+    reading = Reading(told, told.pieces, sink)
+    is_private, form = told.service.privacy is not None, told.service.form_of_all_feeds
+    for batch in batches:
+        reading.take(treated_records(batch, form) if is_private else batch)
         sink.rest()
         yield
 

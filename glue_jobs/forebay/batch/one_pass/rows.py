@@ -67,13 +67,14 @@ class Kept:
 class Made:
     """Rows that may not be in the table, rows that are left out, rows of a table that is not written, and the other rows, ready
     to be written but for `VIOLATED`, the expectations that a row violates, as JSON, and for `IDENTITY`. `kept` are the records
-    of all but those that are left out."""
+    of all but those that are left out, and `written` those of the rows."""
 
     refused: list[Kept] = field(default_factory=list)
     dropped: list[Kept] = field(default_factory=list)
     kept_out: list[Kept] = field(default_factory=list)
     rows: pa.Table | None = None
     kept: list[pa.Table] = field(default_factory=list)
+    written: list[pa.Table] = field(default_factory=list)
 
 
 class TableRows:
@@ -126,6 +127,7 @@ class TableRows:
                 records = self._records(block)
                 values = self._filled(records, block)
             kept.append((self._with_declared(block, values, lines), records))
+            made.written.append(block.rows)
         if not kept:
             return made
         for _, records in kept:

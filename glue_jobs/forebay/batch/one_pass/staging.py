@@ -18,17 +18,18 @@ from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
-from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, QuestionsTask
+from forebay.batch.one_pass.asking import AnswersTask, FromHeld, FromParcels, FromPieces, QuestionsTask, SentTask
 from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
+from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Lean
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import KeptOut, Known, Told
+from forebay.batch.one_pass.told import Held, KeptOut, Known, Told
 from forebay.batch.one_pass.too_many import rows_with_ids, too_many
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, read_apart
-from forebay.content.end import FileEnd, file_ends
+from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
 from forebay.declaration.service import Service
@@ -54,8 +55,12 @@ ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
 IDS_AT_MOST = 20_000_000
 """Of a batch. They come to the driver with 21 bytes each, and Spark takes answers of a gigabyte in all by default."""
+SENT = "writer int, parcel binary"
 READER_BYTES = 16 << 20
 """Of a batch, for each task that reads."""
+
+
+Parcelled = FromPieces | FromParcels | FromHeld
 
 
 class OnePass:
@@ -63,7 +68,7 @@ class OnePass:
 
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
-        self._asked: tuple[Sequence[Table], tuple[Questions, Questions]] | None = None
+        self._asked: tuple[tuple[Sequence[Table], str], tuple[Questions, Questions]] | None = None
 
     def of(
         self,
@@ -83,26 +88,11 @@ class OnePass:
         if not files:
             return Pass([], [], Written({}, {}), self.lake)
         pieces = cut(files, self.limits)
-        questions, conditions = self._questions(service)
-        told = Told(
-            service=service,
-            limits=self.limits,
-            lake=self.lake,
-            shared=shared,
-            batch=batch,
-            pieces=tuple(pieces),
-            known={**self._known(service), **(known or {})},
-            kept=arrow_schema(HELD_COLUMNS),
-            vaulted=arrow_schema(VAULT_COLUMNS),
-            storage=storage_as(os.environ),
-            questions=questions,
-            asked=arrow_schema(questions.sent),
-            conditions=conditions,
-            asked_first=arrow_schema(conditions.sent),
+        told = replace(
+            self._told(pieces, service, batch=batch, shared=shared, known=known or {}),
             unwritten=unwritten,
             standing={name: frozenset(tables) for name, tables in standing.items()},
             only_unwritten=only_unwritten,
-            ids_at_most=2 * IDS_AT_MOST,  # some tasks have more than their share
         )
         answer, poison = self._read(told, files)
         made = self._pass_of(answer, service)
@@ -125,6 +115,68 @@ class OnePass:
             made.undo()
             raise ReadAgain(f"{rows.total()} rows have ids, and {IDS_AT_MOST} are compared at once", files=left_out)
         return made
+
+    def of_held(
+        self,
+        rows: DataFrame,
+        files: Mapping[HeldFile, int],
+        service: Service,
+        held: Held,
+        *,
+        batch: int,
+        shared: Mapping[str, Any],
+        known: Mapping[str, Known],
+    ) -> Pass:
+        """The same of held records: `rows` as `content` has them, and how many there are of each file. A piece has the number
+        of its file. Each task writes the records that it gets."""
+        pieces = [Piece(number, file) for number, file in enumerate(files)]
+        ends = tuple(
+            PieceEnd(piece=number, outcome="loaded", documents=rows) for number, rows in enumerate(files.values())
+        )
+        told = self._told(pieces, service.without_vault, batch=batch, shared=shared, known=known)
+        told = replace(told, ends=ends, held=held, ids_at_most=sys.maxsize)
+        read = ReadTask(told, self.spark.sparkContext.defaultParallelism, 1)
+        parcels = self._parcels_of(rows.coalesce(read.readers), FromHeld(read.of_held), read)
+        answer = together(parcels.mapPartitions(GatherTask(told, alone=True)).collect())
+        made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
+        odd = answer.odd or next(iter(made.written.failed.values()), None)
+        if odd is None and made.unaccounted():
+            odd = "the table that holds the records gave others when it was read"
+        if odd:
+            made.undo()
+            raise ReadAgain(odd)
+        return made
+
+    def _told(
+        self,
+        pieces: Sequence[Piece],
+        service: Service,
+        *,
+        batch: int,
+        shared: Mapping[str, Any],
+        known: Mapping[str, Known],
+    ) -> Told:
+        questions, conditions = self._questions(service)
+        return Told(
+            service=service,
+            limits=self.limits,
+            lake=self.lake,
+            shared=shared,
+            batch=batch,
+            pieces=tuple(pieces),
+            known={**self._known(service), **known},
+            kept=arrow_schema(HELD_COLUMNS),
+            vaulted=arrow_schema(VAULT_COLUMNS),
+            storage=storage_as(os.environ),
+            questions=questions,
+            asked=arrow_schema(questions.sent),
+            conditions=conditions,
+            asked_first=arrow_schema(conditions.sent),
+            unwritten={},
+            standing={},
+            only_unwritten=False,
+            ids_at_most=2 * IDS_AT_MOST,  # some tasks have more than their share
+        )
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
         try:
@@ -194,18 +246,23 @@ class OnePass:
         if not (told.questions or told.conditions):
             return self._dealt(hands).mapPartitionsWithIndex(read)
         tasks = self._dealt([(number, pickle.dumps(hand)) for number, hand in enumerate(hands)])
-        rows = self.spark.createDataFrame(tasks, "number int, pieces binary")
-        made: FromPieces | FromParcels = FromPieces(read)
+        return self._parcels_of(self.spark.createDataFrame(tasks, "number int, pieces binary"), FromPieces(read), read)
+
+    def _parcels_of(self, rows: DataFrame, made: Parcelled, read: ReadTask) -> RDD[tuple[int, Parcel]]:
+        """The parcels that tasks make of these rows, with Spark's answers if it is asked."""
+        told = read.told
         if told.conditions:
             rows = self._with_answers(rows, QuestionsTask(told.asked_first, made), told.conditions)
             made = FromParcels(read.routed)
         if told.questions:
             return self._sent(self._with_answers(rows, QuestionsTask(told.asked, made), told.questions))
-        return self._sent(rows).mapPartitions(read.routed)
+        if told.conditions:
+            return self._sent(rows).mapPartitions(read.routed)
+        return self._sent(map_in_arrow(rows, SentTask(made), SENT))
 
     def _with_answers(self, rows: DataFrame, task: QuestionsTask, questions: Questions) -> DataFrame:
         sent = map_in_arrow(rows, task, questions.sent)
-        return map_in_arrow(answered(sent, questions), AnswersTask(), "writer int, parcel binary")
+        return map_in_arrow(answered(sent, questions), AnswersTask(), SENT)
 
     def _sent(self, rows: DataFrame) -> RDD[tuple[int, Parcel]]:
         return rows.rdd.map(lambda row: (row["writer"], pickle.loads(row["parcel"])))
@@ -216,8 +273,9 @@ class OnePass:
 
     def _questions(self, service: Service) -> tuple[Questions, Questions]:
         """Spark's parser finds the names in their SQL, once."""
-        if self._asked is None or self._asked[0] != service.tables:
-            self._asked = service.tables, (questions_of(service), conditions_of(service))
+        of = service.tables, service.vault
+        if self._asked is None or self._asked[0] != of:
+            self._asked = of, (questions_of(service), conditions_of(service))
         return self._asked[1]
 
     def _tasks(self, weight: int, each: int) -> int:

@@ -7,9 +7,12 @@ In: a `Pass`, with the ends of its files and the fates of their records. Out: `S
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from forebay.batch.accounting import Fate, arriving
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
@@ -37,6 +40,14 @@ if TYPE_CHECKING:
 __all__ = ["PassStaging"]
 
 
+@dataclass
+class Misfits:
+    """Tables whose data files do not fit them, as a pass must know them, and why."""
+
+    why: str = ""
+    known: dict[str, Known] = field(default_factory=dict)
+
+
 @dataclass(frozen=True, kw_only=True)
 class PassStaging(Staging):
     """Of one batch."""
@@ -56,26 +67,20 @@ class PassStaging(Staging):
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
                 raise ReadAgain(_named(kept_out), tables=kept_out)
         unwritten = {name: why.reason for name, why in kept_out.items()}
+        counts = {name: rows for tables in by_declaration(fates).values() for name, rows in tables.items()}
         tables: dict[str, StagedTable] = {}
-        why = ""
-        failed, known = dict[str, KeptOut](), dict[str, Known]()
-        for declared, wanted in by_declaration(fates).items():
-            asked = {table: count for table, count in wanted.items() if table not in unwritten}
-            try:
-                found = self.tables_of(made, self.service.tables[declared], asked)
-            except FilesDoNotFit as other:
-                why, known = str(other), known | {name: Known(declared, at) for name, at in other.places.items()}
-                continue
-            for name, staged in found.items():
-                if isinstance(staged, Failed):
-                    failed[name] = KeptOut(TABLE_FAILED, self.failed_before(name, asked[name], staged)[:MOST_DETAIL])
-                elif isinstance(staged, Skipped):
-                    self.must_have_come(table_path(self.lake, name), wanted[name])
-                else:
-                    tables[name] = dataclasses.replace(staged, replaces=name in leaving)
-        if failed or known:
+        failed = dict[str, KeptOut]()
+        found, misfits = self.all_tables_of(made, fates, unwritten)
+        for name, staged in found.items():
+            if isinstance(staged, Failed):
+                failed[name] = KeptOut(TABLE_FAILED, self.failed_before(name, counts[name], staged)[:MOST_DETAIL])
+            elif isinstance(staged, Skipped):
+                self.must_have_come(table_path(self.lake, name), counts[name])
+            else:
+                tables[name] = dataclasses.replace(staged, replaces=name in leaving)
+        if failed or misfits.known:
             out = {**kept_out, **failed}
-            raise ReadAgain(why if known else _named(out), tables=out, known=known)
+            raise ReadAgain(misfits.why or _named(out), tables=out, known=misfits.known)
         beside = {
             QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
             PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(changes.from_parked)),
@@ -83,6 +88,21 @@ class PassStaging(Staging):
             VAULT: self.vault_of(made, replaces=bool(changes.superseded)),
         }
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def all_tables_of(
+        self, made: Pass, fates: Sequence[Fate], unwritten: Collection[str]
+    ) -> tuple[dict[str, StagedTable | Skipped | Failed], Misfits]:
+        """Those that are written. Some may have data files that do not fit them."""
+        staged: dict[str, StagedTable | Skipped | Failed] = {}
+        misfits = Misfits()
+        for declared, wanted in by_declaration(fates).items():
+            asked = {table: count for table, count in wanted.items() if table not in unwritten}
+            try:
+                staged |= self.tables_of(made, self.service.tables[declared], asked)
+            except FilesDoNotFit as other:
+                misfits.why = str(other)
+                misfits.known |= {name: Known(declared, place) for name, place in other.places.items()}
+        return staged, misfits
 
     def tables_of(
         self, made: Pass, declared: Table, wanted: Mapping[str, int]
@@ -94,13 +114,19 @@ class PassStaging(Staging):
     def from_tasks(self, made: Pass, columns: StructType, wanted: Mapping[str, int]) -> StagingFromTasks:
         return StagingFromTasks(self.spark, self.logs, columns, self.txn, self.emit, wanted, made.written)
 
-    def ids_of(self, made: Pass, *, replaces: bool) -> StagedTable | None:
-        """Of what is written, for the batches to come."""
+    def ids_of(self, made: Pass, *, replaces: bool, without: Collection[str] = ()) -> StagedTable | None:
+        """Of what is written, for the batches to come: `without` those of some tables."""
         staged: StagedTable | None = None
         for rows in made.ids:
+            rows = self.without_tables(rows, without)
+            if not rows.num_rows:
+                continue
             more = self.stage_beside(self.own(IDS), rows, rows.num_rows, replaces=replaces)
             staged = more if staged is None or more is None else staged.with_files(more)
         return staged
+
+    def without_tables(self, ids: pa.Table, names: Collection[str]) -> pa.Table:
+        return ids.filter(pc.invert(pc.is_in(ids["table"], value_set=pa.array(sorted(names), pa.string()))))
 
     def quarantined_by(
         self,

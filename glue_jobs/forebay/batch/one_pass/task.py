@@ -19,7 +19,7 @@ import pyarrow as pa
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Asking
 from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, Unrouted
-from forebay.batch.one_pass.reader import NoRoom, Reading, Sink, read
+from forebay.batch.one_pass.reader import NoRoom, Reading, Sink, read, read_held
 from forebay.batch.one_pass.told import TASK_BYTES, Told
 from forebay.batch.one_pass.writer import Writer
 from forebay.content.ceiling import ceiling
@@ -75,12 +75,17 @@ class ReadTask:
 
     def __call__(self, number: int, hands: Iterable[list[Piece]]) -> Iterator[tuple[int, Parcel]]:
         for pieces in hands:
-            asking = Asking(self.told)
-            if self.told.conditions:
-                sink = Parcels(number, self.readers, self.readers, asking.refused, asking.unrouted, [number])
-            else:
-                sink = Parcels(number, self.readers, self.writers, asking.asked)
-            yield from self.sent(sink, partial(read, self.told, pieces))
+            yield from self.sent(self.sink(number), partial(read, self.told, pieces))
+
+    def of_held(self, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
+        """The same of records that were held."""
+        yield from self.sent(self.sink(number), partial(read_held, self.told, batches))
+
+    def sink(self, number: int) -> Parcels:
+        asking = Asking(self.told)
+        if self.told.conditions:
+            return Parcels(number, self.readers, self.readers, asking.refused, asking.unrouted, [number])
+        return Parcels(number, self.readers, self.writers, asking.asked)
 
     def routed(self, parcels: Iterable[tuple[int, Parcel]]) -> Iterator[tuple[int, Parcel]]:
         """Records that were read, once Spark has said which declarations want them."""

@@ -6,7 +6,7 @@ In: the service, the lake, and the tables that the driver knows. Out: `Told`, wh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from forebay.table.data_file import TableFolder
 from forebay.table.shaping import Shaping
 from forebay.table.storage import Storage
 
-__all__ = ["PLACE", "TASK_BYTES", "KeptOut", "Known", "Told"]
+__all__ = ["PLACE", "TASK_BYTES", "Held", "KeptOut", "Known", "Told"]
 
 PLACE = ["piece", "line", "byte_offset", "value", "metadata"]
 """The columns of a record on its way: where it stands, its text, and the metadata of its object if that is asked for."""
@@ -46,6 +46,16 @@ class KeptOut:
 
     reason: str
     detail: str | None = None
+
+
+@dataclass(frozen=True)
+class Held:
+    """Of records that were held. Those that no table gets stay where they are: they are counted, and written nowhere. `stay`
+    are, by table, the pieces whose records stay although it would take them. If there is an `only` table, no other one takes
+    any."""
+
+    stay: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    only: str | None = None
 
 
 @dataclass(frozen=True)
@@ -80,7 +90,9 @@ class Told:
     ids_at_most: int
     """The rows whose ids one task answers with."""
     ends: tuple[PieceEnd, ...] = ()
-    """Of all pieces, if they were read before (`one_pass.lean`)."""
+    """Of all pieces, if they were read before (`one_pass.lean`), or if their records were held."""
+    held: Held | None = None
+    """Where the records do not come from landed files, but from where they were held."""
 
     def kept_out(self, table: str) -> KeptOut | None:
         if self.service.is_paused(table) and not self.only_unwritten:

@@ -13,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.one_pass.answers import Answer, Identified, Judged, Vaulted, names_of
+from forebay.batch.one_pass.answers import Answer, Identified, Judged, Moved, Vaulted, names_of
 from forebay.batch.one_pass.columns import Bits
 from forebay.batch.one_pass.gathering import packed
 from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED, NoRoom
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, TableRows
-from forebay.batch.one_pass.told import TASK_BYTES, Told
+from forebay.batch.one_pass.told import TASK_BYTES, Held, Told
 from forebay.batch.one_pass.vault import VaultRows
 from forebay.batch.staged import PARKED, QUARANTINE, VAULT
 from forebay.content.end import PieceEnd, file_ends
@@ -31,14 +31,16 @@ from forebay.table.data_file import TableFolder
 from forebay.table.partition import by_partition, can_name_folders
 from forebay.table.upload import OpenFile, Uploads
 
-__all__ = ["Writer"]
+__all__ = ["SUPERSEDED", "Writer"]
 
 TABLE_BYTES = 64 << 20
 """Of text. Where so much waits for one table, it becomes a data file."""
 BESIDE = [VIOLATED, *IDENTITY]
 """Of rows that are ready, the columns that are in no data file."""
-KEPT_OUT = "kept out"
-FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop", KEPT_OUT: "write"}
+KEPT_OUT, STAYS = "kept out", "stays"
+SUPERSEDED = "superseded"
+"""The fate of a held record that stays, because an earlier version of its file is in force again in its table."""
+FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop", KEPT_OUT: "write", STAYS: SUPERSEDED}
 """Of the rows that are in no table. Those that are kept out were meant to be written, and go to the quarantine."""
 
 
@@ -62,11 +64,25 @@ class Writer:
     def take(self, table: str, declared: int, block: Block) -> None:
         if self.told.only_unwritten and table not in self.told.unwritten:
             return
+        if (held := self.told.held) is not None:
+            block = self.without_staying(held, table, declared, block)
+            if not block.rows.num_rows:
+                return
         found = self.tables.get(table)
         if found is None:
             found = self.tables[table] = TableRows(table, declared, self.told, self.landed)
         assert found.declared == declared, f"two declarations own the name {table}"
         found.add(block)
+
+    def without_staying(self, held: Held, table: str, declared: int, block: Block) -> Block:
+        """The records that leave where they were held."""
+        if held.only not in (None, table):
+            stays = pa.array(np.ones(block.rows.num_rows, bool))
+        else:
+            pieces = pa.array(held.stay.get(table, ()), pa.int32())
+            stays = pc.is_in(block.rows["piece"].combine_chunks(), value_set=pieces)
+        self.keep(STAYS, block.rows.filter(stays), table=table, declared=declared)
+        return block.only(pc.invert(stays))
 
     def take_unrouted(self, block: Block) -> None:
         raise AssertionError("Spark has said which declarations want these records, before they are written")
@@ -136,6 +152,8 @@ class Writer:
                 if made.rows is not None:
                     self.write(table.name, table.place, made.rows, table.columns, table.declared)
                     self.count(table, made.rows)
+                for rows in made.written:
+                    self.move(table.name, rows)
 
     def count(self, table: TableRows, written: pa.Table) -> None:
         rows = pa.table([written["_file_id"], written[VIOLATED]], ["file", "violated"])
@@ -143,6 +161,11 @@ class Writer:
             violated = names_of(one["violated"])
             judged = Judged(one["file"], "write", table.name, table.declared, violated=violated)
             self.answer.fates[judged] += one["count_all"]
+
+    def move(self, table: str | None, rows: pa.Table) -> None:
+        """Held records leave where they were."""
+        if self.told.held is not None and rows.num_rows:
+            self.answer.moved.append(Moved(table, packed(Block(rows.select(["piece", "byte_offset"])))))
 
     def lines(self, rows: pa.Table) -> pa.Array:
         """Lines are counted in the piece until all pieces of the file are read."""
@@ -162,11 +185,14 @@ class Writer:
         landing = self.landing
         for place, fate in FATES.items():
             self.answer.fates += self.held[place].counted(fate, landing)
+        if (held := self.told.held) is not None and (rows := self.held[DROPPED].of(landing)) is not None:
+            self.move(None, rows if held.only is None else rows.filter(pc.equal(rows["table"], held.only)))
+        writes = held is None and not self.told.only_unwritten
         for place in (QUARANTINE, PARKED):
-            if not self.told.only_unwritten and (rows := self.held[place].of(landing)) is not None:
+            if writes and (rows := self.held[place].of(landing)) is not None:
                 self.write_beside(place, self.held[place].shaped(rows, self.lines))
         if (rows := self.held[KEPT_OUT].of(landing)) is not None:
-            stand = self.standing(rows)
+            stand = self.standing(rows) if held is None else np.ones(rows.num_rows, bool)
             self.write_kept_out(rows.filter(pa.array(~stand)), are_kept=True)
             self.write_kept_out(rows.filter(pa.array(stand)), are_kept=False)
 

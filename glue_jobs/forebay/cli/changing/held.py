@@ -17,7 +17,7 @@ from forebay.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
-    from forebay.batch.retry import Retried
+    from forebay.batch.retrying.retry import Retried
     from forebay.declaration.service import Service as Declarations
     from forebay.operate.looking.held import Held
 
@@ -229,8 +229,8 @@ def retry_records(
     """Starts Spark, carries the choice out, and says what became of the records."""
     from forebay.batch.check_sql import check_expressions
     from forebay.batch.events import TableFailed
-    from forebay.batch.retry import Retry
-    from forebay.batch.retry_plan import Choice
+    from forebay.batch.retrying.plan import Choice
+    from forebay.batch.retrying.retry import Retry
     from forebay.events import Event, Journal, to_log
     from forebay.lake.safety import session_for
     from forebay.operate.lake_view import LakeView

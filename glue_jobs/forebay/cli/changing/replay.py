@@ -167,7 +167,7 @@ def _load_aside(
     from forebay.aws.client import client
     from forebay.aws.preflight import check_lake
     from forebay.batch.check_sql import check_expressions
-    from forebay.batch.treated import without_erased
+    from forebay.batch.erased import without_erased
     from forebay.declaration.loading import load_service
     from forebay.events import to_log
     from forebay.lake.safety import session_for

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 
-from forebay.batch.retry_plan import PLAN as RETRY_PLAN
+from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, writer_of
 from forebay.lake.lease import Lease, hold

@@ -17,8 +17,8 @@ from functools import partial
 from typing import Any
 
 from forebay.batch.plan import Plans
-from forebay.batch.retry_plan import PLAN as RETRY_PLAN
-from forebay.batch.retry_plan import RetryPlan
+from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
+from forebay.batch.retrying.plan import RetryPlan
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration

@@ -1,13 +1,11 @@
-"""A batch as Spark's expressions have it, to compare the one pass with: rows are routed, checked, counted and written by Spark.
-
-The expressions are those by which a retry of held records reads them; no batch of the product goes this way.
-"""
+"""The steps of such a batch."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -18,14 +16,11 @@ from pyspark.sql import functions as F
 import forebay.batch.one_pass.reader as reader
 from forebay.batch.accounting import Fate, Standing, arriving
 from forebay.batch.batch import Batch, Begun
-from forebay.batch.dedupe import until
-from forebay.batch.expectations import checked
 from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.held import COLUMNS as HELD
 from forebay.batch.held import whole_files
 from forebay.batch.one_pass.questions import encrypted_values
 from forebay.batch.reporting import Stages
-from forebay.batch.routing import routed, with_final_fates
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.staging import Changes, by_declaration, parked_rows, quarantined_rows
 from forebay.batch.writing import Writing
@@ -39,8 +34,13 @@ from forebay.ledger.claim import Claim
 from forebay.ledger.versions import standing
 from forebay.privacy.vault import COLUMNS as VAULTED
 from forebay.privacy.vault import value_data
-from forebay.table.destination import Failed
+from forebay.table.destination import Failed, Skipped
 from forebay.table.staged import StagedTable
+from forebay.table.staging import StagingFromSpark
+from tests.batch.by_spark.declared_columns import with_table_columns
+from tests.batch.by_spark.dedupe import ids_of_rows, until, without_duplicates
+from tests.batch.by_spark.expectations import checked
+from tests.batch.by_spark.routing import routed, with_final_fates
 
 __all__ = ["BySpark"]
 
@@ -97,10 +97,10 @@ class BySpark(Batch):
         read = Read(until(cached, read.landing(landed)), [e for e in read.ends if e.file in split.fresh])
         if dedupe.wanted:
             pieces = [piece for end in read.ends if end.lands for piece in end.lines_before]
-            read = replace(read, rows=until(cached, dedupe.without_duplicates(read.rows, pieces, cached, landed)))
+            read = replace(read, rows=until(cached, without_duplicates(dedupe, read.rows, pieces, cached, landed)))
         changes, fates = Changes(split.superseded_by(landed), split.released), read.fates
         to_stage = _Rows(writing, read.rows, changes)
-        staged = to_stage.staged(read.ends, fates, dedupe.ids if dedupe.wanted else None)
+        staged = to_stage.staged(read.ends, fates, partial(ids_of_rows, dedupe) if dedupe.wanted else None)
         plan = self.plan_of(files, split, writing, read.ends, fates, landed, dedupe, staged)
         return Begun(plan, split, changes, dedupe, landed)
 
@@ -155,7 +155,7 @@ class _Rows:
         tables: dict[str, StagedTable] = {}
         for declared, wanted in by_declaration(fates).items():
             asked = {table: count for table, count in wanted.items() if table not in unwritten}
-            for name, one in writing.stage_tables(self.rows, writing.service.tables[declared], asked).items():
+            for name, one in self.tables(declared, asked).items():
                 assert not isinstance(one, Failed), one
                 if isinstance(one, StagedTable):
                     tables[name] = replace(one, replaces=name in leaving)
@@ -169,6 +169,16 @@ class _Rows:
             ids = ids_of(self.rows, unwritten)
             beside[IDS] = self.beside(IDS, ids, ids.count(), bool(self.changes.superseded))
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
+
+    def tables(self, number: int, wanted: Mapping[str, int]) -> Mapping[str, StagedTable | Skipped | Failed]:
+        """One job for all tables of a declaration: they share their columns."""
+        if not wanted:
+            return {}
+        writing, declared = self.writing, self.writing.service.tables[number]
+        chosen = self.rows.where((F.col("_fate") == "write") & F.col("_table").isin(sorted(wanted)))
+        rows = with_table_columns(chosen, writing.service, declared, batch=writing.txn.version, at=writing.began_at)
+        staging = StagingFromSpark(writing.logs, rows, writing.txn, writing.emit, wanted)
+        return staging.run([writing.destination(name, declared) for name in sorted(wanted)], 1)
 
     def beside(self, name: str, rows: DataFrame, count: int, replaces: bool = False) -> StagedTable | None:
         table = self.writing.vault if name == VAULT else self.writing.own(name)

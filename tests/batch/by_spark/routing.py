@@ -13,9 +13,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from functools import reduce
-from typing import TYPE_CHECKING
 
-from forebay.batch.declared_columns import asked_of, with_declared_columns
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
 from forebay.batch.fields import field, parsed
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION
 from forebay.batch.record_fields import PROBLEM
@@ -27,10 +29,7 @@ from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.service import Service
 from forebay.declaration.table import RESERVED
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column as Expression
-    from pyspark.sql import DataFrame
+from tests.batch.by_spark.declared_columns import asked_of, with_declared_columns
 
 __all__ = ["routed", "with_final_fates"]
 
@@ -43,8 +42,6 @@ _DIRTY = "\x00"
 
 def routed(content: DataFrame, service: Service) -> DataFrame:
     """The rows, each with its fate."""
-    from pyspark.sql import functions as F
-
     rows = parsed(content, F.when(F.expr(IS_DOCUMENT), F.col("value")), service)
     unreadable = F.col(f"_parsed.`{PROBLEM}`")
     rows = rows.withColumn("_record", F.expr(IS_DOCUMENT) & unreadable.isNull())
@@ -76,8 +73,6 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
 
 def with_final_fates(rows: DataFrame) -> DataFrame:
     """The checked rows with the fates that the checks give them; the table that they were meant for stays with them."""
-    from pyspark.sql import functions as F
-
     meant = F.col("_fate") == "write"
     rows = rows.withColumn("_changed", F.when(meant, F.col("_checked_fate")))
     rows = rows.withColumn("_violated", F.when(meant, F.col("_violated")))
@@ -90,8 +85,6 @@ def with_final_fates(rows: DataFrame) -> DataFrame:
 
 def _with_wishes(rows: DataFrame, service: Service) -> DataFrame:
     """The rows with whether each declaration's SQL holds; a null does not, nor does an error."""
-    from pyspark.sql import functions as F
-
     asked = {number: table for number, table in enumerate(service.tables) if table.where_sql is not None}
     if not asked:
         return rows
@@ -106,8 +99,6 @@ def _wish(number: int) -> str:
 
 def _is_element(service: Service, *arrays: str) -> Expression:
     """Whether the record lay in an array that was exploded: in one of these, or in any; never null."""
-    from pyspark.sql import functions as F
-
     if not service.exploded:
         return F.lit(False)
     array = field(service, EXPLODED)
@@ -117,8 +108,6 @@ def _is_element(service: Service, *arrays: str) -> Expression:
 
 def _route(service: Service) -> Expression:
     """The first declaration that wants the record, and the table's name that it gives."""
-    from pyspark.sql import functions as F
-
     names = ((n, _name_by(service, n)) for n in range(len(service.tables)))
     return F.coalesce(
         *(
@@ -130,8 +119,6 @@ def _route(service: Service) -> Expression:
 
 def _owner(service: Service, number: int, name: Expression) -> Expression:
     """`Service.owner_of` a name that this declaration gives."""
-    from pyspark.sql import functions as F
-
     mine = service.tables[number].names
     before = service.owners[: service.owners.index(number)]
     others = {n: names for n in before if may_share_names(mine, names := service.tables[n].names)}
@@ -141,8 +128,6 @@ def _owner(service: Service, number: int, name: Expression) -> Expression:
 
 def _name_by(service: Service, number: int) -> Expression:
     """The name that this declaration gives the record; null where it does not want it."""
-    from pyspark.sql import functions as F
-
     table = service.tables[number]
     if not table.fields:
         made: Expression = F.lit(table.name)
@@ -167,8 +152,6 @@ def _name_by(service: Service, number: int) -> Expression:
 
 def _holds(text: Expression, condition: Condition) -> Expression:
     """`Condition.holds`, for Spark; never null."""
-    from pyspark.sql import functions as F
-
     tests = []
     if condition.exists is not None:
         tests.append(text.isNotNull() if condition.exists else text.isNull())
@@ -188,7 +171,5 @@ def _holds(text: Expression, condition: Condition) -> Expression:
 
 
 def _parts(service: Service, pattern: str) -> Iterable[Expression]:
-    from pyspark.sql import functions as F
-
     for text, name in re.findall(r"([^{}]+)|\{([^{}]*)\}", pattern):
         yield F.lit(text) if text else field(service, name)

@@ -15,28 +15,32 @@ Whole files that could not be read are not among them: those are loaded by annou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from forebay.batch.dedupe import RETRY, Dedupe, until
+from forebay.batch.dedupe import RETRY, Dedupe
+from forebay.batch.erased import without_erased
 from forebay.batch.events import RecordsRetried
-from forebay.batch.expectations import checked
 from forebay.batch.leftovers import brought_back
-from forebay.batch.moving import SUPERSEDED, Moving, Retried
 from forebay.batch.new_tables import NewTables
+from forebay.batch.one_pass.outcome import ReadAgain
+from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.told import Known
 from forebay.batch.plan import Plans
-from forebay.batch.retry_plan import PLAN, THIS_RETRY, Choice, RetryPlan
-from forebay.batch.routing import routed, with_final_fates
-from forebay.batch.treated import treated_again, without_erased
+from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up
+from forebay.batch.retrying.moving import Moving, Retried
+from forebay.batch.retrying.plan import PLAN, THIS_RETRY, Choice, RetryPlan
+from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
+from forebay.content.limits import Limits
 from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.lake.layout import PLANS, own_table, plans_of, table_path
+from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
@@ -49,6 +53,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Retried", "Retry"]
 
+FILES_AT_ONCE, RECORDS_AT_ONCE = 50_000, 5_000_000
+"""Of one plan. The tasks know all files, and the driver gets the place of each record."""
 ANOTHER = "another retry is running; start this one when it has ended"
 
 
@@ -72,6 +78,7 @@ class Retry:
         self.plans = plans or open_objects(plans_of(lake, service.name))
         self.batches = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         self.tables_at_once = tables_at_once
+        self.one_pass = OnePass(spark, lake, Limits(), self.logs)
 
     def concerns_any(self, choice: Choice) -> bool:
         """Whether a run would find anything to do: an earlier plan to finish, or such records."""
@@ -89,24 +96,30 @@ class Retry:
         if not self._is_there("ledger"):
             return Retried()
         self._finish_earlier()
-        return self._carry_out(self._planned(choice)) if self._is_there(choice.held) else Retried()
+        done, after = Retried(), ""
+        while self._is_there(choice.held):
+            plan = self._planned(choice, after)
+            done += self._carry_out(plan)
+            if not (after := plan.until):
+                break
+        return done
 
     def _is_there(self, name: str) -> bool:
         return self.logs.look(self._path(name), again=True) is not None
 
     def _finish_earlier(self) -> None:
         if (plan := self._left()) is not None:
-            self._carry_out(self._planned(plan.choice) if plan.intent else plan)
+            self._carry_out(self._planned(plan.choice, plan.after) if plan.intent else plan)
 
     def _left(self) -> RetryPlan | None:
         found = self.plans.read(PLAN)
         return None if found is None else RetryPlan.of_json(found)
 
-    def _planned(self, choice: Choice) -> RetryPlan:
+    def _planned(self, choice: Choice, after: str) -> RetryPlan:
         """First the intent, then a look for batches, then the plan: see above."""
         service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
         number, at = self._last_number() + 1, self.clock().isoformat()
-        intent = RetryPlan(number, NO_VERSION, at, choice, pinned(service), intent=True)
+        intent = RetryPlan(number, NO_VERSION, at, choice, pinned(service), intent=True, after=after)
         earlier = self.plans.read_tagged(PLAN)
         self._write_over(intent, earlier and earlier[1])
         tagged = self.plans.read_tagged(PLAN)
@@ -123,6 +136,7 @@ class Retry:
             intent, version=held.version, ids_version=NO_VERSION if ids is None else ids.version, intent=False
         )
         plan = replace(plan, without=tuple(self._held_of(plan, in_batches)))
+        plan = replace(plan, until=self._until(plan))
         if tagged is None or tagged[0] != intent.as_json():
             raise Halt(ANOTHER)
         self._write_over(plan, tagged[1])
@@ -143,24 +157,58 @@ class Retry:
         found = self._held(plan).join(wanted, ["bucket", "key"], "left_semi")
         return sorted(row.file_id for row in found.select("file_id").distinct().collect())
 
+    def _until(self, plan: RetryPlan) -> str:
+        """The last file of this plan; empty where all files are few enough. Each plan has one more."""
+        snapshot = read_snapshot(open_objects(self._path(plan.choice.held)), up_to=plan.version)
+        if sum(file.rows or 0 for file in snapshot.files) <= FILES_AT_ONCE:
+            return ""
+        counts = self._held(plan).groupBy("file_id").count().orderBy("file_id").toArrow()
+        return last_of(counts["file_id"].to_pylist(), counts["count"].to_pylist())
+
     def _held(self, plan: RetryPlan) -> DataFrame:
         held = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(plan.choice.held))
         chosen = self._chosen(held, plan.choice)
-        return chosen.where(~chosen["file_id"].isin(list(plan.without))) if plan.without else chosen
+        if plan.without:
+            chosen = chosen.where(~chosen["file_id"].isin(list(plan.without)))
+        if plan.after:
+            chosen = chosen.where(chosen["file_id"] > plan.after)
+        return chosen.where(chosen["file_id"] <= plan.until) if plan.until else chosen
 
     def _carry_out(self, plan: RetryPlan) -> Retried:
         service = unpinned(plan.service, THIS_RETRY)
-        dedupe = self._dedupe(plan, service)
-        with ExitStack() as cached:
-            rows = until(cached, self._routed(plan, service))
-            if dedupe.wanted and not plan.choice.give_up:
-                rows = dedupe.without_duplicates(rows, [0], cached)
-            tried = Moving(self.lake, plan, service, rows, dedupe, writing=self._writing(plan, service)).run()
+        tried = self._moved(plan, service)
         if (left := self._left()) is not None and (left.number, left.at) == (plan.number, plan.at):
             self.plans.delete([PLAN])  # and no other one: somebody else may have finished this one, too
         told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
         self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **told))
         return tried
+
+    def _moved(self, plan: RetryPlan, service: Service) -> Retried:
+        """A pass that cannot be used is deleted, and the records are read again."""
+        dedupe, writing, why = self._dedupe(plan, service), self._writing(plan, service), ""
+        known: dict[str, Known] = {}
+        for _ in range(IN_VAIN_AT_MOST):
+            chosen = None
+            try:
+                chosen = self._chosen_of(plan, service, dedupe, writing, known)
+                return Moving(self.lake, plan, service, chosen, dedupe, writing=writing).run()
+            except ReadAgain as found:
+                why, known = str(found), {**known, **found.known}
+                if chosen is not None and chosen.made is not None:
+                    chosen.made.undo()
+        raise Halt(f"the records were read {IN_VAIN_AT_MOST} times, and none of their data files can be used: {why}")
+
+    def _chosen_of(
+        self, plan: RetryPlan, service: Service, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]
+    ) -> Chosen:
+        held, choice = self._held(plan), plan.choice
+        if choice.give_up:
+            return given_up(held)
+        only = choice.table if choice.held == "parked" else None
+        back = brought_back(self.spark.read.format("delta").load(self._path("ledger")), service)
+        shared = {**writing.shared, "at": writing.began_at}
+        records = HeldRecords(self.spark, held, service, only, back)
+        return records.through(self.one_pass, dedupe, batch=plan.number, shared=shared, known=known)
 
     def _writing(self, plan: RetryPlan, service: Service) -> Writing:
         return Writing(
@@ -189,35 +237,6 @@ class Retry:
             as_of=plan.ids_version,
         )
 
-    def _routed(self, plan: RetryPlan, service: Service) -> DataFrame:
-        """The chosen records with the fates that they have today; `_line` and the rest as when they came."""
-        from pyspark.sql import functions as F
-
-        choice = plan.choice
-        held = self._held(plan)
-        columns = {"_file_id": "file_id", "_line": "line", "value": "record", "_landed_at": "at"}
-        content = held.select(
-            F.lit(0).alias("piece"),
-            "line",
-            "byte_offset",
-            *(F.col(there).alias(here) for here, there in columns.items()),
-            F.lit(None).cast("string").alias("problem"),
-            F.lit(None).cast("string").alias("detail"),
-            *("bucket", "key", "version_id"),
-            # Of those that were held by an earlier forebay nobody knows it.
-            F.col("metadata") if "metadata" in held.columns else F.lit(None).cast("string").alias("metadata"),
-        )
-        rows = with_final_fates(checked(routed(treated_again(content, service), service), service))
-        if choice.give_up:
-            return rows.withColumn("_fate", F.lit("drop"))
-        if (earlier := brought_back(self.spark.read.format("delta").load(self._path("ledger")), service)) is not None:
-            marked = rows.join(F.broadcast(earlier.withColumn("_back", F.lit(True))), ["_file_id", "_table"], "left")
-            stays = F.col("_back").isNotNull() & (F.col("_fate") == "write")
-            rows = marked.withColumn("_fate", F.when(stays, SUPERSEDED).otherwise(F.col("_fate"))).drop("_back")
-        if choice.held == "parked" and choice.table is not None:
-            rows = rows.where(F.col("_table") == choice.table)
-        return rows
-
     def _chosen(self, held: DataFrame, choice: Choice) -> DataFrame:
         """But for parked ones, which are chosen by the table that takes them now."""
         from pyspark.sql import functions as F
@@ -234,6 +253,16 @@ class Retry:
 
     def _path(self, name: str) -> str:
         return table_path(self.lake, own_table(name))
+
+
+def last_of(file_ids: Sequence[str], records: Sequence[int]) -> str:
+    """The last of these files that one plan takes; empty where it takes all of them. A file is not divided."""
+    total = 0
+    for number, (count, before) in enumerate(zip(records, ["", *file_ids], strict=False)):
+        total += count
+        if number and (number == FILES_AT_ONCE or total > RECORDS_AT_ONCE):
+            return before
+    return ""
 
 
 def app_id(service: Service) -> str:

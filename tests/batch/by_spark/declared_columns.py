@@ -9,19 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
+
+from pyspark.sql import Column as Expression
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from forebay.batch.attempt import attempt
 from forebay.batch.columns import OWN_COLUMNS, declared_column, declared_misfits, spark_type, with_failed
-from forebay.batch.declared_sql import with_prefix
+from forebay.batch.declared_sql import columns_in, renamed
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.table.shaping import DOCUMENT, MISFITS
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column as Expression
-    from pyspark.sql import DataFrame
 
 __all__ = ["TOO_NEW", "TOO_OLD", "asked_of", "of", "with_declared_columns", "with_table_columns"]
 
@@ -30,8 +29,6 @@ FAILED, TOO_OLD, TOO_NEW, MOMENT = "_failed", "_too_old", "_too_new", "_moment"
 
 def with_table_columns(rows: DataFrame, service: Service, table: Table, *, batch: int, at: datetime) -> DataFrame:
     """Rows of this declaration with all columns that they get from Spark, what is needed for the rest, and `_table`."""
-    from pyspark.sql import functions as F
-
     own = {"_batch": F.lit(batch).cast("long"), "_ingested_at": F.lit(at)}
     spoiled = declared_misfits(service, table).alias(MISFITS)
     made = with_declared_columns(rows.select("*", spoiled), service, {0: table})
@@ -51,7 +48,6 @@ def with_declared_columns(
     are null but for the rows that are `meant` for it: without it, all that have a table.
 
     However many tables there are, these are three steps. Spark's work on a plan grows with the square of its steps."""
-    from pyspark.sql import functions as F
 
     def mine(number: int) -> Expression:
         return F.col("_declared").isNotNull() if meant is None else meant(number)
@@ -75,14 +71,12 @@ def with_declared_columns(
 
 def of(number: int, name: str) -> Expression:
     """A declared column, or what else `with_declared_columns` made, by the number that the declaration has there."""
-    from pyspark.sql import functions as F
-
     return F.col(_named(number, name))
 
 
 def asked_of(number: int, sql: str, kind: str, mine: Expression) -> Expression:
     """Declared SQL about the columns of this declaration (`attempt`)."""
-    return attempt(with_prefix(sql, _named(number, "")), kind, mine)
+    return attempt(renamed(sql, {name: f"`{_named(number, name)}`" for name in columns_in(sql)}), kind, mine)
 
 
 def _named(number: int, name: str) -> str:
@@ -90,8 +84,6 @@ def _named(number: int, name: str) -> str:
 
 
 def _with_default(value: Expression, column: Column, table: Table) -> Expression:
-    from pyspark.sql import functions as F
-
     when = table.event_time
     landed = when is not None and when.column == column.name and when.otherwise == "landed"
     return F.coalesce(value, F.col("_landed_at")) if landed else value
@@ -100,8 +92,6 @@ def _with_default(value: Expression, column: Column, table: Table) -> Expression
 def _event_time(number: int, table: Table) -> dict[str, Expression]:
     """Whether it is outside of its bounds. Where such rows have a bucket, columns are derived from the bucket's time: until
     then it replaces the time of the event."""
-    from pyspark.sql import functions as F
-
     when = table.event_time
     if when is None:
         return {}
@@ -117,8 +107,6 @@ def _event_time(number: int, table: Table) -> dict[str, Expression]:
 
 
 def _derived(number: int, table: Table, mine: Expression) -> dict[str, Expression]:
-    from pyspark.sql import functions as F
-
     tried = {
         c.name: asked_of(number, c.expression, spark_type(c), mine) for c in table.columns if c.expression is not None
     }
@@ -128,6 +116,4 @@ def _derived(number: int, table: Table, mine: Expression) -> dict[str, Expressio
 
 
 def _seconds(count: float) -> Expression:
-    from pyspark.sql import functions as F
-
     return F.make_dt_interval(secs=F.lit(count).cast("decimal(18,6)"))

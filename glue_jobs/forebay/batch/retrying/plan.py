@@ -44,6 +44,9 @@ class RetryPlan:
     plan in the lake by then, and its files are among those left out."""
     without: tuple[str, ...] = ()
     """Ids of files that a batch is about to replace. Their records stay where they are."""
+    after: str = ""
+    until: str = ""
+    """Only records of files with ids in between are chosen: a choice may be too large for one plan."""
 
     def as_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()

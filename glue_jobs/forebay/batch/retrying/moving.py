@@ -1,23 +1,26 @@
 """Held records on their way: into tables, the ledger, and out of where they were held.
 
-In: the plan of a retry, and its records with the fates that they have today. Out: `Retried`. Each step is a commit with the
+In: the plan of a retry, and the `Chosen` records. Out: `Retried`. Each step is a commit with the
 plan's number, so what is done is not done again, however often the driver is killed. A record leaves where it was held last of
 all.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forebay.aws.retrying import attempts
 from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import Change, change_counts
 from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
+from forebay.batch.one_pass.writer import SUPERSEDED
 from forebay.batch.reasons import TABLE_FAILED
-from forebay.batch.retry_plan import RetryPlan
+from forebay.batch.retrying.chosen import Chosen
+from forebay.batch.retrying.plan import RetryPlan
 from forebay.batch.writing import Writing
 from forebay.counted import counted
 from forebay.declaration.service import Service
@@ -26,13 +29,8 @@ from forebay.lake.layout import LEDGER, own_table, table_path
 from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import is_conflict
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+__all__ = ["Moving", "Retried"]
 
-__all__ = ["SUPERSEDED", "Moving", "Retried"]
-
-SUPERSEDED = "superseded"
-"""The fate of a record that stays held, because an earlier version of its file is in force again in its table."""
 KEYS = ("file_id", "byte_offset")
 """The identity of a held record. Never its line: many records may be on one."""
 
@@ -53,47 +51,56 @@ class Retried:
     def moved(self) -> int:
         return sum(self.tables.values()) + self.dropped
 
+    def __add__(self, other: Retried) -> Retried:
+        """Of two plans for one choice. The first one has left out the files that the second one leaves out, too."""
+        tables = Counter(self.tables) + Counter(other.tables)
+        return Retried(
+            self.chosen + other.chosen,
+            dict(tables),
+            self.dropped + other.dropped,
+            max(self.waiting, other.waiting),
+            self.superseded + other.superseded,
+        )
+
 
 class Moving:
     """One plan on its way."""
 
     def __init__(
-        self, lake: str, plan: RetryPlan, service: Service, rows: DataFrame, dedupe: Dedupe, *, writing: Writing
+        self, lake: str, plan: RetryPlan, service: Service, chosen: Chosen, dedupe: Dedupe, *, writing: Writing
     ) -> None:
-        self.lake, self.plan, self.service, self.rows, self.dedupe = lake, plan, service, rows, dedupe
+        self.lake, self.plan, self.service, self.chosen, self.dedupe = lake, plan, service, chosen, dedupe
         self.writing, self.spark, self.logs, self.txn = writing, writing.spark, writing.logs, writing.txn
 
     def run(self) -> Retried:
-        counted = self.counted()
-        wanted = {row["_table"] for row in counted if row["_fate"] == "write"}
+        fates = self.chosen.fates
+        wanted = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         if not self._has(table_path(self.lake, LEDGER)):
-            self._write(
-                [Fate(r["_file_id"], r["_fate"], r["count"], r["_table"], r["_declared"], _names(r)) for r in counted]
-            )
+            self._write()
             in_tables = self._written(wanted)
-            self._account([r for r in counted if _moves(r, in_tables)])
+            self._account([fate for fate in fates if _moves(fate, in_tables)])
+        elif self.chosen.made is not None:
+            self.chosen.made.undo()
         # From here on what is in the ledger counts: a table that failed then may not be tried under this number again.
         in_tables = self._written(wanted)
         self.let_go(in_tables)
         tables: dict[str, int] = {}
-        for r in counted:
-            if r["_fate"] == "write" and _moves(r, in_tables):
-                tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
-        dropped = sum(r["count"] for r in counted if r["_fate"] == "drop")
-        superseded = sum(r["count"] for r in counted if r["_fate"] == SUPERSEDED)
-        return Retried(sum(r["count"] for r in counted), tables, dropped, len(self.plan.without), superseded)
+        for fate in fates:
+            if fate.table is not None and fate.table in in_tables and fate.fate == "write":
+                tables[fate.table] = tables.get(fate.table, 0) + fate.rows
+        dropped = sum(fate.rows for fate in fates if fate.fate == "drop")
+        superseded = sum(fate.rows for fate in fates if fate.fate == SUPERSEDED)
+        return Retried(sum(fate.rows for fate in fates), tables, dropped, len(self.plan.without), superseded)
 
-    def counted(self) -> Sequence[Any]:
-        return self.rows.groupBy("_file_id", "_fate", "_table", "_declared", "_violated").count().collect()
-
-    def _write(self, fates: Sequence[Fate]) -> None:
-        if self.plan.choice.give_up:
+    def _write(self) -> None:
+        made, fates = self.chosen.made, self.chosen.fates
+        if made is None:
             return
-        self.writing.write_again(self.rows, fates, leftovers_by_table(self.leftovers({fate.file_id for fate in fates})))
+        self.writing.write_again(made, leftovers_by_table(self.leftovers({fate.file_id for fate in fates})))
         if self.dedupe.wanted:
             written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
             unwritten = dict.fromkeys(names - written, TABLE_FAILED)
-            ids = self.writing.ids(self.rows, unwritten, self.dedupe)
+            ids = self.writing.ids_of(made, replaces=False, without=unwritten)
             self.writing.remember(ids, unwritten, fates, self.dedupe)
 
     def _written(self, tables: set[str]) -> set[str]:
@@ -102,14 +109,14 @@ class Moving:
     def _has(self, path: str) -> bool:
         return self.logs.has(path, self.txn, again=True)
 
-    def _account(self, moved: Sequence[Any]) -> None:
+    def _account(self, moved: Sequence[Fate]) -> None:
         """The ledger's rows of these files, after the move."""
         if not moved:
             return
-        by_file: dict[str, list[Any]] = {}
-        for r in moved:
-            by_file.setdefault(r["_file_id"], []).append(r)
-        written = {r["_table"] for r in moved if r["_fate"] == "write"}
+        by_file: dict[str, list[Fate]] = {}
+        for fate in moved:
+            by_file.setdefault(fate.file_id, []).append(fate)
+        written = {fate.table for fate in moved if fate.fate == "write" and fate.table is not None}
 
         def changes() -> list[Change]:
             found = self.ledger_rows(by_file.keys())
@@ -136,13 +143,13 @@ class Moving:
         ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
         return left_behind(ledger, self.service, sorted(file_ids))
 
-    def _settled(self, row: dict[str, Any], moved: Sequence[Any]) -> dict[str, Any]:
+    def _settled(self, row: dict[str, Any], moved: Sequence[Fate]) -> dict[str, Any]:
         tables = dict(row["tables"] or {})
-        for r in moved:
-            if r["_fate"] == "write":
-                tables[r["_table"]] = tables.get(r["_table"], 0) + r["count"]
-        count = sum(r["count"] for r in moved)
-        dropped = sum(r["count"] for r in moved if r["_fate"] == "drop")
+        for fate in moved:
+            if fate.fate == "write":
+                tables[fate.table] = tables.get(fate.table, 0) + fate.rows
+        count = sum(fate.rows for fate in moved)
+        dropped = sum(fate.rows for fate in moved if fate.fate == "drop")
         held = "quarantined" if self.plan.choice.held == "quarantine" else "parked"
         if row[held] < count:
             raise Halt(f"{row['key']}: {count} records leave, but the ledger says that {row[held]} are {held}")
@@ -152,12 +159,8 @@ class Moving:
     def let_go(self, in_tables: set[str]) -> None:
         """Those that moved leave the table where they were held; run again, there are none left."""
         from delta.tables import DeltaTable
-        from pyspark.sql import functions as F
 
-        moved = self.rows.where(
-            (F.col("_fate") == "drop") | ((F.col("_fate") == "write") & F.col("_table").isin(sorted(in_tables)))
-        )
-        gone = moved.select(F.col("_file_id").alias("file_id"), "byte_offset")
+        gone = self.chosen.gone(in_tables)
         held = DeltaTable.forPath(self.spark, table_path(self.lake, own_table(self.plan.choice.held)))
         same = " AND ".join(f"held.{key} = gone.{key}" for key in KEYS)
         for _ in attempts():
@@ -170,9 +173,5 @@ class Moving:
         raise Halt("the records are where they belong, but could not leave where they were held: run it again")
 
 
-def _moves(row: Any, in_tables: set[str]) -> bool:
-    return row["_fate"] == "drop" or (row["_fate"] == "write" and row["_table"] in in_tables)
-
-
-def _names(row: Any) -> tuple[str, ...]:
-    return tuple(row["_violated"] or ())
+def _moves(fate: Fate, in_tables: set[str]) -> bool:
+    return fate.fate == "drop" or (fate.fate == "write" and fate.table in in_tables)

@@ -1,0 +1,14 @@
+"""The service as a batch begins with it: with the newest list of erased people."""
+
+from __future__ import annotations
+
+from forebay.declaration.service import Service
+from forebay.privacy.erased import newest_list
+
+__all__ = ["without_erased"]
+
+
+def without_erased(service: Service, lake: str) -> Service:
+    """Where a lake has no list, with that which the service was given."""
+    newest = newest_list(lake, service.name) if service.subject else ""
+    return service.with_erased(newest) if newest else service

@@ -1,0 +1,6 @@
+"""Records that were held come back: quarantined ones after a fix, parked ones once a table takes them.
+
+* `retry` chooses them, and carries the choice out      * `plan` which ones, durable before anything happens
+* `chosen` those records, through the pass that a batch goes through
+* `moving` them, into tables and out of where they were held
+"""
