@@ -6,7 +6,7 @@ of a file that does not land are in no data file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -156,11 +156,9 @@ class Writer:
                     self.move(table.name, rows)
 
     def count(self, table: TableRows, written: pa.Table) -> None:
-        rows = pa.table([written["_file_id"], written[VIOLATED]], ["file", "violated"])
-        for one in rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")]).to_pylist():
-            violated = names_of(one["violated"])
-            judged = Judged(one["file"], "write", table.name, table.declared, violated=violated)
-            self.answer.fates[judged] += one["count_all"]
+        for file_id, violated, rows in _counted(written["_file_id"], written[VIOLATED]):
+            judged = Judged(file_id, "write", table.name, table.declared, violated=names_of(violated))
+            self.answer.fates[judged] += rows
 
     def move(self, table: str | None, rows: pa.Table) -> None:
         """Held records leave where they were."""
@@ -258,3 +256,14 @@ class Writer:
             self.answer.identified.append(rows)
         else:
             self.answer.identified, self.answer.lacks_ids = [], True
+
+
+def _counted(files: pa.ChunkedArray, violated: pa.ChunkedArray) -> Iterator[tuple[str, str | None, int]]:
+    """How many rows of each file violate the same. Most violate nothing: to group by two columns takes a millisecond more, for
+    each of perhaps a thousand tables."""
+    if violated.null_count == len(violated):
+        yield from ((one["values"], None, one["counts"]) for one in files.value_counts().to_pylist())
+        return
+    rows = pa.table([files, violated], ["file", "violated"]).group_by(["file", "violated"], use_threads=False)
+    for one in rows.aggregate([([], "count_all")]).to_pylist():
+        yield one["file"], one["violated"], one["count_all"]
