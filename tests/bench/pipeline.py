@@ -16,7 +16,9 @@ import statistics
 import tempfile
 import threading
 import time
+import uuid
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import md5
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +29,7 @@ from forebay.settings import IngestSettings
 from forebay_local.fabricate import body
 from forebay_local.twin.twin import Twin, running
 
-__all__ = ["SERVICE", "Contest", "content_of", "put_files", "run"]
+__all__ = ["BUCKET", "SERVICE", "Contest", "content_of", "put_files", "run"]
 
 BUCKET = "bench-landing"
 SCHEMA = (
@@ -91,6 +93,7 @@ class Contest:
 
     def __init__(self, spark: Any, twin: Twin, service: str, records_per_file: int) -> None:
         self.spark, self.twin, self.service, self.records_per_file = spark, twin, service, records_per_file
+        self.lakes = f"s3://{twin.lake_bucket}"
         self.turn = 0
         self.committed: list[BatchCommitted] = []
 
@@ -98,7 +101,7 @@ class Contest:
         from forebay.jobs.ingest import ingest
 
         self.turn += 1
-        lake = f"s3://{self.twin.lake_bucket}/ours-{self.turn}"
+        lake = f"{self.lakes}/ours-{self.turn}"
         queue = self._queue(files)
         done: list[float] = []
 
@@ -133,15 +136,16 @@ class Contest:
         return url
 
 
-def put_files(twin: Twin, files: int, records: int, games: int) -> list[LandedFile]:
+def put_files(twin: Twin, files: int, records: int, games: int, prefix: str = "in") -> list[LandedFile]:
     """Ten different contents, each under many keys: what both jobs cost does not depend on it."""
     s3 = twin.client("s3")
-    s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": twin.region})
+    if BUCKET not in {bucket["Name"] for bucket in s3.list_buckets()["Buckets"]}:
+        s3.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": twin.region})
     contents = [content_of(n, records, games) for n in range(min(10, files))]
 
     def put(n: int) -> LandedFile:
         content = contents[n % len(contents)]
-        key = f"in/{n:04}.json"
+        key = f"{prefix}/{n:04}.json"
         etag = s3.put_object(Bucket=BUCKET, Key=key, Body=content)["ETag"].strip('"')
         return LandedFile(BUCKET, key, len(content), etag)
 
@@ -160,7 +164,7 @@ def _line(n: int, games: int) -> str:
                 # Games differ in size: the largest has about a fifth of the records.
                 "game": f"game_{int((n * 7919 % 1000 / 1000) ** 2 * games):02}",
                 "event": f"event_{n % 17}",
-                "event_id": f"{n:016x}",
+                "event_id": str(uuid.UUID(bytes=md5(b"%d" % n, usedforsecurity=False).digest(), version=4)),
                 "event_time": f"2026-11-21T{n % 24:02}:{n % 60:02}:{n % 59:02}Z",
                 "session": f"session-{n // 50}",
                 "platform": ("ios", "android", "pc", "console")[n % 4],

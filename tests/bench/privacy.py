@@ -22,6 +22,7 @@ from tests.bench.pipeline import SERVICE, Contest, put_files
 
 __all__ = ["run"]
 
+BARS = {"treated": 6, "vault": 20}
 TREATED = """
 [privacy]
 subject = "player.id"
@@ -74,9 +75,17 @@ def run(*, files: int = 40, records: int = 400_000, games: int = 30, rounds: int
     figures: dict[str, Any] = {"files": files, "records": records, "bytes": sum(file.size or 0 for file in landed)}
     figures |= {f"{kind}_s": took for kind, took in middle.items()}
     figures |= {f"{kind}_rounds_s": taken for kind, taken in seconds.items()}
-    ratio = middle["vault"] / middle["plain"]
-    bar = {"name": "times without personal fields", "value": round(ratio, 3), "limit": 1.15, "holds": ratio <= 1.15}
-    return {"name": "privacy", "figures": figures, "bars": [bar]}
+    more = {kind: (middle[kind] - middle["plain"]) / records * 1e6 for kind in BARS}
+    bars = [
+        {
+            "name": f"{kind}: more microseconds a record",
+            "value": round(value, 1),
+            "limit": BARS[kind],
+            "holds": value <= BARS[kind],
+        }
+        for kind, value in more.items()
+    ]
+    return {"name": "privacy", "figures": figures, "bars": bars}
 
 
 def main() -> None:
