@@ -110,6 +110,36 @@ def test_an_entry_of_this_name_that_is_not_ours_stays_as_it_is_and_is_told_once(
     assert columns(glue) == {"id": "bigint"}
 
 
+@pytest.mark.parametrize(
+    ("theirs", "entry"),
+    [
+        (
+            {
+                "TableType": "VIRTUAL_VIEW",
+                "ViewOriginalText": "/* Presto View: e30= */",
+                "Parameters": {"presto_view": "true"},
+                "StorageDescriptor": {"Location": "", "Columns": [{"Name": "theirs", "Type": "int"}]},
+            },
+            "VIRTUAL_VIEW at no place",
+        ),
+        (
+            {"TargetTable": {"CatalogId": "210987654321", "DatabaseName": "studio", "Name": "alpha"}},
+            "a link at no place",
+        ),
+    ],
+    ids=["a view of Athena", "a link of Lake Formation"],
+)
+def test_a_view_or_a_link_of_this_name_has_no_place_and_stays_as_it_is(
+    glue: Any, theirs: dict[str, Any], entry: str
+) -> None:
+    glue.create_table(DatabaseName="games", TableInput={"Name": "alpha", **theirs})
+    told: list[Event] = []
+    Catalog(glue, "games", emit=told.append).keep("alpha", PATH, schema("id long"))
+    found = glue.get_table(DatabaseName="games", Name="alpha")["Table"]
+    assert {name: found.get(name) for name in theirs} == theirs
+    assert told == [CatalogEntryForeign(table="alpha", database="games", entry=entry)]
+
+
 def test_an_entry_that_another_tool_wrote_for_the_same_table_is_ours(glue: Any) -> None:
     about = {"Location": "s3a://lake/alpha/", "Columns": []}
     parameters = {"spark.sql.sources.provider": "delta"}

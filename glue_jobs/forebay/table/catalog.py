@@ -76,13 +76,21 @@ class Catalog:
 
 
 def _is_ours(found: dict[str, Any], wanted: dict[str, Any]) -> bool:
-    """The entry of a table at the same place, in our format. Whoever changes an entry's columns and parameters leaves these."""
+    """The entry of a table at the same place, in our format. Whoever changes an entry's columns and parameters leaves these.
+    A view or a link has no place, and is never a table of ours."""
+    if _is_a_view(found) or "TargetTable" in found:
+        return False
     places = [_place(one) for one in (found, wanted)]
     return places[0] in ("", places[1]) and _format(found) in ("", "DELTA")
 
 
+def _is_a_view(found: dict[str, Any]) -> bool:
+    return "ViewDefinition" in found or str(found.get("TableType")).endswith("VIEW")
+
+
 def _said(found: dict[str, Any]) -> str:
-    return f"{_format(found) or found.get('TableType') or 'a table'} at {_place(found) or 'no place'}"
+    kind = _format(found) or found.get("TableType") or ("a link" if "TargetTable" in found else "a table")
+    return f"{kind} at {_place(found) or 'no place'}"
 
 
 def _place(entry: dict[str, Any]) -> str:
