@@ -77,6 +77,9 @@ class Engine(Protocol):
     def may_keep_running(self, who: iam.IGrantable, sid: str, job: Named) -> None:
         """Start it, by what its runs and its definition say."""
 
+    def may_end(self, who: iam.IGrantable, *jobs: Named) -> None:
+        """See the jobs' runs and end them, as a person."""
+
     def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
         """All states but those of a job at work, so that one we never heard of is not passed over."""
 
@@ -147,6 +150,11 @@ class Glue:
 
     def may_keep_running(self, who: iam.IGrantable, sid: str, job: Named) -> None:
         grants.allow(who, sid, ["glue:StartJobRun", "glue:GetJobRuns", "glue:GetJob"], [self._arn(job)])
+
+    def may_end(self, who: iam.IGrantable, *jobs: Named) -> None:
+        """A person starts them here, too."""
+        actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")
+        grants.allow(who, "StartAndStopJobs", actions, list(map(self._arn, jobs)))
 
     def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
         return events.EventPattern(
@@ -240,6 +248,13 @@ class EmrServerless(Construct):
 
     def may_keep_running(self, who: iam.IGrantable, sid: str, job: Named) -> None:
         self.may_start(who, sid, job)
+
+    def may_end(self, who: iam.IGrantable, *jobs: Named) -> None:
+        self.may_look(who, "SeeRuns", *jobs)
+        self.may_ask_why(who, "SeeRun", *jobs)
+        runs = [f"{self._arn}/jobruns/*"]
+        because = "a run's number is known when it is there"
+        grants.allow(who, "EndRuns", ["emr-serverless:CancelJobRun"], runs, because=because)
 
     def ends(self, jobs: Sequence[Named]) -> events.EventPattern:
         return events.EventPattern(

@@ -104,10 +104,10 @@ class Forebay(Construct):
         jobs = Jobs(ingest_job(self, on), upkeep_jobs(self, on))
         functions = Functions(self, "Functions", settings=settings, key=on.keys.data)
         start = each.start_ingest(functions, on, jobs.ingest)
-        announce = each.announce_files(functions, on)
-        self._wake(on, jobs, functions, start)
+        called = [each.announce_files(functions, on), each.start_job(functions, on, jobs.all)]
+        self._wake(on, jobs, functions, start, by=called[1])
         self._show(on, jobs, functions)
-        self._let_people_in(on, jobs, announce)
+        self._let_people_in(on, jobs, called)
         make_endpoints(self, settings)
         self._tell(on, jobs)
 
@@ -150,7 +150,7 @@ class Forebay(Construct):
             return None
         return Queries(self, "Queries", settings=settings, keys=keys, access_logs=access_logs)
 
-    def _wake(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function) -> None:
+    def _wake(self, on: Foundation, jobs: Jobs, functions: Functions, start: lam.Function, *, by: lam.Function) -> None:
         """The functions that run on a schedule, when a job ends, or when a person calls them."""
         settings, schedules = on.settings, Schedules(self, "Schedules", settings=on.settings)
         freshness = each.publish_freshness(functions, on, jobs.ingest, jobs.upkeep)
@@ -160,7 +160,6 @@ class Forebay(Construct):
         schedules.every(60, "measure_trend", freshness, {"trend": True})
         schedules.every(settings.plan_compaction_every_minutes, "plan_compaction", planner)
         schedules.every(settings.status_page_every_minutes, "status_page", each.status_page(functions, on, jobs.all))
-        by = each.start_job(functions, on, jobs.all)
         schedules.every(WAITING_EVERY_MINUTES, "start_waiting", by, {"waiting": True})
         # Small files daily or sooner, by the planner; the rest by the clock, in the hours that the declarations say.
         for name, schedule in schedules_of(on.service.schedules).items():
@@ -186,9 +185,9 @@ class Forebay(Construct):
             budget(self, settings=settings, topic=on.alarms_to)
         dashboard(self, settings=settings, service=service, landing=landing, jobs=jobs.all, alarms=alarms.all)
 
-    def _let_people_in(self, on: Foundation, jobs: Jobs, announce: lam.Function) -> None:
+    def _let_people_in(self, on: Foundation, jobs: Jobs, called: list[lam.Function]) -> None:
         reader = analyst(self, on)
-        operator(self, on, announce, jobs.all)
+        operator(self, on, called, jobs.all)
         vault_user(self, on)
         if on.settings.lake_formation:
             grant_tables(self, on, jobs.ingest.role, reader)

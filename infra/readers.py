@@ -50,8 +50,9 @@ def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
     return role
 
 
-def operator(scope: Construct, on: Foundation, announce: lam.IFunction, jobs: Sequence[Job]) -> iam.Role | None:
-    """Reads what landed, the lake and its logs; changes tables as retry, replay and rollback do; moves messages."""
+def operator(scope: Construct, on: Foundation, called: Sequence[lam.IFunction], jobs: Sequence[Job]) -> iam.Role | None:
+    """Reads what landed, the lake and its logs; changes tables as retry, replay and rollback do; moves messages; starts and
+    ends jobs. `called` are the functions that a person calls."""
     if not on.settings.operators:
         return None
     role = _role(scope, on, "operator", on.settings.operators)
@@ -68,10 +69,8 @@ def operator(scope: Construct, on: Foundation, announce: lam.IFunction, jobs: Se
     grants.use_key(role, "UseDataKey", on.keys.data)
     grants.use_key_of_queue(role, on.settings.landing_queue_key)
     grants.use_keys_of_landed_files(role, listed(on.settings.landing_key))
-    grants.allow(role, "AnnounceFiles", ["lambda:InvokeFunction"], [announce.function_arn])
-    glue = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")
-    grants.allow(role, "StartAndStopJobs", actions, [f"{glue}:job/{job.name}" for job in jobs])
+    grants.allow(role, "CallFunctions", ["lambda:InvokeFunction"], [function.function_arn for function in called])
+    on.engine.may_end(role, *jobs)
     look_at_parts(role, on, jobs)
     return role
 

@@ -134,5 +134,10 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 def emr(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """The jobs run on EMR Serverless."""
     return synthesized(
-        tmp_path_factory.mktemp("emr"), env="prod", engine="emr-serverless", python_modules=PYTHON, workers="10"
+        tmp_path_factory.mktemp("emr"),
+        env="prod",
+        engine="emr-serverless",
+        python_modules=PYTHON,
+        workers="10",
+        operators=IN_A_VPC["operators"],
     )

@@ -166,6 +166,8 @@ def test_operators_may_do_what_commands_do(in_vpc: Synthesized) -> None:
     role = of_role(in_vpc, "Operator")
     rights = {action for one in role.values() for action in listed(one["Action"])}
     assert {"sqs:ReceiveMessage", "s3:PutObject", "glue:BatchStopJobRun", "lambda:InvokeFunction"} <= rights
+    called = [text(one).strip("<>").partition(".")[0][:-8] for one in role["CallFunctions"]["Resource"]]
+    assert called == ["FunctionsAnnounceFiles", "FunctionsStartJob"], "those that the runbook names"
     jobs = [text(one).rpartition("/")[2] for one in role["StartAndStopJobs"]["Resource"]]
     assert set(jobs) == {f"forebay-dev-{job}" for job in JOBS}, (
         "a star would reach the jobs of a service forebay-dev-eu"

@@ -67,11 +67,23 @@ def test_functions_start_jobs_as_their_roles_and_nothing_else(emr: Synthesized) 
     assert policies["FunctionsJobEndedRole"]["emr-serverless:GetJobRun"] == {"EngineApplication/jobruns/*"}
     assert policies["FunctionsStatusPageRole"]["emr-serverless:ListJobRuns"] == application
     assert policies["SchedulesRole"].keys() == {"lambda:InvokeFunction"}
-    assert not [
-        action for rights in policies.values() for action in rights if action.startswith("glue:") and "Job" in action
-    ]
+    of_glue = {
+        (role, action)
+        for role, rights in policies.items()
+        for action in rights
+        if action.startswith("glue:") and "Job" in action
+    }
+    assert of_glue == {("Operator", "glue:GetJob"), ("Operator", "glue:GetJobRuns")}, "the doctor asks on every engine"
     passed = json.dumps([p["Properties"] for p in emr.of("IAM::Policy").values()])
     assert passed.count('"iam:PassedToService": "emr-serverless.amazonaws.com"') == passed.count("iam:PassRole")
+
+
+def test_an_operator_sees_and_cancels_runs_and_has_the_function_start_them(emr: Synthesized) -> None:
+    rights = {action: names(resources) for action, resources in emr.policies()["Operator"].items()}
+    assert rights["emr-serverless:ListJobRuns"] == {"EngineApplication"}
+    for action in ("GetJobRun", "CancelJobRun"):
+        assert rights[f"emr-serverless:{action}"] == {"EngineApplication/jobruns/*"}
+    assert "FunctionsStartJob" in rights["lambda:InvokeFunction"]
 
 
 def test_the_jobs_roles_are_emrs_and_may_read_what_they_run(emr: Synthesized) -> None:
