@@ -3,6 +3,7 @@
 import sys
 import threading
 
+from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.jobs.journal import journal
 from forebay.settings import CompactSettings
@@ -17,7 +18,7 @@ def main(argv: list[str]) -> None:
         ran = compact(settings, emit=emit, stop=threading.Event())
     if ran.for_a_person:
         named = "; ".join(f"{table.table}: {table.reason}" for table in ran.for_a_person)
-        raise Halt(f"{len(ran.for_a_person)} tables were not compacted, or not all of it: {named}")
+        raise Halt(f"{counted(len(ran.for_a_person), 'table', 'was')} not compacted, or only in part: {named}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 import sys
 
+from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.settings import ReconcileSettings
 from forebay.spark.stock import stock_of_modules
@@ -26,7 +27,7 @@ def main(argv: list[str]) -> None:
             settings.lake, service_for(settings.service, settings.lake, settings.deployed_service).name, emit=emit
         )
     if done.refused:
-        raise Halt(f"the queue refused notices of {len(done.refused)} files, such as {done.refused[0]}")
+        raise Halt(f"the queue refused the notices of {counted(len(done.refused), 'file')}, such as {done.refused[0]}")
 
 
 if __name__ == "__main__":

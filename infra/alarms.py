@@ -19,6 +19,7 @@ from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RowsAppended
 from forebay.capacity.freshness import in_words
+from forebay.counted import counted
 from forebay.jobs.troubles import TroublesCounted
 from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
@@ -172,7 +173,7 @@ class Alarms(Construct):
         self._add(
             "stale-table",
             _or_zero(self._metrics.of_table(RowsAppended, "rows", table, minutes=5), minutes=5, label="rows"),
-            f"The table {table} has had no new rows for {minutes} minutes.",
+            f"The table {table} has had no new rows for {counted(minutes, 'minute')}.",
             silence(minutes // 5),
             of=table,
         )

@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from forebay.counted import counted
+
 from infra import node  # noqa: F401  isort: skip
 from forebay.aws.prices import PRICES, Prices, read_prices
 from forebay.batch.reasons import REASONS
@@ -89,8 +91,9 @@ class Size:
     @property
     def said(self) -> str:
         return (
-            f"{self.files_a_day:,} files a day of {self.kilobytes_a_file:g} KB, {self.tables} tables; {self._how}. "
-            f"Landed files are kept for {self.settings.keep_landed_days} days"
+            f"{counted(self.files_a_day, 'file')} a day of {self.kilobytes_a_file:g} KB, "
+            f"{counted(self.tables, 'table')}; {self._how}. "
+            f"Landed files are kept for {counted(self.settings.keep_landed_days, 'day')}"
         )
 
     @property

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from forebay.counted import counted
 from infra.forms import listed
 from infra.settings import Settings
 
@@ -41,7 +42,7 @@ LENGTHS = {
 
 def beyond_quotas(settings: Settings) -> Iterator[str]:
     if (count := len(settings.watched)) > MOST_WATCHED:
-        yield f"watched_tables names {count} tables; {MOST_WATCHED} fit into a stack, with two alarms for each"
+        yield f"watched_tables names {counted(count, 'table')}; {MOST_WATCHED} fit into a stack, with two alarms for each"
     for name, (most, where) in LENGTHS.items():
         if (length := len(getattr(settings, name))) > most:
             yield f"{name} has {length:,} characters; {most:,} fit into {where}"

@@ -297,6 +297,28 @@ def test_whatever_writes_takes_its_session_from_the_probe_of_the_lake() -> None:
     assert users == {"lake/safety.py", "cli/declaring/tables.py"}
 
 
+PLURALS = (
+    "files records rows tables messages batches games days objects notices partitions columns versions minutes commits"
+)
+SEVERAL = re.compile(rf"^ (?:small |dead |new )?(?:{PLURALS.replace(' ', '|')}|times(?! the record))\b")
+
+
+def test_a_number_of_things_is_told_by_counted() -> None:
+    """`1 files` is what an operator reads first. A constant is never 1, and the twin speaks as AWS does."""
+    deployed = [*(ROOT / "glue_jobs").rglob("*.py"), *(ROOT / "lambdas").rglob("*.py"), *(ROOT / "infra").rglob("*.py")]
+    by_hand = [
+        f"{module.relative_to(ROOT)}:{text.lineno}: {ast.unparse(number.value)}{then.value}"
+        for module in deployed
+        if "twin" not in module.parts
+        for text in ast.walk(ast.parse(module.read_text()))
+        if isinstance(text, ast.JoinedStr)
+        for number, then in zip(text.values, text.values[1:], strict=False)
+        if isinstance(number, ast.FormattedValue) and isinstance(then, ast.Constant) and SEVERAL.match(str(then.value))
+        if not re.fullmatch(r"[A-Z_]+|counted\(.*\)", ast.unparse(number.value))
+    ]
+    assert by_hand == []
+
+
 def test_no_name_says_nothing() -> None:
     vague = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
     named = {part.removesuffix(".py") for m in [*modules(), *(ROOT / "tests").rglob("*.py")] for part in m.parts}

@@ -15,6 +15,7 @@ import typer
 from forebay.cli.answer import answers, tell
 from forebay.cli.options import AsJson
 from forebay.cli.show import console, print_json, size
+from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration
 
 __all__ = ["app"]
@@ -89,7 +90,7 @@ def status(state: State = HOME, as_json: AsJson = False) -> None:
         console.print("no twin is running here; `forebay local up` starts one")
         raise typer.Exit(1)
     console.print(f"the twin is up at {seen.twin.endpoint} (process {seen.twin.pid}, {size(seen.memory_bytes)})")
-    console.print(f"landed   {seen.objects:,} objects, {size(seen.landed_bytes)}")
+    console.print(f"landed   {counted(seen.objects, 'object')}, {size(seen.landed_bytes)}")
     console.print(
         f"queue    {seen.visible:,} waiting, {seen.in_flight:,} in flight, {seen.dead_letters:,} dead letters"
     )
@@ -127,9 +128,8 @@ def put(
                 landed.append(f"s3://{twin.landing_bucket}/{key}")
                 console.print(landed[-1])
     tell(landed=landed)
-    count, one = len(landed), len(landed) == 1
-    message = f"{count:,} file{'' if one else 's'} landed; `forebay ingest --drain` loads {'it' if one else 'them'}"
-    console.print(message)
+    them = "it" if len(landed) == 1 else "them"
+    console.print(f"{counted(len(landed), 'file')} landed; `forebay ingest --drain` loads {them}")
 
 
 @app.command()

@@ -15,6 +15,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from forebay.cli.show import console, show_accounts, show_tables, styled
+from forebay.counted import agreed, counted
 from forebay.events import Event
 
 if TYPE_CHECKING:
@@ -76,7 +77,9 @@ def _story(twin: Twin, files: int, games: int) -> bool:
         done = compact(CompactSettings(lake=lake, tables=biggest.name, now=True), emit=_say_nothing)
     fewer = view.facts(biggest.name)
     assert fewer is not None
-    console.print(f"compacted {biggest.name}: {biggest.files} files became {fewer.files}, and not a row changed\n")
+    console.print(
+        f"compacted {biggest.name}: {counted(biggest.files, 'file')} became {fewer.files}, and not a row changed\n"
+    )
     if done.left:
         console.print(styled("not compacted:", "red", f" {done.left[0].reason}, {done.left[0].detail}"))
     show_tables(facts for name in view.tables() if (facts := view.facts(name, newest_by="event_time")))
@@ -122,7 +125,11 @@ def _all_records(dropped: Dropped, read: int) -> bool:
     if dropped.tally.records == read:
         return True
     console.print(
-        styled("does not add up:", "red", f" {dropped.tally.records:,} records were dropped, {read:,} were read")
+        styled(
+            "does not add up:",
+            "red",
+            f" {counted(dropped.tally.records, 'record', 'was')} dropped, and {read:,} {agreed(read, 'was')} read",
+        )
     )
     return False
 

@@ -14,6 +14,7 @@ from typing import Any
 import boto3
 
 from forebay.aws.announce import announce as send
+from forebay.counted import counted
 from forebay.errors import TryAgain
 from lambdas import environment
 from lambdas.announce_files.listing import asked_for, bucket_of
@@ -52,5 +53,7 @@ def announce(
             after = page.last
             break
     if refused:
-        raise TryAgain(f"{announced} files were announced; the queue refused {len(refused)}, such as {refused[0]}")
+        raise TryAgain(
+            f"{counted(announced, 'file', 'was')} announced; the queue refused {len(refused):,}, such as {refused[0]}"
+        )
     return {"announced": announced, "missing": missing, "after": after}

@@ -12,6 +12,7 @@ from typing import Any
 
 import boto3
 
+from forebay.counted import counted
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
 from lambdas.log import log
@@ -48,4 +49,4 @@ def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
         glue.start_job_run(JobName=settings.job, Arguments={"--tables": ",".join(names)} if names else {})
     except glue.exceptions.ConcurrentRunsExceededException:
         return "it runs already"
-    return f"started for {len(reasons)} tables"
+    return f"started for {counted(len(reasons), 'table')}"

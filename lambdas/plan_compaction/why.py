@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
+from forebay.counted import counted
+
 __all__ = ["waits", "why"]
 
 NOT_LOOKED_AT = timedelta(days=7)
@@ -15,10 +17,10 @@ NOT_LOOKED_AT = timedelta(days=7)
 def why(health: dict[str, Any], now: datetime) -> str:
     waiting, hot_at = health["waiting"], health["hot_wakes_at"]
     if hot_at is not None and waiting >= hot_at:
-        return f"{waiting} small files wait"
+        return counted(waiting, "small file", "waits")
     cold = age(health["newest_at"], now) >= timedelta(seconds=health["cold_after_s"])
     if waiting >= health["wakes_at"] and cold:
-        return f"{waiting} small files wait, and nothing came lately"
+        return f"{counted(waiting, 'small file', 'waits')}, and nothing came lately"
     if health["small_files"] > 1 and cold and age(health["measured_at"], now) >= NOT_LOOKED_AT:
         return "not checked for a week"
     return ""

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.counted import counted
+
 __all__ = ["AT_WORK", "FAILED", "why_not"]
 
 AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
@@ -24,4 +26,4 @@ def why_not(runs: Sequence[dict[str, Any]], now: datetime) -> str:
     if not failures:
         return ""
     again_at = runs[0]["CompletedOn"] + min(timedelta(minutes=2 ** (failures - 1)), LONGEST_PAUSE)
-    return f"failed {failures} times in a row: waiting" if now < again_at else ""
+    return f"failed {counted(failures, 'time')} in a row: waiting" if now < again_at else ""

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from forebay.aws.prices import read_prices
+from forebay.counted import counted
 from forebay.operate.page.content import Chart, Page, Reason, Run, Station, TableLine, age
 from forebay.operate.stack.aws_answers import Alarm, alarms_in, run_of
 from forebay.operate.stack.cost import Hours, cost_of
@@ -77,7 +78,7 @@ def _troubles(alarms: list[Alarm], dead: int, runs: list[Run]) -> Iterator[str]:
     for alarm in alarms:
         yield f"{alarm.name}: {alarm.says}".rstrip(": ")
     if dead and not any(alarm.name in WATCHED for alarm in alarms):
-        yield f"{dead:,} messages are dead: received too often and never finished, or never delivered."
+        yield f"{counted(dead, 'message', 'is')} dead: received too often and never finished, or never delivered."
     newest: dict[str, Run] = {}
     for run in runs:
         if run.job not in newest or newest[run.job].began_at < run.began_at:

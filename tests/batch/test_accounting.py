@@ -55,7 +55,7 @@ def test_a_record_that_nobody_counted_halts() -> None:
 
 
 def test_a_record_that_was_counted_twice_halts() -> None:
-    with pytest.raises(Halt, match="1 records were read, but 2 are accounted for"):
+    with pytest.raises(Halt, match="1 record was read, but 2 are accounted for"):
         entries_of([end(documents=1)], [Fate(ID, "write", 1, "alpha", 0), Fate(ID, "park", 1)])
 
 

@@ -61,7 +61,7 @@ def test_an_empty_text_is_not_a_null(odd: str) -> None:
 @pytest.mark.parametrize(
     ("row", "said"),
     [
-        ("1", "1 fields, and the header has 2"),
+        ("1", "1 field, and the header has 2"),
         ("1,2,3", "3 fields, and the header has 2"),
         ('"a" b,2', "something follows the quote that closes a field"),
     ],
@@ -94,7 +94,7 @@ def test_a_file_without_rows_is_empty(content: str) -> None:
         ("a,b,a\n1,2,3\n", "two columns are called 'a'"),
         (b"a,caf\xe9\n1,2\n", "the name of column 2 is not UTF-8: b'caf\\xe9'"),
         ("a," + "b" * 2000 + "\n", "the name of column 2 has 2000 bytes"),
-        ("a" + "," * 10_000 + "\n", "it has 10001 columns, and 10000 is the limit"),
+        ("a" + "," * 10_000 + "\n", "it has 10,001 columns, and 10,000 is the limit"),
         ("a,b\r1,2\r3,4\n", "the name of column 2 holds a return, as if lines ended with returns alone"),
         ('"a" b,c\n1,2\n', "the header is not a row: something follows the quote that closes a field"),
     ],

@@ -121,7 +121,7 @@ def test_the_clock_wakes_the_planner_whose_job_makes_many_files_few(twin: Twin) 
     update["DefaultArguments"] = {**update["DefaultArguments"], "--now": "true"}
     glue.update_job(JobName=job, JobUpdate=update)
 
-    assert fire(twin.client, "plan-compaction") == "started for 1 tables"
+    assert fire(twin.client, "plan-compaction") == "started for 1 table"
 
     done = wait(twin, job)
     assert done["JobRunState"] == "SUCCEEDED", done.get("ErrorMessage")

@@ -76,7 +76,7 @@ def test_where_nothing_is_to_be_done_no_job_is_started() -> None:
 
 def test_an_object_that_is_gone_or_not_ours_holds_nobody_up() -> None:
     s3, glue = S3(health("beta", waiting=30), gone=None, torn="{", other='["x"]', empty="{}"), Glue()
-    assert start(SETTINGS, s3=s3, glue=glue, now=NOW) == "started for 1 tables"
+    assert start(SETTINGS, s3=s3, glue=glue, now=NOW) == "started for 1 table"
 
 
 def test_a_job_that_runs_already_gets_no_companion() -> None:
@@ -102,6 +102,7 @@ WEEK = timedelta(days=8)
         (health(waiting=200, quiet_minutes=0), "200 small files wait"),
         (health(waiting=5000, quiet_minutes=0, hot_wakes_at=None), ""),
         (health(waiting=3, wakes_at=3), "3 small files wait, and nothing came lately"),
+        (health(waiting=1, wakes_at=1), "1 small file waits, and nothing came lately"),
         (health(small_files=2, measured_at=NOW - WEEK), "not checked for a week"),
         (health(small_files=1, measured_at=NOW - WEEK), ""),
         (health(small_files=2, measured_at=NOW - WEEK, quiet_minutes=5), ""),

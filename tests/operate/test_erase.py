@@ -456,7 +456,7 @@ def test_who_is_nobody_is_not_erased_without_force(lake: Path, declared: Callabl
 def test_who_has_a_large_share_of_a_table_is_not_erased_without_force(lake: Path, declared: Callable[..., str]) -> None:
     append(lake, "alpha", "a.json", who=["default"] * 2000, n=list(range(2000)))
     said = failed(2, *command(lake, declared(), "default", "--yes"))
-    assert "it has 2,000 of the 2,006 rows of alpha" in said
+    assert "it has 2,000 of 2,006 rows of alpha" in said
 
 
 def test_a_person_is_found_in_arrays_and_in_records_that_were_rescued_whole(

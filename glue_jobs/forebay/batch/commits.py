@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from forebay.batch.events import OwnRowsAppended
 from forebay.batch.reasons import OF_WHOLE_TABLES
+from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
@@ -210,11 +211,12 @@ class Commits:
         if rows != wanted:
             found = "no commit of it is in the log" if rows is None else f"its commit brought {rows}"
             raise Halt(
-                f"{path} has batch {self.txn.version} of {self.txn.app_id} already, and {wanted} rows should have come "
-                f"with it, but {found}; nothing was marked as done. Compare the table with the files of the batch"
+                f"{path} has batch {self.txn.version} of {self.txn.app_id} already. {counted(wanted, 'row')} should have come "
+                f"with it, but {found}. Nothing was marked as done. Compare the table with the files of the batch"
             )
 
     @staticmethod
     def must_count(table: str, wanted: int, result: Appended) -> None:
         if result.rows != wanted:
-            raise Halt(f"{table}: {wanted} rows belong there, but Delta's commit {result.version} counts {result.rows}")
+            belong = counted(wanted, "row", "belongs")
+            raise Halt(f"{table}: {belong} there, but Delta's commit {result.version} counts {result.rows}")

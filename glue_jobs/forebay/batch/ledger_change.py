@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay.aws.retrying import attempts
+from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.table.commit import Txn, is_conflict
 from forebay.table.exchange import of_session
@@ -64,7 +65,7 @@ def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) 
     with of_session(spark, txn):
         done = merge.whenMatchedUpdate(set={**others, "written": guarded}).execute().first()
     if done is None or done["num_updated_rows"] != len(changes):
-        raise Halt(f"{len(changes)} rows of {path} change, but Delta's commit says {done}")
+        raise Halt(f"{path}: {counted(len(changes), 'row')} should change, but Delta's commit says {done}")
 
 
 def _told(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

@@ -24,6 +24,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import NotTaken, TooMany
 from forebay.content.part import Part, part_of_rows
 from forebay.content.unpack import most_expanded_bytes
+from forebay.counted import counted
 
 __all__ = ["avro_parts"]
 
@@ -83,7 +84,7 @@ class _File:
         while cursor.at < len(cursor.data):
             count = cursor.number()
             if count < 0:
-                raise ValueError(f"a block of {count} rows, at byte {cursor.at}")
+                raise ValueError(f"a block of {counted(count, 'row')}, at byte {cursor.at}")
             block = cursor.take(cursor.number())
             if cursor.take(SYNC_BYTES) != self.sync:
                 raise ValueError(f"a block does not end where it says, at byte {cursor.at}")

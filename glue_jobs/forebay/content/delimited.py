@@ -24,6 +24,7 @@ from forebay.content.lines import lines_of
 from forebay.content.outcome import NotTaken, RecordReason, Refused, TooMany, kept_text
 from forebay.content.part import Part, part_of_rows, refuse_twins
 from forebay.content.vetting import Split
+from forebay.counted import counted
 from forebay.declaration.personal import BLANKS
 from forebay.privacy.likeness import is_no_name
 
@@ -110,7 +111,7 @@ def _with_header(rows: Rows, window: bytes, dialect: Dialect) -> tuple[list[str]
 def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -> list[str]:
     """Without blanks around them. A column without a name is called by its number."""
     if len(places) > MOST_COLUMNS:
-        raise NotTaken("bad-header", f"it has {len(places)} columns, and {MOST_COLUMNS} is the limit")
+        raise NotTaken("bad-header", f"it has {counted(len(places), 'column')}, and {MOST_COLUMNS:,} is the limit")
     names = []
     for number, (start, end) in enumerate(places, 1):
         name = window[start:end]
@@ -184,7 +185,7 @@ def _fields_of(some: Any, rows: Rows, count: int) -> tuple[Any, Any]:
 def _odd_rows(rows: Rows, odd: Any, count: int, limits: Limits) -> Iterator[_Odd]:
     """In the order of their places."""
     if len(odd) + len(rows.broken) > limits.max_refused:
-        raise TooMany("too-many-refused", f"more than {limits.max_refused} rows are none")
+        raise TooMany("too-many-refused", f"more than {counted(limits.max_refused, 'row', 'does')} not fit the header")
     found: list[_Odd] = [(start, end, "not-a-row", why) for start, end, why in rows.broken]
     for first, stop in zip(rows.first[odd].tolist(), rows.first[odd + 1].tolist(), strict=True):
         start, end = int(rows.starts[first]), int(rows.ends[stop - 1])
@@ -192,7 +193,7 @@ def _odd_rows(rows: Rows, odd: Any, count: int, limits: Limits) -> Iterator[_Odd
             most = limits.max_record_bytes
             found.append((start, end, "record-too-large", f"{end - start} bytes, and {most} is the limit"))
         else:
-            found.append((start, end, "not-a-row", f"{stop - first} fields, and the header has {count}"))
+            found.append((start, end, "not-a-row", f"{counted(stop - first, 'field')}, and the header has {count}"))
     yield from sorted(found)
 
 

@@ -27,6 +27,7 @@ from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
 from forebay.content.skeleton import Skeleton, depth_beyond, skeleton
 from forebay.content.structure import WHITE, structure_in, structure_of
+from forebay.counted import counted
 from forebay.declaration.form import Keys
 
 __all__ = [
@@ -114,7 +115,8 @@ def taken_apart(
         count += len(found)
         if max(count - limits.max_records, len(leftovers) - limits.max_refused) > 0:
             reason: FileReason = "too-many-records" if count > limits.max_records else "too-many-refused"
-            raise TooMany(reason, f"{limits.max_records} records and {limits.max_refused} refused ones are the limits")
+            most = f"{counted(limits.max_records, 'record')} and {counted(limits.max_refused, 'refused one')}"
+            raise TooMany(reason, f"{most} are the limits")
     return _records(text, documents, np.concatenate(places), leftovers, np.concatenate(parents), surroundings)
 
 

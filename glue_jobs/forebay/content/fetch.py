@@ -20,6 +20,7 @@ from botocore import exceptions as aws
 from forebay.aws.client import client
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, ReadOutcome, Unread
+from forebay.counted import counted
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
@@ -139,7 +140,7 @@ class Retrying:
                 last = str(problem)
             if attempt < self.attempts:
                 self.sleep(self.draw() * min(LONGEST_PAUSE_S, FIRST_PAUSE_S * 2**attempt))
-        return Unread("unavailable", "gave-up", f"asked {self.attempts} times; at last: {last}")
+        return Unread("unavailable", "gave-up", f"asked {counted(self.attempts, 'time')}; at last: {last}")
 
     @classmethod
     def over_s3(cls, s3: S3, limits: Limits, metadata: Metadata | None = None) -> Retrying:

@@ -19,6 +19,7 @@ import numpy as np
 from forebay.content.limits import Limits
 from forebay.content.outcome import TooMany
 from forebay.content.structure import BETWEEN, Structure, structure_of, trimmed
+from forebay.counted import counted
 
 __all__ = ["Places", "Records", "blocks", "decoded_places", "lines_of", "split_lines"]
 
@@ -84,7 +85,7 @@ class _Found:
     def add(self, starts: Any, ends: Any, lines: Any) -> None:
         self.count += len(starts)
         if self.count > self.limits.max_records:
-            raise TooMany("too-many-records", f"more than {self.limits.max_records} records")
+            raise TooMany("too-many-records", f"more than {counted(self.limits.max_records, 'record')}")
         self.starts.append(starts)
         self.ends.append(ends)
         self.lines.append(lines)

@@ -16,6 +16,7 @@ from forebay.content.json_text import Wordless, documents, json_of, spelt
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, NotTaken, TooMany
 from forebay.content.part import Part, part_of_rows, refuse_twins
+from forebay.counted import counted
 
 __all__ = ["parquet_parts"]
 
@@ -43,7 +44,9 @@ def _parts(data: bytes, limits: Limits) -> Iterator[Part]:
     # In nanoseconds, which pyarrow makes of INT96 otherwise, the year 9999 would be another one, in silence.
     file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True, coerce_int96_timestamp_unit="us")
     if file.metadata.num_rows > limits.max_records:
-        raise TooMany("too-many-records", f"{file.metadata.num_rows} rows, and {limits.max_records} is the limit")
+        raise TooMany(
+            "too-many-records", f"{counted(file.metadata.num_rows, 'row')}, and {limits.max_records:,} is the limit"
+        )
     _refuse_twins_in(file.schema_arrow)
     keys = [spelt(name) for name in file.schema_arrow.names]
     row = 0

@@ -18,6 +18,7 @@ from forebay.content.limits import Limits
 from forebay.content.lines import Records, Span
 from forebay.content.outcome import TooMany
 from forebay.content.structure import WHITE
+from forebay.counted import counted
 
 __all__ = ["salvaged"]
 
@@ -71,7 +72,7 @@ class _Walk:
             if end is not None:
                 self.documents.append((at, end, line))
                 if len(self.documents) > self.limits.max_records:
-                    raise TooMany("too-many-records", f"more than {self.limits.max_records} records")
+                    raise TooMany("too-many-records", f"more than {counted(self.limits.max_records, 'record')}")
             else:
                 end = self._broken_end(at, line_end)
                 self.leftovers.append((at, at + len(self.text[at:end].rstrip(WHITE)), line))

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from forebay.content.outcome import POISON
+from forebay.counted import agreed, counted
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
@@ -105,8 +106,9 @@ class Entry:
     def __post_init__(self) -> None:
         accounted = self.written + self.quarantined + self.parked + self.dropped
         if self.records != accounted:
+            read, found = counted(self.records, "record", "was"), f"{accounted:,} {agreed(accounted, 'is')}"
             raise Halt(
-                f"{self.file.uri}: {self.records} records were read, but {accounted} are accounted for "
+                f"{self.file.uri}: {read} read, but {found} accounted for "
                 f"({self.written} written, {self.quarantined} quarantined, {self.parked} parked, {self.dropped} dropped); "
                 "nothing of this batch is marked as done"
             )

@@ -19,6 +19,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from forebay.counted import counted
 from forebay.errors import ForebayError, Halt, InvalidConfiguration
 from forebay.events import Emit
 from forebay.record.conform import writable
@@ -161,9 +162,10 @@ class Staging(ABC):
         for name in sorted((ready.keys() & self.expected.keys()) - written.failed.keys()):
             rows = sum(file.rows for file in written.files.get(name, ()))
             if rows != self.expected[name]:
+                wanted = counted(self.expected[name], "row", "was")
                 raise Halt(
-                    f"{name}: {self.expected[name]} rows were counted, but its data files hold {rows}: the files were read "
-                    "again, and had changed. Nothing of them was committed; the batch is repeated with the next start"
+                    f"{name}: {wanted} counted, but its data files hold {rows}. The landed files were read again, and had "
+                    "changed. Nothing of them was committed. The next start repeats the batch"
                 )
 
 

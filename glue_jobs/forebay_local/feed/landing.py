@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from forebay.counted import counted
 from forebay.errors import TryAgain
 from forebay.landed_file import Identity, LandedFile
 from forebay_local.feed.plan import DroppedFile
@@ -68,7 +69,7 @@ def send_messages(sqs: Any, queue_url: str, messages: Iterable[Message]) -> int:
         ]
         refused = sqs.send_message_batch(QueueUrl=queue_url, Entries=entries).get("Failed", [])
         if refused:
-            raise TryAgain(f"{queue_url} refused {len(refused)} of {len(group)} messages: {refused[0]}")
+            raise TryAgain(f"{queue_url} refused {counted(len(refused), 'message', of=len(group))}: {refused[0]}")
         sent += len(group)
     return sent
 

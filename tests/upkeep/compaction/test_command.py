@@ -94,7 +94,7 @@ def test_the_job_lets_out_which_tables_a_person_must_look_at(tmp_path: Path) -> 
     job = runpy.run_path(str(script))
     place = lake(tmp_path, alpha=1)
     job["main"](["--lake", place, "--tables", "alpha", "--JOB_NAME", "x"])
-    with pytest.raises(Halt, match="1 tables were not compacted, or not all of it: gone: not-found"):
+    with pytest.raises(Halt, match="1 table was not compacted, or only in part: gone: not-found"):
         job["main"](["--lake", place, "--tables", "alpha,gone"])
     assert (tmp_path / "_forebay" / "health" / "alpha.json").exists()
 

@@ -32,6 +32,7 @@ from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, r
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece, cut, deal
+from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.landed_file import LandedFile
@@ -113,7 +114,9 @@ class OnePass:
             raise ReadAgain(f"{odd_files[0]} gave other records when it was read again")
         if left_out := too_many(made.ends, rows, IDS_AT_MOST):
             made.undo()
-            raise ReadAgain(f"{rows.total()} rows have ids, and {IDS_AT_MOST} are compared at once", files=left_out)
+            raise ReadAgain(
+                f"{counted(rows.total(), 'row', 'has')} ids, and {IDS_AT_MOST:,} are compared at once", files=left_out
+            )
         return made
 
     def of_held(

@@ -24,6 +24,7 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
 from forebay.content.end import FileEnd
+from forebay.counted import counted
 from forebay.declaration.table import Table
 from forebay.lake.layout import own_table, table_path
 from forebay.ledger.versions import standing
@@ -170,4 +171,4 @@ class PassStaging(Staging):
 
 
 def _named(tables: Mapping[str, KeptOut]) -> str:
-    return f"{len(tables)} tables are not written, such as {min(tables)}"
+    return f"{counted(len(tables), 'table', 'is')} not written, such as {min(tables)}"

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from forebay.batch.accounting import Fate
 from forebay.content.end import FileEnd, unread_end
+from forebay.counted import counted
 from forebay.declaration.service import Service
 
 __all__ = ["TOO_MANY_IDS", "rows_with_ids", "too_many"]
@@ -33,10 +34,10 @@ def too_many(ends: Sequence[FileEnd], rows: Counter[str], most: int) -> list[Fil
     for end in ends:
         mine = rows[end.file.file_id]
         if mine > most:
-            why = f"{mine} of its rows are in tables with `dedupe`, and {most} is the limit"
+            why = f"{counted(mine, 'row', 'is')} in tables with `dedupe`, and {most:,} is the limit"
             found.append(unread_end(end.file, "unreadable", "too-many-records", why))
         elif mine > room:
-            why = f"its {mine} rows in tables with `dedupe`, with those of the files before it, are more than {most}"
+            why = f"with its {counted(mine, 'row')} in tables with `dedupe`, the files of the batch have more than {most:,}"
             found.append(unread_end(end.file, "unavailable", TOO_MANY_IDS, f"{why}; it comes again by itself"))
         else:
             room -= mine

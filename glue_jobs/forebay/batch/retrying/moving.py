@@ -152,7 +152,8 @@ class Moving:
         dropped = sum(fate.rows for fate in moved if fate.fate == "drop")
         held = "quarantined" if self.plan.choice.held == "quarantine" else "parked"
         if row[held] < count:
-            raise Halt(f"{row['key']}: {count} records leave, but the ledger says that {row[held]} are {held}")
+            leave = counted(count, "record", "leaves")
+            raise Halt(f"{row['key']}: {leave}, but the ledger has {row[held]} {held}")
         made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": tables}
         return {**made, "written": sum(tables.values())}
 

@@ -103,13 +103,13 @@ def forget_files(
 def _undo(addresses: Sequence[str], file_ids: Sequence[str]) -> str:
     """Commands that can be typed; of many, the first ones."""
     chosen = [*(f"--key {shlex.quote(one)}" for one in addresses), *(f"--file-id {one}" for one in file_ids)]
-    more = f"; and so on, {len(chosen)} times" if len(chosen) > SHOWN else ""
+    more = f"; and so on, {counted(len(chosen), 'time')}" if len(chosen) > SHOWN else ""
     return "; ".join(f"forebay files retry --forgotten {one}" for one in chosen[:SHOWN]) + more
 
 
 def _forget_again(file_ids: Sequence[str]) -> str:
     """By id: an address means other versions as well."""
-    more = f" and so on, {len(file_ids):,} times" if len(file_ids) > SHOWN else ""
+    more = f" and so on, {counted(len(file_ids), 'time')}" if len(file_ids) > SHOWN else ""
     return "forebay files forget" + "".join(f" --file-id {one}" for one in file_ids[:SHOWN]) + more
 
 

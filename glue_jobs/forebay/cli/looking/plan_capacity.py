@@ -51,7 +51,9 @@ def plan_capacity(
     view, listed = view_of(lake), read_prices(prices or PRICES)
     arrivals = arrivals_of(view, days=days)
     if not arrivals:
-        raise InvalidConfiguration.one(f"lake {lake}", f"loaded no file in the last {days} days", "ask for more --days")
+        raise InvalidConfiguration.one(
+            f"lake {lake}", f"loaded no file in the last {counted(days, 'day')}", "ask for more --days"
+        )
     hour = usd_an_hour(listed, worker_type, workers)
     found = choices(arrivals, pace_of(view), tried, span_s=days * 86400.0, usd_hour=hour, budget_usd=budget_usd_month)
     if as_json:

@@ -167,8 +167,8 @@ def erase(
         if not who:
             since = clear_again(view, declared, search=search_landing, wait_s=wait_s, tell=error_console.print)
             if since:
-                no_longer = f"{counted(since, 'more landed object')} no longer {agreed(since, 'holds')}"
-                error_console.print(f"{no_longer} records of erased people")
+                hold = agreed(since, "holds records of erased people")
+                error_console.print(f"{counted(since, 'more landed object')} no longer {hold}")
 
 
 @app.command()

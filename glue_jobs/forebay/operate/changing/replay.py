@@ -20,6 +20,7 @@ import pyarrow as pa
 from deltalake import CommitProperties
 
 from forebay.batch.plan import Plans
+from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.conflict import commit
 from forebay.lake.layout import LEDGER, PLANS
@@ -116,7 +117,7 @@ def _must_be_one_batch(batch: int, files: Sequence[LedgerFile]) -> None:
             f"--of {service} --generation {generation} ended {file.committed_at:%Y-%m-%d %H:%M}"
             for (service, generation), file in sorted(newest.items())
         )
-        raise InvalidConfiguration.one(f"--batch {batch}", f"is {len(newest)} batches", said)
+        raise InvalidConfiguration.one(f"--batch {batch}", f"is {counted(len(newest), 'batch')}", said)
 
 
 def waiting(view: LakeView, service: str | None = None) -> Replay:

@@ -113,7 +113,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     beyond = max(0, sum(changes.values()) - file.dropped)
     if any(rows < 0 for rows in tables.values()):
         raise Halt(
-            f"{file.uri}: the ledger has {dict(file.tables)} rows of it, and a change of {changes} does not fit; "
+            f"{file.uri}: the ledger counts its rows as {dict(file.tables)}, and a change of {changes} does not fit; "
             "`forebay audit` says what differs. Nothing was done"
         )
     left = {table: rows for table, rows in sorted(tables.items()) if rows}

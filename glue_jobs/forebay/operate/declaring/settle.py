@@ -32,6 +32,7 @@ from forebay.batch.columns import (
     with_failed,
 )
 from forebay.batch.fields import field, parsed
+from forebay.counted import counted
 from forebay.declaration.column import Column
 from forebay.declaration.properties import CHANGE_FEED
 from forebay.declaration.service import Service, declaration_of
@@ -232,7 +233,7 @@ class _Settling:
             raise ForebayError(f"{self.seen.path}: {written.failed['it']}")
         files = written.files.get("it", [])
         if (made := sum(file.rows for file in files)) != count:
-            raise Halt(f"{self.seen.path}: {count} rows became {made}; nothing was committed")
+            raise Halt(f"{self.seen.path}: {counted(count, 'row')} became {made}; nothing was committed")
         fixed = fixed_columns(rows.schema)
         schema = nullable(StructType([*fixed.fields, *spark_columns(writable(columns))]))
         actions = [*(_remove(file, began) for file in old.files), *(file.add_action() for file in files)]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from forebay.counted import counted
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import listed
 from forebay.operate.stack.answer import answer_or_none
@@ -28,7 +29,7 @@ def definitions(on: Deployment) -> Iterator[Finding]:
             what = f"the job {job['Name']} runs on Glue {job.get('GlueVersion')}, and is tested on {runtime.GLUE}"
             yield error("jobs.definitions", what, "Another Spark or Delta may lack what the job needs.")
         if (most := job.get("ExecutionProperty", {}).get("MaxConcurrentRuns", 1)) != 1:
-            what = f"the job {job['Name']} allows {most} runs at one time"
+            what = f"the job {job['Name']} allows {counted(most, 'run')} at one time"
             yield warning("jobs.definitions", what, "The second run waits for the first one's lease, and is billed.")
         arguments = job.get("DefaultArguments", {})
         wanted = {"--lake": on.outputs["LakeUri"]}

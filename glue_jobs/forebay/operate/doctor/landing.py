@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
+from forebay.counted import counted
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
 from forebay.operate.stack.answer import answer_or_none
@@ -114,7 +115,7 @@ def expiry(on: Deployment) -> Iterator[Finding]:
     for bucket, rule in ((name, rule) for name in on.landing_buckets for rule in lifecycle_rules(on, name)):
         days = rule.get("Expiration", {}).get("Days", LEAST_DAYS)
         if rule["Status"] == "Enabled" and days < LEAST_DAYS:
-            what = f"the rule {rule.get('ID', '(unnamed)')!r} of {bucket} deletes files after {days} days"
+            what = f"the rule {rule.get('ID', '(unnamed)')!r} of {bucket} deletes files after {counted(days, 'day')}"
             why = "A message may wait for 14 days, and reconcile looks back 15: a file can be gone before it is loaded."
             yield warning("landing.expiry", what, why, f"let the rule wait for {LEAST_DAYS} days or more")
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, OWN_TABLES, PARKED, QUARANTINE, TOMBSTONES
@@ -145,5 +146,5 @@ def _too_common(person: str, token: str, tables: Mapping[str, Tally]) -> str:
     for name, tally in tables.items():
         rows = tally.by_token.get(token, 0)
         if rows > MANY_ROWS and rows > LARGE_SHARE * tally.rows:
-            return f"has {rows:,} of the {tally.rows:,} rows of {name}"
+            return f"has {counted(rows, 'row', of=tally.rows)} of {name}"
     return ""

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from forebay.counted import counted
 from forebay.errors import ForebayError, Halt
 from forebay.lake.log.commit import CommitEffect, effect_of
 from forebay.lake.log.listing import BrokenLog, NoTable, commit_name, list_log
@@ -177,10 +178,10 @@ class Engine:
         return None
 
     def _must_hold_as_many_rows(self, version: int, effect: CommitEffect) -> None:
-        counted = (effect.rows_added, effect.rows_removed)
-        if effect.data_change or (None not in counted and counted[0] != counted[1]):
+        rows = (effect.rows_added, effect.rows_removed)
+        if effect.data_change or (None not in rows and rows[0] != rows[1]):
             raise Halt(
-                f"{self.path}: commit {version} of compaction put {effect.rows_added} rows in place of "
+                f"{self.path}: commit {version} of compaction put {counted(effect.rows_added or 0, 'row')} in place of "
                 f"{effect.rows_removed}; {self._way_back(version)}"
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from forebay.counted import counted
 from forebay.lake.log.live_file import Partition
 from forebay.upkeep.compaction.policy import Way
 
@@ -87,7 +88,7 @@ class Skipped:
         return self.reason in self.BAD
 
     def as_row(self) -> dict[str, Any]:
-        several = f"{self.partitions} partitions" if self.partition is None and self.partitions else ""
+        several = counted(self.partitions, "partition") if self.partition is None and self.partitions else ""
         return {
             "do": "skip",
             "table": self.table,
