@@ -18,9 +18,11 @@ from typing import Any
 
 import pytest
 
+from forebay.batch.one_pass.outcome import ReadAgain
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retrying.plan import Choice
+from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.turns import Turns
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
@@ -32,6 +34,7 @@ from tests.batch.model import Model, Put
 from tests.batch.paper import (
     FIRST,
     Lake,
+    PaperPass,
     Record,
     lay_out,
     remove_leftovers_in,
@@ -105,7 +108,7 @@ class Play:
     def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
         self.draw, self.patch, self.lake, self.model = Random(seed), patch, Lake(), Model()
         self.dedupe = self.draw.random() < 0.5
-        self.tables_fail = not self.dedupe and self.draw.random() < 0.3
+        self.tables_fail = self.draw.random() < 0.3
         self.rolls_back = not self.tables_fail and self.draw.random() < 0.25
         self.versioned = self.draw.random() < 0.3
         self.expired: set[str] = set()
@@ -680,6 +683,52 @@ def test_rows_that_made_room_for_a_version_that_is_gone_are_not_told_to_stand(di
         play.attempt()
         told = Counter({row["file_id"]: row["written"] for row in play.lake.rows(LEDGER)})
         assert +told == Counter(row["_file_id"] for name in TABLES for row in play.lake.rows(name))
+
+
+def test_a_record_of_a_file_that_is_forgotten_is_no_duplicate_where_its_table_fails_only_at_the_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The other file that has it is read once more, for the quarantine, and brings the same rows as before."""
+    play = plain_play(0, monkeypatch, dedupe=True)
+    play.put("new/a")
+    play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "1")]
+    play.attempt()
+    play.forget("new/a")
+    play.put("add/a")
+    coming = play.waiting[-1].file_id
+    play.lake.answers[coming] = [Record("alpha", "1"), Record("beta", "2")]
+    play.lake.failing, play.lake.fails_early = {"alpha"}, False
+    play.said.clear()
+    play.attempt()
+    assert [one for one in play.said if "halted" in one] == []
+    held = [(row["file_id"], row["id"], row["reason"]) for row in play.lake.rows(QUARANTINE)]
+    assert held == [(coming, "1", "table-failed")]
+
+
+@pytest.mark.parametrize("times", [1, 2, 3])
+def test_rows_of_a_table_that_fails_at_its_commit_are_read_again_where_a_pass_over_them_cannot_be_used(
+    times: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play, real = plain_play(0, monkeypatch, dedupe=False), PaperPass.of
+    play.put("add/a")
+    (coming,) = (file.file_id for file in play.waiting)
+    play.lake.answers[coming] = [Record("alpha", "1"), Record("beta", "2")]
+    play.lake.failing, play.lake.fails_early = {"alpha"}, False
+    tried = count(1)
+
+    def of(self: PaperPass, *given: Any, only_unwritten: bool, **more: Any) -> Any:
+        if only_unwritten and next(tried) <= times:
+            raise ReadAgain("said the test")
+        self.in_vain[more["batch"]] = IN_VAIN_AT_MOST
+        return real(self, *given, **more, only_unwritten=only_unwritten)
+
+    monkeypatch.setattr(PaperPass, "of", of)
+    play.said.clear()
+    play.attempt()
+    halted = [one for one in play.said if "records cannot be kept in the quarantine" in one]
+    assert len(halted) == (times == 3)
+    play.attempt()
+    assert [(row["file_id"], row["id"]) for row in play.lake.rows(QUARANTINE)] == [(coming, "1")]
 
 
 def settled_plans(play: Play) -> list[Plan]:

@@ -30,7 +30,7 @@ from forebay.batch.plan import Plan, Plans
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
 from forebay.batch.retrying.retry import app_id
-from forebay.batch.seen import Seen
+from forebay.batch.seen import IN_VAIN_AT_MOST, Seen
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.batch.turns import Turns
@@ -338,18 +338,34 @@ class Batch:
     ) -> Pass:
         """Only the rows of tables that failed at their commit, as records, to be kept in the quarantine. Their files are read
         once more, maybe by another driver than the one that began."""
+        for _ in range(IN_VAIN_AT_MOST):
+            try:
+                made = self.read_unwritten(plan, split, dedupe, writing, tables)
+            except ReadAgain as found:
+                self.tell_read_twice(writing, str(found))
+                continue
+            if plan.reads_like(made.ends, made.fates, tables):
+                return made
+            made.undo()
+            break
+        raise Halt(
+            f"a table of batch {plan.batch} cannot be written, and its records cannot be kept in the quarantine, for their "
+            "files read differently now. The rows are safe in data files that the batch's plan names: fix the table (the "
+            "event TableFailed says which) and start again; nothing was marked as done"
+        )
+
+    def read_unwritten(
+        self, plan: Plan, split: Sorted, dedupe: Dedupe, writing: Writing, tables: Mapping[str, KeptOut]
+    ) -> Pass:
+        """Files that are forgotten land, as they did before, so their ids do not count."""
         forgotten = {end.file.file_id for end in plan.forgotten}
         files = [file for file in plan.landing if file.file_id not in forgotten]
-        stand = standing(split.superseded)
-        made = self.one_pass.without_duplicates(self.read(files, writing, tables, stand, only_unwritten=True), dedupe)
-        if not plan.reads_like(made.ends, made.fates, tables):
+        made = self.read(files, writing, tables, standing(split.superseded), only_unwritten=True)
+        try:
+            return self.one_pass.without_duplicates(replace(made, ends=[*made.ends, *plan.forgotten]), dedupe)
+        except ReadAgain:
             made.undo()
-            raise Halt(
-                f"a table of batch {plan.batch} cannot be written, and its records cannot be kept in the quarantine, for their "
-                "files read differently now. The rows are safe in data files that the batch's plan names: fix the table (the "
-                "event TableFailed says which) and start again; nothing was marked as done"
-            )
-        return made
+            raise
 
     def plan_of(
         self,

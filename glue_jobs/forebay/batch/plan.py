@@ -76,7 +76,7 @@ class Plan:
 
     def reads_like(self, ends: Iterable[FileEnd], fates: Iterable[Fate], tables: Collection[str]) -> bool:
         """Whether files that are read again bring the same rows for these tables."""
-        landed = {end.file.file_id for end in self.ends if end.lands and end.outcome != "forgotten"}
+        landed = {end.file.file_id for end in self.ends if end.lands}
         now = {end.file.file_id for end in ends if end.lands}
         meant = {fate for fate in self.fates if fate.fate == "write" and fate.table in tables}
         return landed == now and meant == {fate for fate in fates if fate.fate == "write" and fate.table in tables}

@@ -18,7 +18,7 @@ from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Sorted, standing
 
-__all__ = ["Seen"]
+__all__ = ["IN_VAIN_AT_MOST", "Seen"]
 
 IN_VAIN_AT_MOST = 3
 """Passes that showed nothing to leave out, and yet could not be used."""
