@@ -57,7 +57,17 @@ from forebay.table.replace import Staying
 from forebay.table.staged import StagedTable
 from tests.batch.world import Died
 
-__all__ = ["FIRST", "Lake", "PaperPass", "Record", "lay_out", "remove_leftovers_in", "retry_in", "roll_back_in", "table_of"]
+__all__ = [
+    "FIRST",
+    "Lake",
+    "PaperPass",
+    "Record",
+    "lay_out",
+    "remove_leftovers_in",
+    "retry_in",
+    "roll_back_in",
+    "table_of",
+]
 
 PLACE = "paper"
 FIRST = "s"
@@ -109,6 +119,8 @@ class Lake:
     """Whether a failing table is found out before its files are written, and not at its commit."""
     effects: int = 0
     dies_after: int | None = None
+    mine: bool = True
+    """Whether the last commit is by whoever made it, and not by another driver that had the same transaction."""
     meanwhile: tuple[int, Callable[[], None]] | None = None
     """Somebody else does all of his work right before the effect with this number."""
 
@@ -133,9 +145,13 @@ class Lake:
     ) -> None:
         def deed() -> None:
             table = self.tables.setdefault(name, Table())
+            if table.txns.get(txn.app_id, NO_VERSION) >= txn.version:
+                self.mine = False
+                return  # Delta refuses the second commit of a transaction
             table.change([row for row in table.rows if row.get(column) not in leaving] + list(rows))
             table.txns[txn.app_id] = txn.version
             table.commits[txn] = len(rows)
+            self.mine = True
 
         self.effect(deed)
 
@@ -338,7 +354,7 @@ class PaperWriting(Writing):
         if table.name in self.paper.failing:
             return Failed(ForebayError("said the test"))
         self.paper.commit(table.name, self.txn, rows, leaving, column)
-        return Appended(1, 1, len(rows), 0, 0.0)
+        return Appended(1, 1, len(rows), 0, 0.0) if self.paper.mine else Skipped()
 
     def without(self, ids: StagedTable | None, failed: Collection[str]) -> StagedTable | None:
         if ids is None or not failed:

@@ -10,9 +10,10 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from itertools import count
+from itertools import count, product
 from random import Random
 from typing import Any
 
@@ -297,7 +298,8 @@ class Play:
     def retry(self, key: str) -> None:
         """By an operator. Some of them drop what they choose; some of their processes die."""
         held: Any = self.draw.choice(("quarantine", "parked"))
-        self.retries(Choice(held, give_up=self.draw.random() < 0.2), self.draw.choice((None, None, *range(9))))
+        gives_up = not self.dedupe and self.draw.random() < 0.2  # with a record that is given up its copies are gone
+        self.retries(Choice(held, give_up=gives_up), self.draw.choice((None, None, *range(9))))
 
     def retries(self, choice: Choice, dies_after: int | None = None) -> None:
         self.lake.dies_after = dies_after
@@ -795,6 +797,41 @@ def test_a_driver_that_was_paused_brings_no_withdrawn_plan_back() -> None:
             play.driver().process_files(1, play.waiting)
         assert [name for name in play.lake.objects if "/plans/" in name] == []
         play.check()
+
+
+@pytest.mark.parametrize("dedupe", [True, False])
+@pytest.mark.parametrize("key", ["new/a", "add/a"])
+def test_two_drivers_at_one_batch_leave_every_record_once(key: str, dedupe: bool) -> None:
+    """Before each effect of the one, the other does the batch to its end, or dies on the way. The one may fail, but a driver
+    after both of them ends the batch."""
+    ended = Counter[str]()
+    for effect, dies_after in product(range(16), (*range(1, 12, 2), None)):
+        with pytest.MonkeyPatch.context() as patch:
+            play = plain_play(3, patch, dedupe=dedupe)
+            for one in ("new/a", "add/b"):
+                play.put(one)
+            play.attempt()
+            for one in (key, "add/b"):
+                play.put(one)
+            files, play.waiting = play.waiting, []
+
+            def another(play: Play = play, dies_after: int | None = dies_after, files: Any = files) -> None:
+                play.lake.meanwhile = None
+                with suppress(Died):
+                    play.driver(dies_after).process_files(1, files)
+                    ended["another"] += 1
+                play.lake.dies_after = None
+
+            play.lake.meanwhile = (effect, another)
+            try:
+                play.driver().process_files(1, files)
+                ended["one"] += 1
+            except (Halt, KeyError):  # the other one has deleted data files that replaced rows, once they had done that
+                ended["failed"] += 1
+            play.lake.meanwhile = None
+            play.driver().process_files(1, files)
+            play.check()
+    assert min(ended.values()) > 3
 
 
 def test_files_that_no_log_names_are_gone_after_a_batch_that_replaced_rows() -> None:

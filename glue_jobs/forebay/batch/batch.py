@@ -317,10 +317,11 @@ class Batch:
             self.plans.forget(plan.generation, plan.batch)
 
     def withdraw(self, plan: Plan | None) -> None:
-        """One that was never settled: nothing was committed by it."""
+        """One that was never settled: nothing was committed by it. It goes before its data files do, for a driver that was
+        paused may settle a plan that is there."""
         if plan is not None:
-            self.writing(self.txn(plan.generation, plan.batch), plan).delete(plan.staged)
             self.plans.forget(plan.generation, plan.batch)
+            self.writing(self.txn(plan.generation, plan.batch), plan).delete(plan.staged)
 
     def claimed(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Claim:
         return self.ledger.claim(files, self.service, skipped)
