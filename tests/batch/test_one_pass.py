@@ -29,6 +29,7 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.people.person import vault_values
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret
+from forebay.table.storage import Storage, UploadFailed
 from forebay_local.twin.twin import Twin
 from tests.batch.by_spark.batch import BySpark
 from tests.batch.world import AT, World, records
@@ -553,6 +554,30 @@ def test_a_table_whose_partitions_no_task_can_write_fails_alone(
     held = world._table("_forebay/quarantine")
     assert [(row["table"], row["reason"]) for row in held] == [("alpha", "table-failed")] * 2
     assert all(why in row["detail"] for row in held)
+
+
+def test_a_table_whose_data_files_cannot_be_put_fails_alone_and_one_that_was_denied_once_is_written(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service='name = "s"\n[[tables]]\nname = "{game}"\n')
+    put, times = Storage.put, Counter[str]()
+
+    def put_unless_denied(self: Storage, table_path: str, *content: Any) -> None:
+        times[name := Path(table_path).name] += 1
+        if name == "alpha" or (name == "beta" and times[name] == 1):
+            raise UploadFailed(f"{name} is denied")
+        put(self, table_path, *content)
+
+    monkeypatch.setattr(Storage, "put", put_unless_denied)
+    world.answers["a.json"] = records(alpha=2, beta=2)
+    world.try_batch(0, [world.file("a.json")])
+    assert world.rows_of("beta") == {"a.json": 2}
+    held = world._table("_forebay/quarantine")
+    assert {(row["table"], row["reason"], row["detail"]) for row in held} == {
+        ("alpha", "table-failed", "UploadFailed: alpha is denied")
+    }
+    assert world.ledger()["a.json"]["quarantined"] == len(held) == 2
+    assert times["alpha"] == 2
 
 
 PLACED_BY = """

@@ -273,7 +273,8 @@ class StagingFromTasks(Staging):
             shape = self.written.shapes.get(name, Shape())
             if _left_out_what_is_known(files, places[name].shaping, shape):
                 raise FilesDoNotFit(f"{name} has columns that its tasks did not know", places)
-        return Written(mine, {}, self.written.shapes)
+        failed = {name: why for name, why in self.written.failed.items() if name in places}
+        return Written(mine, failed, self.written.shapes)
 
     def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
         from pyspark.sql import DataFrame

@@ -245,7 +245,9 @@ def _with_fewer_rows(
     again = Answer(files=[*_answers([one for one in fewer if one.stay.any()], spark, storage)]).written
     names = dict.fromkeys([*whole, *again.files])
     written = Written(
-        {name: whole.get(name, []) + again.files.get(name, []) for name in names}, {}, made.written.shapes
+        {name: whole.get(name, []) + again.files.get(name, []) for name in names},
+        made.written.failed,
+        made.written.shapes,
     )
     if again.failed:
         replace(made, written=again).undo()

@@ -35,6 +35,7 @@ from forebay.content.piece import Piece, cut, deal
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.lake.layout import is_own
 from forebay.landed_file import LandedFile
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.record.conform import writable
@@ -84,8 +85,9 @@ class OnePass:
         only_unwritten: bool = False,
     ) -> Pass:
         """The rows of tables that are `unwritten` go to the quarantine, but those of a file that is `standing` there. Where
-        `only_unwritten`, there are no other rows. `known` are tables whose columns an earlier pass did not know. `ReadAgain`
-        where the pass is of no use; then no data file is left."""
+        `only_unwritten`, there are no other rows. `known` are tables whose columns an earlier pass did not know. Tables with
+        data files that cannot be put twice are in `written.failed`. `ReadAgain` where the pass is of no use; then no data
+        file is left."""
         if not files:
             return Pass([], [], Written({}, {}), self.lake)
         pieces = cut(files, self.limits)
@@ -98,11 +100,14 @@ class OnePass:
         answer, poison = self._read(told, files)
         made = self._pass_of(answer, service)
         rows = rows_with_ids(made.fates, service)
-        if answer.lacks_ids and rows.total() <= IDS_AT_MOST:
+        has_few, again = rows.total() <= IDS_AT_MOST, next(iter(made.written.failed.values()), "")
+        if answer.lacks_ids and has_few:
+            again = "a task had most of the ids"
+        if again and not answer.odd:
             made.undo()
-            answer, poison = self._read(replace(told, ids_at_most=sys.maxsize), files)
-            made = self._pass_of(replace(answer, read_twice="a task had most of the ids"), service)
-        if odd := answer.odd or next(iter(made.written.failed.values()), None):
+            answer, poison = self._read(replace(told, ids_at_most=sys.maxsize) if has_few else told, files)
+            made = self._pass_of(replace(answer, read_twice=again), service)
+        if odd := answer.odd or next((why for name, why in made.written.failed.items() if is_own(name)), None):
             made.undo()
             raise ReadAgain(odd)
         ended = {end.file.file_id for end in poison}
