@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -139,6 +141,29 @@ def test_records_that_wait_for_the_last_end_wait_on_disk(monkeypatch: pytest.Mon
     answer = together(list(GatherTask(batch)(sent)))
     assert answer.odd is None
     assert len(storage.rows(answer, "alpha")) == 27
+
+
+def test_readings_after_one_for_which_memory_was_short_begin_with_little_if_they_are_as_large(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    large, _ = told(SERVICE, {f"{n}.json": records(alpha=20) for n in range(4)}, monkeypatch)
+    small = replace(large, pieces=large.pieces[:1])
+    logs: Any = SimpleNamespace(remembered=list)
+    spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
+    one_pass, tried = OnePass(spark, "file:///lake", Limits(), logs), list[int]()
+
+    def crowded(self: OnePass, told: Told) -> list[Answer]:
+        tried.append(len(told.pieces))
+        return [Answer(odd="no room", is_crowded=len(told.pieces) > 1)]
+
+    monkeypatch.setattr(OnePass, "_answers", crowded)
+    monkeypatch.setattr(OnePass, "_ends", lambda self, told, hands: list(EndsTask(told)(hands)))
+    monkeypatch.setattr(OnePass, "_by_hand", lambda self, told, hands: written(told, hands))
+    whys = [one_pass._answer(large).read_twice for _ in range(lean.READINGS + 2)]
+    assert whys == ["no room", *["memory was short before"] * lean.READINGS, "no room"]
+    assert tried == [4, 4]
+    assert one_pass._answer(small).odd == "no room"
+    assert tried == [4, 4, 1]
 
 
 @pytest.mark.parametrize("service", [ASKED, WHERE_SQL, DEDUPED], ids=["asked", "where-sql", "deduped"])

@@ -21,11 +21,13 @@ from forebay.content.end import PieceEnd, file_ends
 from forebay.content.piece import Piece, deal
 from forebay.spark.python_worker import spare_repeats
 
-__all__ = ["EndsOfHand", "EndsTask", "Lean"]
+__all__ = ["EndsOfHand", "EndsTask", "Lean", "ShortMemory"]
 
 LARGE_BYTES = 64 << 20
 """Pieces with more, packed or unpacked, have a task each."""
 CROWDED = (MemoryError, pa.ArrowException)
+READINGS = 10
+"""That begin in little memory at once, after one for which it was short. Then more is tried again."""
 
 Hands = list[list[Piece]]
 
@@ -60,6 +62,25 @@ class EndsTask:
                 yield from read_ends(self.told, [piece for piece in pieces if piece.number == end.piece])
             else:
                 yield end
+
+
+@dataclass
+class ShortMemory:
+    """Of a driver: how large the pieces were for which memory was short. Where each batch is so large, a first pass over each
+    would be in vain. It is only a guess, so it is kept nowhere else."""
+
+    weight: int = 0
+    left: int = 0
+
+    def is_expected(self, weight: int) -> bool:
+        """Asked once for each reading."""
+        if not self.left or weight < self.weight:
+            return False
+        self.left -= 1
+        return True
+
+    def learn(self, weight: int) -> None:
+        self.weight, self.left = weight, READINGS
 
 
 @dataclass

@@ -22,7 +22,7 @@ from forebay.batch.one_pass.asking import AnswersTask, FromHeld, FromParcels, Fr
 from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.landed import HeldFile
-from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Lean
+from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Lean, ShortMemory
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
@@ -70,6 +70,7 @@ class OnePass:
 
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
+        self.short_memory = ShortMemory()
         self._asked: tuple[tuple[Sequence[Table], str], tuple[Questions, Questions]] | None = None
 
     def of(
@@ -210,10 +211,16 @@ class OnePass:
         return replace(made, vault=service.vault, vaulted=answer.vaulted, read_twice=answer.read_twice)
 
     def _answer(self, told: Told) -> Answer:
-        """Where tasks had no room for what waits, all is read again in little memory."""
-        answer = together(self._answers(told))
-        if not answer.is_crowded:
-            return answer
+        """Where tasks had no room for what waits, all is read again in little memory, and so are readings to come that are as
+        large."""
+        weight = sum(piece.weight for piece in told.pieces)
+        if self.short_memory.is_expected(weight):
+            answer = Answer(odd="memory was short before")
+        else:
+            answer = together(self._answers(told))
+            if not answer.is_crowded:
+                return answer
+            self.short_memory.learn(weight)
 
         def undo(answer: Answer) -> None:
             self._pass_of(answer, told.service).undo()
