@@ -148,7 +148,7 @@ class OnePass:
         parcels = self._parcels_of(rows.coalesce(read.readers), FromHeld(read.of_held), read)
         answer = together(parcels.mapPartitions(GatherTask(told, alone=True)).collect())
         made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
-        odd = answer.odd or next(iter(made.written.failed.values()), None)
+        odd = answer.odd
         if odd is None and made.unaccounted():
             odd = "the table that holds the records gave others when it was read"
         if odd:
