@@ -139,7 +139,7 @@ class World:
         self.monkeypatch.setattr(
             OnePass,
             "_by_hand",
-            lambda _, told, hands: [self._gathered(told, hand, at) for at, hand in enumerate(hands)],
+            lambda _, told, hands: [self._gathered(told, hand, at, len(hands)) for at, hand in enumerate(hands)],
         )
         self.monkeypatch.setattr(reader, "source", self._source)
 
@@ -147,10 +147,10 @@ class World:
         """What Spark does with the tasks, in this process; it is asked for nothing but its SQL."""
         if not (told.questions or told.conditions):
             return list(Task(told)([list(told.pieces)]))
-        return [self._gathered(told, list(told.pieces), 0)]
+        return [self._gathered(told, list(told.pieces), 0, 1)]
 
-    def _gathered(self, told: Told, pieces: list[Piece], reader: int) -> Answer:
-        read = ReadTask(told, 1, 1)
+    def _gathered(self, told: Told, pieces: list[Piece], reader: int, readers: int) -> Answer:
+        read = ReadTask(told, readers, 1)
         if not (told.questions or told.conditions):
             return next(GatherTask(told, alone=True)(read(reader, [pieces])))
         batches = [pa.record_batch({"number": [reader], "pieces": [pickle.dumps(pieces)]})]
