@@ -145,7 +145,7 @@ def test_what_the_queue_refuses_once_is_sent_again() -> None:
 
 def test_what_the_queue_goes_on_refusing_is_named_after_the_others_were_sent() -> None:
     sqs = Sqs(refuses="in/a", times=99)
-    with pytest.raises(TryAgain, match=r"1 files were announced; the queue refused 2, such as in/a"):
+    with pytest.raises(TryAgain, match=r"1 file was announced; the queue refused 2, such as in/a"):
         done({"prefix": "in/"}, S3("in/a", "in/b", "in/c"), sqs)
     assert [key for key, *_ in sqs.files()] == ["in/c"]
 

@@ -218,7 +218,7 @@ def test_the_messages_of_chaos_are_sent_in_their_order() -> None:
 
 
 def test_a_queue_that_refuses_a_message_is_not_passed_over() -> None:
-    with pytest.raises(TryAgain, match=r"refused 1 of 1 messages: .*InternalError"):
+    with pytest.raises(TryAgain, match=r"refused 1 of 1 message: .*InternalError"):
         send_messages(FakeQueue(refuses=True), "url", [Message("{}")])
 
 
