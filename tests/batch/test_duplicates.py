@@ -238,3 +238,4 @@ def test_a_worker_that_dies_over_data_files_with_duplicates_gives_the_pass_up(
     unasked: Any = None
     with pytest.raises(ReadAgain, match="a task failed"):
         OnePass(SPARK, batch.lake, Limits(), unasked).without_duplicates(made, Known())  # type: ignore[arg-type]
+    assert [*tmp_path.rglob("*.parquet")] == [], "a retry does not know the pass, and leaves no data file of it"

@@ -362,11 +362,7 @@ class Batch:
         forgotten = {end.file.file_id for end in plan.forgotten}
         files = [file for file in plan.landing if file.file_id not in forgotten]
         made = self.read(files, writing, tables, standing(split.superseded), only_unwritten=True)
-        try:
-            return self.one_pass.without_duplicates(replace(made, ends=[*made.ends, *plan.forgotten]), dedupe)
-        except ReadAgain:
-            made.undo()
-            raise
+        return self.one_pass.without_duplicates(replace(made, ends=[*made.ends, *plan.forgotten]), dedupe)
 
     def plan_of(
         self,

@@ -188,11 +188,16 @@ class OnePass:
         )
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
+        """After `ReadAgain` no data file is left here, either."""
         try:
             return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
+        except ReadAgain:
+            made.undo()
+            raise
         except Exception as failure:
             if not blames_a_file(failure):
                 raise
+            made.undo()
             raise ReadAgain(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
 
     def _read(self, told: Told, files: Sequence[LandedFile]) -> tuple[Answer, list[FileEnd]]:
