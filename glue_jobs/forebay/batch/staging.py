@@ -6,7 +6,7 @@ violate an expectation; the tables that rows leave. (`one_pass.tables` has their
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ from forebay.table.destination import Destination, Failed
 if TYPE_CHECKING:
     pass
 
-__all__ = ["Changes", "Staging", "by_declaration"]
+__all__ = ["Changes", "Staging", "by_declaration", "by_table"]
 
 
 @dataclass(frozen=True)
@@ -162,3 +162,8 @@ def by_declaration(fates: Iterable[Fate]) -> dict[int, dict[str, int]]:
             rows = grouped.setdefault(fate.declared, {})
             rows[fate.table] = rows.get(fate.table, 0) + fate.rows
     return grouped
+
+
+def by_table(grouped: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
+    """The same rows without their declarations."""
+    return {name: rows for tables in grouped.values() for name, rows in tables.items()}

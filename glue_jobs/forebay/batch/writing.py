@@ -27,7 +27,7 @@ from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
-from forebay.batch.staging import Changes, by_declaration, parked_rows, quarantined_rows
+from forebay.batch.staging import Changes, by_declaration, by_table, parked_rows, quarantined_rows
 from forebay.declaration.table import Table
 from forebay.errors import Halt
 from forebay.lake.layout import own_table, table_path
@@ -99,7 +99,7 @@ class Writing(PassStaging):
         """Held records that are retried. Records that cannot be written stay where they are, so `ReadAgain` comes before the
         first commit. Rows of the files that are `leaving` a table leave it before."""
         wanted = by_declaration(made.fates)
-        counts = {name: rows for tables in wanted.values() for name, rows in tables.items()}
+        counts = by_table(wanted)
         found, misfits = self.all_tables_of(made, made.fates, self.paused(counts))
         if misfits.known:
             raise ReadAgain(misfits.why, known=misfits.known)
@@ -126,7 +126,7 @@ class Writing(PassStaging):
     ) -> set[str]:
         """Those that failed. Where rows of earlier files leave, new ones come in the commit after."""
         declared = {name: self.service.tables[number] for number, tables in wanted.items() for name in tables}
-        counts = {name: rows for tables in wanted.values() for name, rows in tables.items()}
+        counts = by_table(wanted)
         plain = [(self.destination(name, declared[name]), one) for name, one in staged.items() if not one.replaces]
         results = self.commit_all(plain, self.tables_at_once)
         for name, one in sorted(staged.items()):

@@ -73,23 +73,24 @@ def source(limits: Limits, metadata: Metadata | None) -> Get:
 
 def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
     """All of these pieces, a block at each step."""
-    reading = Reading(told, pieces, sink)
     metadata: Metadata | None = {} if metadata_is_asked_for(told.service) else None
     get = source(told.limits, metadata)
-    for batch in read_pieces(pieces, get, told.limits, metadata, told.service.forms):
-        reading.take(batch)
-        sink.rest()
-        yield
+    yield from _taken(Reading(told, pieces, sink), read_pieces(pieces, get, told.limits, metadata, told.service.forms))
 
 
 def read_held(told: Told, batches: Iterable[pa.RecordBatch], sink: Sink) -> Iterator[None]:
     """All of these records, which were held: rows as `content` has them. They are treated again, as they may be older than what
     the declarations call personal. A personal field is personal in every feed."""
-    reading = Reading(told, told.pieces, sink)
-    is_private, form = told.service.privacy is not None, told.service.form_of_all_feeds
+    if told.service.privacy is not None:
+        form = told.service.form_of_all_feeds
+        batches = (treated_records(batch, form) for batch in batches)
+    yield from _taken(Reading(told, told.pieces, sink), batches)
+
+
+def _taken(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[None]:
     for batch in batches:
-        reading.take(treated_records(batch, form) if is_private else batch)
-        sink.rest()
+        reading.take(batch)
+        reading.sink.rest()
         yield
 
 

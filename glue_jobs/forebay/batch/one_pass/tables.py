@@ -22,7 +22,7 @@ from forebay.batch.one_pass.staging import fixed_columns_of
 from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
-from forebay.batch.staging import Changes, Staging, by_declaration, parked_rows, quarantined_rows
+from forebay.batch.staging import Changes, Staging, by_declaration, by_table, parked_rows, quarantined_rows
 from forebay.content.end import FileEnd
 from forebay.counted import counted
 from forebay.declaration.table import Table
@@ -68,7 +68,7 @@ class PassStaging(Staging):
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
                 raise ReadAgain(_named(kept_out), tables=kept_out)
         unwritten = {name: why.reason for name, why in kept_out.items()}
-        counts = {name: rows for tables in by_declaration(fates).values() for name, rows in tables.items()}
+        counts = by_table(by_declaration(fates))
         tables: dict[str, StagedTable] = {}
         failed = dict[str, KeptOut]()
         found, misfits = self.all_tables_of(made, fates, unwritten)

@@ -5,7 +5,7 @@ In: the service, the lake, and the tables that the driver knows. Out: `Told`, wh
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,7 +54,7 @@ class Held:
     are, by table, the pieces whose records stay although it would take them. If there is an `only` table, no other one takes
     any."""
 
-    stay: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    stay: Mapping[str, Sequence[int]] = field(default_factory=dict)
     only: str | None = None
 
 

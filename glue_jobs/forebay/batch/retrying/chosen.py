@@ -86,11 +86,11 @@ class HeldRecords:
             files[file] = row["rows"]
         return files
 
-    def _staying(self, numbers: Mapping[str, int]) -> dict[str, tuple[int, ...]]:
-        stay: dict[str, tuple[int, ...]] = {}
+    def _staying(self, numbers: Mapping[str, int]) -> dict[str, list[int]]:
+        stay: dict[str, list[int]] = {}
         for file_id, table in self.brought_back:
             if file_id in numbers:
-                stay[table] = (*stay.get(table, ()), numbers[file_id])
+                stay.setdefault(table, []).append(numbers[file_id])
         return stay
 
     def _rows(self, numbers: Mapping[str, int]) -> DataFrame:

@@ -1,8 +1,7 @@
 """Held records on their way: into tables, the ledger, and out of where they were held.
 
-In: the plan of a retry, and the `Chosen` records. Out: `Retried`. Each step is a commit with the
-plan's number, so what is done is not done again, however often the driver is killed. A record leaves where it was held last of
-all.
+In: the plan of a retry, and the `Chosen` records. Out: `Retried`. Each step is a commit with the plan's number, so what is done
+is not done again, however often the driver is killed. A record leaves where it was held last of all.
 """
 
 from __future__ import annotations
@@ -76,7 +75,7 @@ class Moving:
         fates = self.chosen.fates
         wanted = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         if not self._has(table_path(self.lake, LEDGER)):
-            self._write()
+            self._write(wanted)
             in_tables = self._written(wanted)
             self._account([fate for fate in fates if _moves(fate, in_tables)])
         elif self.chosen.made is not None:
@@ -92,14 +91,13 @@ class Moving:
         superseded = sum(fate.rows for fate in fates if fate.fate == SUPERSEDED)
         return Retried(sum(fate.rows for fate in fates), tables, dropped, len(self.plan.without), superseded)
 
-    def _write(self) -> None:
+    def _write(self, wanted: set[str]) -> None:
         made, fates = self.chosen.made, self.chosen.fates
         if made is None:
             return
         self.writing.write_again(made, leftovers_by_table(self.leftovers({fate.file_id for fate in fates})))
         if self.dedupe.wanted:
-            written = self._written(names := {f.table for f in fates if f.fate == "write" and f.table is not None})
-            unwritten = dict.fromkeys(names - written, TABLE_FAILED)
+            unwritten = dict.fromkeys(wanted - self._written(wanted), TABLE_FAILED)
             ids = self.writing.ids_of(made, replaces=False, without=unwritten)
             self.writing.remember(ids, unwritten, fates, self.dedupe)
 
