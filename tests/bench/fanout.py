@@ -19,6 +19,7 @@ from typing import Any
 
 from forebay.landed_file import LandedFile
 from forebay_local.twin.twin import Twin, running
+from tests.bench.bars import at_most
 from tests.bench.pipeline import BUCKET, SERVICE, Contest, content_of, put_files
 
 __all__ = ["run"]
@@ -61,15 +62,7 @@ def run(*, files: int = 40, records: int = 400_000, rounds: int = 3) -> dict[str
     figures |= {f"{way}_{games}_rounds_s": taken for (way, games), taken in seconds.items()}
     middle = {key: statistics.median(taken) for key, taken in seconds.items()}
     ratios = {games: middle["tables", games] / middle["partitioned", games] for games in BARS}
-    bars = [
-        {
-            "name": f"{games} tables to one partitioned table",
-            "value": round(ratio, 2),
-            "limit": BARS[games],
-            "holds": ratio <= BARS[games],
-        }
-        for games, ratio in ratios.items()
-    ]
+    bars = [at_most(f"{games} tables to one partitioned table", ratio, BARS[games]) for games, ratio in ratios.items()]
     bars.append({"name": f"{MANY} new tables, seconds", "value": new_tables, "limit": 10, "holds": new_tables < 10})
     return {"name": "fanout", "figures": figures, "bars": bars}
 

@@ -25,6 +25,7 @@ from forebay.landed_file import LandedFile
 from forebay.settings import IngestSettings
 from forebay_local.fabricate import body
 from forebay_local.twin.twin import Twin, running
+from tests.bench.bars import at_most
 from tests.bench.pipeline import BUCKET, SERVICE, content_of
 
 __all__ = ["run"]
@@ -48,15 +49,10 @@ def run(*, files: int = 40, records: int = 50, warm_up: int = 10) -> dict[str, A
     batch = statistics.median(batches)
     figures = {"files": files, "records": records, "p50_s": round(p50, 3), "p99_s": round(p99, 3)}
     bars = [
-        {"name": "put to queryable, p50", "value": round(p50, 2), "limit": 1, "holds": p50 <= 1},
-        {"name": "put to queryable, p99", "value": round(p99, 2), "limit": 3, "holds": p99 <= 3},
-        {"name": "a warm batch of one file", "value": round(batch, 2), "limit": 0.3, "holds": batch <= 0.3},
-        {
-            "name": f"a batch of {AT_ONCE} files and {TABLES} tables",
-            "value": round(together, 2),
-            "limit": 0.8,
-            "holds": together <= 0.8,
-        },
+        at_most("put to queryable, p50", p50, 1),
+        at_most("put to queryable, p99", p99, 3),
+        at_most("a warm batch of one file", batch, 0.3),
+        at_most(f"a batch of {AT_ONCE} files and {TABLES} tables", together, 0.8),
     ]
     figures |= {"batch_s": round(batch, 3), "batch_of_many_s": round(together, 3)}
     return {"name": "latency", "figures": figures, "bars": bars}

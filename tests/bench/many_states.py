@@ -14,6 +14,8 @@ import threading
 import time
 from typing import Any
 
+from tests.bench.bars import at_most
+
 __all__ = ["run"]
 
 AT_ONCE = 8
@@ -56,10 +58,7 @@ def run(*, states: int = 100) -> dict[str, Any]:
         ),
         "merges of a tenth, to merges of all": (seconds["a_tenth"] / seconds["at_once"], 0.3),
     }
-    bars = [
-        {"name": name, "value": round(ratio, 2), "limit": limit, "holds": ratio <= limit}
-        for name, (ratio, limit) in ratios.items()
-    ]
+    bars = [at_most(name, ratio, limit) for name, (ratio, limit) in ratios.items()]
     figures = {"states": states, **{f"{name}_s": round(found, 2) for name, found in seconds.items()}}
     return {"name": "many-states", "figures": figures, "bars": bars}
 

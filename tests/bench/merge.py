@@ -15,6 +15,8 @@ import tempfile
 import time
 from typing import Any
 
+from tests.bench.bars import at_most
+
 __all__ = ["run"]
 
 PARTITIONS = 20
@@ -52,10 +54,7 @@ def run(*, rows: int = 5_000_000, changes: int = 200_000, rounds: int = 3) -> di
         "a merge to one MERGE by hand": (medians["step"] / medians["by_hand"], 1.2),
         f"the same changes in a table {TIMES_LARGER} times as large": (medians["step_of_large"] / medians["step"], 1.3),
     }
-    bars = [
-        {"name": name, "value": round(ratio, 2), "limit": limit, "holds": ratio <= limit}
-        for name, (ratio, limit) in ratios.items()
-    ]
+    bars = [at_most(name, ratio, limit) for name, (ratio, limit) in ratios.items()]
     return {"name": "merge", "figures": figures, "bars": bars}
 
 

@@ -18,6 +18,7 @@ from forebay.lake.layout import table_path
 from forebay.privacy.secret import make_secret
 from forebay.privacy.vault import values_of
 from forebay_local.twin.twin import running
+from tests.bench.bars import at_most
 from tests.bench.pipeline import SERVICE, Contest, put_files
 
 __all__ = ["run"]
@@ -76,15 +77,7 @@ def run(*, files: int = 40, records: int = 400_000, games: int = 30, rounds: int
     figures |= {f"{kind}_s": took for kind, took in middle.items()}
     figures |= {f"{kind}_rounds_s": taken for kind, taken in seconds.items()}
     more = {kind: (middle[kind] - middle["plain"]) / records * 1e6 for kind in BARS}
-    bars = [
-        {
-            "name": f"{kind}: more microseconds a record",
-            "value": round(value, 1),
-            "limit": BARS[kind],
-            "holds": value <= BARS[kind],
-        }
-        for kind, value in more.items()
-    ]
+    bars = [at_most(f"{kind}: more microseconds a record", value, BARS[kind], digits=1) for kind, value in more.items()]
     return {"name": "privacy", "figures": figures, "bars": bars}
 
 

@@ -32,6 +32,7 @@ from forebay.landed_file import LandedFile
 from forebay.record.conform import Records, writable
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
+from tests.bench.bars import at_most
 
 __all__ = ["run"]
 
@@ -58,14 +59,10 @@ def run(*, megabytes: int = 20, rounds: int = 3) -> dict[str, Any]:
         ),
     }
     bars = [
-        _bar("a document, times a line", cost["document"] / cost["lines"], HALF_AS_FAST),
-        _bar("a row of CSV, times a line", cost["csv"] / cost["lines"], AS_FAST),
+        at_most("a document, times a line", cost["document"] / cost["lines"], HALF_AS_FAST),
+        at_most("a row of CSV, times a line", cost["csv"] / cost["lines"], AS_FAST),
     ]
     return {"name": "shapes", "figures": figures, "bars": bars}
-
-
-def _bar(name: str, value: float, limit: float) -> dict[str, Any]:
-    return {"name": name, "value": round(value, 2), "limit": limit, "holds": value <= limit}
 
 
 def _alone(shape: str, megabytes: int) -> dict[str, float]:

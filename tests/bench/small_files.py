@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay_local.twin.twin import running
+from tests.bench.bars import at_most
 from tests.bench.pipeline import SERVICE, Contest, put_files
 
 __all__ = ["run"]
@@ -49,8 +50,7 @@ def run(*, files: int = 2000, records: int = 60_000, games: int = 11, rounds: in
     figures |= {"bytes": sum(file.size or 0 for file in landed["small"])}
     figures |= {f"{kind}_rounds_s": taken for kind, taken in measured.items()}
     figures |= {"files_a_second": round(files / middle["small"], 1)}
-    ratio = middle["small"] / middle["large"]
-    bar = {"name": "small files, times large ones", "value": round(ratio, 2), "limit": MOST, "holds": ratio <= MOST}
+    bar = at_most("small files, times large ones", middle["small"] / middle["large"], MOST)
     return {"name": "small_files", "figures": figures, "bars": [bar]}
 
 

@@ -1,0 +1,11 @@
+"""A bar: what a bench compares, the value of this run, and whether it holds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["at_most"]
+
+
+def at_most(name: str, value: float, limit: float, *, digits: int = 2) -> dict[str, Any]:
+    return {"name": name, "value": round(value, digits), "limit": limit, "holds": value <= limit}
