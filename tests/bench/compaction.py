@@ -22,6 +22,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from tests.bench.bars import at_least, at_most
+
 __all__ = ["run"]
 
 COMMITS = 50
@@ -36,15 +38,10 @@ def run(*, files: int = 1000, rows: int = 400_000, tables: int = 1000, table_fil
     point = contest["point_before_s"] / contest["point_after_s"]
     speed = contest["bare_optimize_s"] / contest["compact_s"]
     bars = [
-        {"name": "full scan, before to after", "value": round(scan, 1), "limit": 5, "holds": scan >= 5},
-        {"name": "point query, before to after", "value": round(point, 1), "limit": 5, "holds": point >= 5},
-        {"name": "throughput to bare OPTIMIZE", "value": round(speed, 2), "limit": 1, "holds": speed >= 1},
-        {
-            "name": "planning, seconds",
-            "value": planned["planning_s"],
-            "limit": 8,
-            "holds": planned["planning_s"] < 8,
-        },
+        at_least("full scan, before to after", scan, 5, digits=1),
+        at_least("point query, before to after", point, 5, digits=1),
+        at_least("throughput to bare OPTIMIZE", speed, 1),
+        at_most("planning, seconds", planned["planning_s"], 8),
     ]
     return {"name": "compaction", "figures": figures, "bars": bars}
 

@@ -25,6 +25,7 @@ from forebay.landed_file import LandedFile
 from forebay.settings import IngestSettings
 from forebay_local.fabricate import body
 from forebay_local.twin.twin import Twin, running
+from tests.bench.bars import at_most
 
 __all__ = ["PAUSE_S", "measured", "run"]
 
@@ -60,7 +61,7 @@ def run(*, batches: int = 500, dedupe: bool = False) -> dict[str, Any]:
     bars = []
     for name in early:
         grown = round(late[name] - early[name], 1)
-        bars.append({"name": f"{name}: MiB grown", "value": grown, "limit": LIMIT_MIB, "holds": grown <= LIMIT_MIB})
+        bars.append(at_most(f"{name}: MiB grown", grown, LIMIT_MIB, digits=1))
     return {"name": "endurance", "figures": figures, "bars": bars}
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from forebay.landed_file import LandedFile
 from forebay_local.twin.twin import Twin, running
+from tests.bench.bars import at_most
 
 __all__ = ["run"]
 
@@ -60,8 +61,8 @@ def run(*, history: int = 1_000_000, files: int = 20, rounds: int = 5) -> dict[s
         "fresh_rounds_s": seconds["fresh"],
     }
     bars = [
-        {"name": "times a fresh batch", "value": round(old / fresh, 2), "limit": 1.2, "holds": old <= 1.2 * fresh},
-        {"name": "seconds to load the index", "value": load_s, "limit": 15, "holds": load_s <= 15},
+        at_most("times a fresh batch", old / fresh, 1.2),
+        at_most("seconds to load the index", load_s, 15),
     ]
     return {"name": "history", "figures": figures, "bars": bars}
 

@@ -23,6 +23,7 @@ from deltalake import write_deltalake
 
 from forebay.lake.objects import open_objects
 from forebay.ledger.index import Index, load_index
+from tests.bench.bars import at_most
 
 __all__ = ["run"]
 
@@ -58,8 +59,8 @@ def run(*, history: int = 10_000_000, days: int = 100) -> dict[str, Any]:
         }
     a_thousand_ms = lookup_us * 1000 / 1000
     bars = [
-        {"name": "bytes a row", "value": index.bytes / history, "limit": 8, "holds": index.bytes <= 8 * history},
-        {"name": "ms for 1,000 files", "value": round(a_thousand_ms, 2), "limit": 50, "holds": a_thousand_ms <= 50},
+        at_most("bytes a row", index.bytes / history, 8),
+        at_most("ms for 1,000 files", a_thousand_ms, 50),
     ]
     return {"name": "index", "figures": figures, "bars": bars}
 

@@ -14,6 +14,8 @@ import statistics
 import tempfile
 from typing import Any
 
+from tests.bench.bars import at_most
+
 __all__ = ["run"]
 
 HOT = "hot"
@@ -58,7 +60,7 @@ def run(
             f"{name}_tasks": int(statistics.median(len(tasks) for tasks in found)),
         }
     ratio = figures["as_it_is_slowest_to_median"]
-    bars = [{"name": "slowest task to the median one", "value": ratio, "limit": 3, "holds": ratio <= 3}]
+    bars = [at_most("slowest task to the median one", ratio, 3)]
     return {"name": "skew", "figures": figures, "bars": bars}
 
 

@@ -33,6 +33,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL
 from forebay_local.twin.twin import Twin, running
 from tests.batch.model import Model, Put
+from tests.bench.bars import at_most
 from tests.bench.endurance import PAUSE_S, measured
 from tests.fault_proxy import FaultProxy, answered
 from tests.journey.story import Story, event, lines, story
@@ -75,10 +76,10 @@ def run(*, minutes: float = 120, seed: int | None = None) -> dict[str, Any]:
         early = _rounds(soak, spark, minutes)
         wrong = soak.wrong_when_mended()
         late = measured(spark, _pause_s(minutes))
-    bars = [{"name": "sums and files that are wrong", "value": len(wrong), "limit": 0, "holds": not wrong}]
+    bars = [at_most("sums and files that are wrong", len(wrong), 0)]
     for name in early:
         grown = round(late[name] - early[name], 1)
-        bars.append({"name": f"{name}: MiB grown", "value": grown, "limit": LIMIT_MIB, "holds": grown <= LIMIT_MIB})
+        bars.append(at_most(f"{name}: MiB grown", grown, LIMIT_MIB, digits=1))
     figures = {
         "minutes": minutes,
         "seed": seed,

@@ -27,6 +27,7 @@ from statistics import median
 from typing import Any
 
 from forebay_local.twin.clients import KEY
+from tests.bench.bars import at_least, at_most
 
 ROOT = Path(__file__).parents[2]
 PARALLELISM = 8
@@ -71,18 +72,13 @@ def run(size: Size = FULL) -> dict[str, Any]:
         "planner_rss_most_mb": round(drain.rss_most_mb),
     }
     bars = [
-        bar("files_per_s_vs_bare", median(ratios), 0.8, at_least=True),
-        bar("full_vs_nearly_empty_queue", drain.early_vs_late, 0.8, at_least=True),
-        bar("planner_growth_mb", drain.rss_most_mb - drain.rss_first_mb, 100),
-        bar("empty_trigger_ms", idle_ms, 50),
-        bar("one_file_batch_ms", one_file_ms, 400),
+        at_least("files_per_s_vs_bare", median(ratios), 0.8),
+        at_least("full_vs_nearly_empty_queue", drain.early_vs_late, 0.8),
+        at_most("planner_growth_mb", drain.rss_most_mb - drain.rss_first_mb, 100),
+        at_most("empty_trigger_ms", idle_ms, 50),
+        at_most("one_file_batch_ms", one_file_ms, 400),
     ]
     return {"name": "source", "figures": figures, "bars": bars}
-
-
-def bar(name: str, value: float, limit: float, *, at_least: bool = False) -> dict[str, Any]:
-    holds = value >= limit if at_least else value < limit
-    return {"name": name, "value": round(value, 3), "limit": limit, "holds": holds}
 
 
 @dataclass

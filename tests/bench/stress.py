@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from forebay_local.twin.twin import running
+from tests.bench.bars import at_least, at_most
 
 __all__ = ["run"]
 
@@ -40,10 +41,9 @@ def run(*, minutes: float = 5) -> dict[str, Any]:
         said = {role.name: role.result() for role in [first, *(_Role(r, lake, folder, minutes) for r in ROLES[1:])]}
         wrong = _counted(f"{lake}/alpha", said["append"]["batches"], said["merge"]["merges"])
     figures = {f"{role}_{name}": value for role, told in said.items() for name, value in told.items()}
-    at_most = [*wrong.items(), ("compactions that failed", said["compact"]["failed"])]
-    at_least = [("compactions", said["compact"]["rounds"], 3), ("merges", said["merge"]["merges"], 3)]
-    bars = [{"name": name, "value": value, "limit": 0, "holds": value == 0} for name, value in at_most]
-    bars += [{"name": name, "value": value, "limit": limit, "holds": value >= limit} for name, value, limit in at_least]
+    none = [*wrong.items(), ("compactions that failed", said["compact"]["failed"])]
+    bars = [at_most(name, value, 0) for name, value in none]
+    bars += [at_least("compactions", said["compact"]["rounds"], 3), at_least("merges", said["merge"]["merges"], 3)]
     return {"name": "stress", "figures": {"minutes": minutes, **figures}, "bars": bars}
 
 
