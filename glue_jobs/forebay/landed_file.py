@@ -18,8 +18,15 @@ Identity = tuple[str, ...]
 lake has several and this one is not its first (see `ledger.services`)."""
 
 
+class _WithId:
+    """Has room for the id of a file, which is asked for dozens of times a batch."""
+
+    __slots__ = ("_id",)
+    _id: str
+
+
 @dataclass(frozen=True, slots=True)
-class LandedFile:
+class LandedFile(_WithId):
     """One version of one object. `event_time` is when S3 says it was written, in UTC; None when it did not say. `service` is
     part of the identity in a lake that has several services."""
 
@@ -43,7 +50,12 @@ class LandedFile:
     @property
     def file_id(self) -> str:
         """32 hex digits that stand for the identity in every row of every table."""
-        return hashlib.blake2b("\0".join(self.identity).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+        try:
+            return self._id
+        except AttributeError:
+            text = "\0".join(self.identity).encode("utf-8", "surrogatepass")
+            object.__setattr__(self, "_id", hashlib.blake2b(text, digest_size=16).hexdigest())
+            return self._id
 
     @property
     def uri(self) -> str:

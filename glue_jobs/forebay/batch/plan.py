@@ -12,7 +12,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 from typing import Any
 
@@ -26,6 +26,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import Entry
 from forebay.ledger.versions import Sorted
+from forebay.plain import plain
 
 __all__ = ["Plan", "Plans", "files_of_open_plans"]
 
@@ -89,7 +90,7 @@ class Plan:
             **head,
             "files": [_file_out(file) for file in self.files],
             "ends": [{"file": at[end.file.file_id], **_end_out(end)} for end in self.ends],
-            "fates": [{**asdict(fate), "file_id": at[fate.file_id]} for fate in self.fates],
+            "fates": [{**plain(fate), "file_id": at[fate.file_id]} for fate in self.fates],
             "skipped": self.skipped,
             "left_out": [_entry_out(entry, at[entry.file.file_id]) for entry in self.left_out],
             "staged": self.staged.as_json(),
@@ -185,7 +186,7 @@ def files_of_open_plans(plans: Objects) -> dict[str, frozenset[str]]:
 
 
 def _file_out(file: LandedFile) -> dict[str, Any]:
-    told = {**asdict(file), "event_time": file.event_time.isoformat() if file.event_time else None}
+    told = {**plain(file), "event_time": file.event_time.isoformat() if file.event_time else None}
     return told if file.service else {name: value for name, value in told.items() if name != "service"}
 
 
@@ -195,7 +196,7 @@ def _file_in(told: dict[str, Any]) -> LandedFile:
 
 
 def _end_out(end: FileEnd) -> dict[str, Any]:
-    return {name: value for name, value in asdict(end).items() if name not in ("file", "lines_before")}
+    return {name: value for name, value in plain(end).items() if name not in ("file", "lines_before")}
 
 
 def _end_in(file: LandedFile, told: dict[str, Any]) -> FileEnd:

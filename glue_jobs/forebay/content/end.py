@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -16,6 +16,7 @@ from forebay.content.outcome import ReadOutcome
 from forebay.content.piece import Piece
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
+from forebay.plain import plain
 
 __all__ = ["FileEnd", "PieceEnd", "file_ends", "hash_of", "unread_end"]
 
@@ -47,7 +48,7 @@ class PieceEnd:
 
     def value(self) -> str:
         """The fields that have no column of their own."""
-        return json.dumps({k: v for k, v in asdict(self).items() if k not in _COLUMNS_OF_THEIR_OWN})
+        return json.dumps({k: v for k, v in plain(self).items() if k not in _COLUMNS_OF_THEIR_OWN})
 
     @classmethod
     def from_row(cls, piece: int, value: str, problem: str | None, detail: str | None) -> PieceEnd:

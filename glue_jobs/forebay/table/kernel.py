@@ -27,7 +27,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from forebay.events import Emit
@@ -186,7 +186,7 @@ class TableLogs:
             update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
             return update.withTransactionId(txn.app_id, txn.version).withMaxRetries(RETRIES).build(self._engine)
 
-        return self._commit(seen.path, seen.listed, transaction, actions, remember=schema is None)
+        return self._commit(seen.path, seen.listed, transaction, actions, remember=schema is None, like=seen)
 
     def rewrite(
         self, seen: Seen, actions: Sequence[str], *, schema: StructType, partition_columns: Sequence[str]
@@ -242,20 +242,13 @@ class TableLogs:
                 return None
             raise
 
-    def _remember(self, path: str, snapshot: Any, *, listed: int | None = None) -> Seen:
-        from pyspark.sql.types import StructType
-
-        version, properties = int(snapshot.getVersion()), snapshot.getTableProperties()
-        seen = Seen(
-            path,
-            version if listed is None else listed,
-            version,
-            StructType.fromJson(json.loads(snapshot.getMetadata().getSchemaString())),
-            tuple(items_of(snapshot.getPartitionColumnNames())),
-            properties.get("delta.columnMapping.mode") or "none",
-            snapshot,
-            properties.get(DERIVED_FROM) or "",
-        )
+    def _remember(self, path: str, snapshot: Any, *, listed: int | None = None, like: Seen | None = None) -> Seen:
+        version = int(snapshot.getVersion())
+        listed = version if listed is None else listed
+        if like is None:
+            seen = _seen(path, listed, version, snapshot)
+        else:
+            seen = replace(like, listed=listed, version=version, snapshot=snapshot)
         with self._lock:
             self._seen[path] = seen
             while len(self._seen) > REMEMBERED_TABLES:
@@ -274,7 +267,9 @@ class TableLogs:
         actions: Sequence[str],
         *,
         remember: bool = True,
+        like: Seen | None = None,
     ) -> Committed | Repeated | CommitConflict:
+        """`like`: the table before a commit that leaves its columns and properties alone."""
         self._forget(path)
         try:
             with self._failures():
@@ -287,7 +282,7 @@ class TableLogs:
                 return CommitConflict()
             raise
         if remember:
-            self._after(path, listed, version, result)
+            self._after(path, listed, version, result, like)
         return Committed(version)
 
     def _rows(self, actions: Sequence[str]) -> Any:
@@ -297,7 +292,7 @@ class TableLogs:
         batch = self._engine.getJsonHandler().parseJson(text, java.action_schema, java.nothing)
         return java.iterable.inMemoryIterable(batch.getRows())
 
-    def _after(self, path: str, listed: int, version: int, result: Any) -> None:
+    def _after(self, path: str, listed: int, version: int, result: Any, like: Seen | None) -> None:
         """Remembers what the commit left, and has a thread do what Kernel leaves to its users. A remembered table whose
         checksum is not known in passing (it was just read, or there was a conflict) is slow: it is counted out and read
         again. Nothing here may fail, for the commit is in."""
@@ -306,7 +301,7 @@ class TableLogs:
             self._in_background(path, version, hooks)
         snapshot = result.getPostCommitSnapshot()
         if CHECKSUM_IN_PASSING in hooks and snapshot.isPresent() and version - listed < REMEMBERED_COMMITS:
-            self._remember(path, snapshot.get(), listed=listed)
+            self._remember(path, snapshot.get(), listed=listed, like=like)
 
     def _in_background(self, path: str, version: int, hooks: Mapping[str, Any]) -> None:
         with self._lock:
@@ -334,3 +329,19 @@ class TableLogs:
             yield
         except Py4JJavaError as failure:
             raise LogFailed.of(failure.java_exception) from failure
+
+
+def _seen(path: str, listed: int, version: int, snapshot: Any) -> Seen:
+    from pyspark.sql.types import StructType
+
+    properties = snapshot.getTableProperties()
+    return Seen(
+        path,
+        listed,
+        version,
+        StructType.fromJson(json.loads(snapshot.getMetadata().getSchemaString())),
+        tuple(items_of(snapshot.getPartitionColumnNames())),
+        properties.get("delta.columnMapping.mode") or "none",
+        snapshot,
+        properties.get(DERIVED_FROM) or "",
+    )

@@ -1,0 +1,14 @@
+"""A dataclass as a dictionary, for JSON. `dataclasses.asdict` also copies each value, however simple, and takes ten times as
+long."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+__all__ = ["plain"]
+
+
+def plain(one: Any) -> dict[str, Any]:
+    """The values themselves, by the names of their fields."""
+    return {field.name: getattr(one, field.name) for field in fields(one)}
