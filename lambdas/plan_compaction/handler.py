@@ -48,5 +48,5 @@ def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
     try:
         glue.start_job_run(JobName=settings.job, Arguments={"--tables": ",".join(names)} if names else {})
     except glue.exceptions.ConcurrentRunsExceededException:
-        return "it runs already"
+        return "it is already running"
     return f"started for {counted(len(reasons), 'table')}"

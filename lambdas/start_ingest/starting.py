@@ -63,7 +63,7 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
     try:
         glue.start_job_run(JobName=settings.job, **asked_for(code.request, decision.cap_s, settings))
     except glue.exceptions.ConcurrentRunsExceededException:
-        return "it runs already"
+        return "it is already running"
     if code.is_first:
         tell(settings, code.stays, sns)
     started = "started" if decision.cap_s else "started, to stay on"

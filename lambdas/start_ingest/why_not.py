@@ -19,7 +19,7 @@ def why_not(runs: Sequence[dict[str, Any]], now: datetime) -> str:
     """Newest run first, as Glue lists them. After each failure in a row the pause doubles, up to an hour."""
     states = [run["JobRunState"] for run in runs]
     if any(state in AT_WORK for state in states):
-        return "it runs already"
+        return "it is already running"
     if states[:1] == ["STOPPED"]:
         return "a person stopped it: start it by hand to continue"
     failures = next((n for n, state in enumerate(states) if state not in FAILED), len(states))

@@ -38,6 +38,6 @@ def start(event: dict[str, Any], jobs: Any, *, s3: Any, artefacts: str) -> str:
         return f"started {jobs.start_job_run(**request)['JobRunId']}"
     except jobs.exceptions.ConcurrentRunsExceededException:
         if not event.get("Wait"):
-            return "it runs already"
+            return "it is already running"
         keep(s3, artefacts, request)
-        return "it runs already: this run waits until that one has ended"
+        return "it is already running: this run waits until that one has ended"

@@ -59,7 +59,7 @@ def test_an_endpoint_from_the_environment_is_named_by_the_variable_that_set_it(
 ) -> None:
     monkeypatch.delenv("AWS_ENDPOINT_URL_SQS", raising=False)
     monkeypatch.setenv(name, "http://127.0.0.1:9")
-    with pytest.raises(InvalidConfiguration, match=rf"\({name} says http://127\.0\.0\.1:9: does a server listen there"):
+    with pytest.raises(InvalidConfiguration, match=rf"\({name} is http://127\.0\.0\.1:9: is a server listening there"):
         check_queue(URL, sqs=Refusing(EndpointConnectionError(endpoint_url="http://127.0.0.1:9")))
 
 

@@ -164,7 +164,7 @@ def test_a_pattern_may_not_take_the_stack_of_a_worker(pattern: str, is_harmful: 
 
 def test_the_refusal_says_what_to_change() -> None:
     assert unsafe(HARMFUL["repeated by a record"]) == (
-        "what says how often must be a constant number, since a record may hold any"
+        "the number of repetitions must be a constant number, because a record may contain any number"
     )
 
 

@@ -52,16 +52,16 @@ def test_one_that_makes_sense_passes(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "said"),
     [
-        ("sum(amount)", "sum(amount) +* 2", "rollup r: columns.revenue: of versions is not understood"),
-        ("sum(amount)", "upper(id)", "columns.revenue: of versions is not an aggregate, such as sum(amount)"),
-        ("sum(amount)", "summ(amount)", "columns.revenue: of versions is not understood"),
-        ("sum(amount)", "sum(tags)", "columns.revenue: of versions is not understood"),
+        ("sum(amount)", "sum(amount) +* 2", "rollup r: columns.revenue: for table versions: is not valid SQL"),
+        ("sum(amount)", "upper(id)", "columns.revenue: for table versions: is not an aggregate, such as sum(amount)"),
+        ("sum(amount)", "summ(amount)", "columns.revenue: for table versions: is not valid SQL"),
+        ("sum(amount)", "sum(tags)", "columns.revenue: for table versions: is not valid SQL"),
         ("sum(amount)", "first(amount)", "depends on the order of rows"),
-        ("sum(amount)", "sum(amount * rand())", "gives another answer every time"),
-        ("date(valid_from)", "current_date()", "group_by.day: of versions depends on the clock"),
-        ("date(valid_from)", "tags", "group_by.day: of versions has a map"),
-        ("date(valid_from)", "max(at)", "group_by.day: of versions is not about one row"),
-        ("valid_to is null", "amount", "where: of versions is not a yes or no, but decimal"),
+        ("sum(amount)", "sum(amount * rand())", "gives a different answer each time"),
+        ("date(valid_from)", "current_date()", "group_by.day: for table versions: depends on the clock"),
+        ("date(valid_from)", "tags", "group_by.day: for table versions: has a map"),
+        ("date(valid_from)", "max(at)", "group_by.day: for table versions: uses more than one row"),
+        ("valid_to is null", "amount", "where: for table versions: must be a boolean, but is decimal"),
     ],
 )
 def test_one_that_makes_no_sense_is_named_before_anything_runs(
@@ -92,14 +92,14 @@ OF_EVENTS = (
 
 def test_a_column_that_only_a_record_can_bring_is_a_note(spark: SparkSession, tmp_path: Path) -> None:
     check_expressions(spark, service(OF_EVENTS))
-    found = [one.partition(" only")[0] for one in unknown_columns(spark, service(OF_EVENTS))]
+    found = [one.partition(" with the first")[0] for one in unknown_columns(spark, service(OF_EVENTS))]
     assert found == [
-        "rollup r: group_by.world: events has a column place",
-        "rollup r: columns.n: events has a column score",
+        "rollup r: group_by.world: events gets its column place",
+        "rollup r: columns.n: events gets its column score",
     ]
     (tmp_path / "service.toml").write_text(CHANGES + OF_EVENTS)
     said = ran("tables", "check", str(tmp_path))
-    assert "events has a column score only after a record brought it" in said
+    assert "events gets its column score with the first record that has it" in said
     assert "something to look at" in said
     with pytest.raises(InvalidConfiguration, match="is not an aggregate"):
         check_expressions(spark, service(OF_EVENTS.replace("sum(score)", "upper(score)")))

@@ -50,19 +50,19 @@ def test_good_ones_are_understood(spark: SparkSession) -> None:
 @pytest.mark.parametrize(
     ("check", "says"),
     [
-        ("level >", "is not understood"),
-        ("levl > 0", "is not understood.*levl"),
-        ("level + 1", "is not a yes or no, but long"),
-        ("key > array(1)", "is not understood"),
-        ("approx_top_k_combine(level) > 0", "is not understood: .*"),
-        ("window(at, '1 hour') is null", "is about more than one row"),
-        ("session_window(key, '1 hour') is null", "is about more than one row"),
-        ("sum(level) > 0", "is about more than one row"),
-        ("level in (select 1)", "asks other tables"),
-        ("to_json(struct(*)) = ''", "must name its columns one by one, without \\*"),
+        ("level >", "is not valid SQL"),
+        ("levl > 0", "is not valid SQL.*levl"),
+        ("level + 1", "must be a boolean, but is long"),
+        ("key > array(1)", "is not valid SQL"),
+        ("approx_top_k_combine(level) > 0", "is not valid SQL: .*"),
+        ("window(at, '1 hour') is null", "uses more than one row"),
+        ("session_window(key, '1 hour') is null", "uses more than one row"),
+        ("sum(level) > 0", "uses more than one row"),
+        ("level in (select 1)", "reads other tables"),
+        ("to_json(struct(*)) = ''", "must name its columns, without \\*"),
         ("reflect('java.util.UUID', 'randomUUID') is not null", "calls Java"),
         ("at < current_timestamp()", "depends on the clock"),
-        ("rand() > 0.5", "gives another answer every time"),
+        ("rand() > 0.5", "gives a different answer each time"),
         ("input_file_name() = ''", "depends on where it runs"),
         ("key rlike '['", "cannot be computed for any row: .*PatternSyntaxException"),
     ],
@@ -76,7 +76,7 @@ def test_one_that_makes_no_sense_is_named_before_anything_runs(spark: SparkSessi
 def test_one_that_makes_no_sense_is_not_put_in_force(spark: SparkSession, tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text('name = "s"\n[[tables]]\n' + declared('mine = "levl > 0"'))
     place = tmp_path / "in-force"
-    assert "table a: expectations.mine: is not understood" in failed(2, "tables", "push", str(tmp_path), str(place))
+    assert "table a: expectations.mine: is not valid SQL" in failed(2, "tables", "push", str(tmp_path), str(place))
     assert not place.exists()
 
 
@@ -163,7 +163,7 @@ def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
 @pytest.mark.parametrize(
     ("expression", "says"),
     [
-        ("to_date(never)", "is not understood.*never"),
+        ("to_date(never)", "is not valid SQL.*never"),
         ("current_date()", "depends on the clock"),
         ("max(level)", "one row"),
     ],
@@ -177,7 +177,7 @@ def test_a_derived_column_that_makes_no_sense_is_named(spark: SparkSession, expr
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        ('values = "(?P<x>[a-z]+)"', "values: is not a pattern that Spark takes"),
+        ('values = "(?P<x>[a-z]+)"', "values: is not a pattern that Spark accepts"),
         (
             'columns = [{ name = "at", type = "date", formats = ["YYYY-MM-dd"] }]',
             "columns.at.formats: is not a pattern",

@@ -130,7 +130,7 @@ def test_a_file_that_reads_differently_the_second_time_is_noticed(monkeypatch: p
         return written(told, hands)
 
     answer = Lean(batch, 1, lambda told, hands: list(EndsTask(told)(hands)), write, [].append).answer()
-    assert "a.json gave other records when it was read again" in (answer.odd or "")
+    assert "a.json gave different records when it was read again" in (answer.odd or "")
     assert not answer.is_crowded
 
 
@@ -160,7 +160,7 @@ def test_readings_after_one_for_which_memory_was_short_begin_with_little_if_they
     monkeypatch.setattr(OnePass, "_ends", lambda self, told, hands: list(EndsTask(told)(hands)))
     monkeypatch.setattr(OnePass, "_by_hand", lambda self, told, hands: written(told, hands))
     whys = [one_pass._answer(large).read_twice for _ in range(lean.READINGS + 2)]
-    assert whys == ["no room", *["memory was short before"] * lean.READINGS, "no room"]
+    assert whys == ["no room", *["memory ran short before"] * lean.READINGS, "no room"]
     assert tried == [4, 4]
     assert one_pass._answer(small).odd == "no room"
     assert tried == [4, 4, 1]
@@ -180,10 +180,10 @@ def test_a_batch_in_little_memory_makes_the_lake_that_one_pass_makes(
                 patched.setattr(writer, "TASK_BYTES", 2_000)
                 patched.setattr(contents, "joined", lambda batches: batches)
                 patched.setattr(
-                    OnePass, "_answers", lambda self, told: [Answer(odd="memory is short", is_crowded=True)]
+                    OnePass, "_answers", lambda self, told: [Answer(odd="memory is running short", is_crowded=True)]
                 )
             world.try_batch(0, [world.file(key) for key in files])
             told_of = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
-            assert told_of == ([] if way == "much" else ["memory is short"])
+            assert told_of == ([] if way == "much" else ["memory is running short"])
             lakes.append(lake_of(world))
     must_be_equal(*lakes)

@@ -420,12 +420,12 @@ def test_spark_answers_in_the_job_that_reads_and_writes(
                 patched.setattr(staging, "READER_BYTES", 1)
                 patched.setattr(staging, "ALONE_AT_MOST", 0 if tasks == "gathered" else 4)
                 if tasks == "in little memory":
-                    short = [Answer(odd="memory is short", is_crowded=True)]
+                    short = [Answer(odd="memory is running short", is_crowded=True)]
                     patched.setattr(OnePass, "_answers", lambda self, told, short=short: short)
             world.try_batch(0, landed)
             twice = way == "in a job" and tasks == "in little memory"
             told_of = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
-            assert told_of == (["memory is short"] if twice else [])
+            assert told_of == (["memory is running short"] if twice else [])
         lakes.append(lake_of(world))
         if "vault" in service:
             told = parse_service({"service.toml": here})

@@ -727,7 +727,7 @@ def test_rows_of_a_table_that_fails_at_its_commit_are_read_again_where_a_pass_ov
     monkeypatch.setattr(PaperPass, "of", of)
     play.said.clear()
     play.attempt()
-    halted = [one for one in play.said if "records cannot be kept in the quarantine" in one]
+    halted = [one for one in play.said if "records cannot be quarantined" in one]
     assert len(halted) == (times == 3)
     play.attempt()
     assert [(row["file_id"], row["id"]) for row in play.lake.rows(QUARANTINE)] == [(coming, "1")]

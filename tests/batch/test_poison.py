@@ -197,6 +197,6 @@ def test_the_ledger_keeps_no_text_of_an_error_where_a_service_declares_personal_
     (file,) = files(1)
     said = PYTHON.format(raised="ValueError: invalid literal for int() with base 10: 'anna@example.org'")
     (entry,) = entries_of([poison_end(file, TaskFailed(said), private=True)], [])
-    assert entry.detail == "reading it alone ended the task twice: ValueError (the job's log has its text)"
+    assert entry.detail == "the task ended twice while it read this file alone: ValueError (the job's log has its text)"
     (entry,) = entries_of([poison_end(file, TaskFailed(CRASH), private=True)], [])
     assert "Python worker exited unexpectedly" in str(entry.detail)

@@ -126,13 +126,13 @@ def test_a_pass_in_which_a_task_was_repeated_and_read_otherwise_is_repeated(worl
         patched.setattr(OnePass, "_answers", with_rows_lost)
         if times == 3:
             with pytest.raises(
-                Halt, match=r"3 times the files were read, and nothing was marked as done: .* gave other"
+                Halt, match=r"the files were read 3 times, and nothing was marked as done: .* gave different"
             ):
                 world.try_batch(0, files)
             assert (world.plans(), LakeView(world.lake).table("alpha")) == ([], None)
         world.try_batch(0, files)
     whys = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
-    assert [why.endswith("gave other records when it was read again") for why in whys] == [True] * times
+    assert [why.endswith("gave different records when it was read again") for why in whys] == [True] * times
     assert world.rows_of("alpha") == world.rows_of("beta") == {"a.json": 2, "b.json": 2}
     world.tables_agree_with_the_ledger("alpha", "beta")
 
@@ -145,7 +145,7 @@ def test_a_table_that_has_the_batch_with_other_rows_than_planned_halts(world: Wo
     (place,) = world.plans()
     place.unlink()
     world.answers["a.json"] = records(alpha=3, beta=2)
-    with pytest.raises(Halt, match=r"alpha has batch 0 .* 3 rows should have come with it, but its commit brought 2"):
+    with pytest.raises(Halt, match=r"alpha has batch 0 .* 3 rows should have been added, but its commit added 2"):
         world.try_batch(0, files)
 
 

@@ -43,7 +43,7 @@ def test_files_with_too_many_ids_for_one_batch_land_with_the_next(
     files = [world.file(key, version) for version, key in enumerate(world.answers, 1)]
     world.try_batch(0, files)
     (twice,) = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
-    assert twice == "29 rows have ids, and 10 are compared at once"
+    assert twice == "29 rows have ids, and the limit is 10"
     found = {key: (row["outcome"], row["reason"]) for key, row in world.ledger().items()}
     assert found == {
         "a.json": ("loaded", None),
@@ -69,4 +69,4 @@ def test_a_task_with_more_than_its_share_of_few_ids_reads_again(
     world.try_batch(0, [world.file("a.json")])
     assert world.rows_of("alpha") == {"a.json": 3}
     (twice,) = [event.why for event in world.events if isinstance(event, BatchReadTwice)]
-    assert twice == "a task had most of the ids"
+    assert twice == "one task had most of the ids"

@@ -55,13 +55,13 @@ def test_files_that_have_waited_wake_the_job_that_makes_them_rows_and_ends(twin:
         twin.client("s3").put_object(Bucket=twin.landing_bucket, Key=f"{twin.prefix}{number}.json", Body=body)
     assert runs(twin, job) == []
 
-    assert fire(twin.client, "start-ingest") == "files wait, and there is time"
+    assert fire(twin.client, "start-ingest") == "files wait, and there is still time"
     note_that_files_wait(twin.client, twin.lake_bucket, minutes=9)
     assert fire(twin.client, "start-ingest") == "started"
 
     (run,) = runs(twin, job)
     assert run["Arguments"]["--drain"] == "true"
-    assert fire(twin.client, "start-ingest") == "it runs already"
+    assert fire(twin.client, "start-ingest") == "it is already running"
     done = wait(twin, job)
     assert done["JobRunState"] == "SUCCEEDED", done.get("ErrorMessage")
     sums = accounts(LakeView(f"s3://{twin.lake_bucket}"))
@@ -97,7 +97,7 @@ def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> No
     assert (done["Id"], done["JobRunState"]) == (run_id, "SUCCEEDED"), done.get("ErrorMessage")
 
     land(5)
-    assert fire(twin.client, "start-ingest") == "files wait, and there is time"
+    assert fire(twin.client, "start-ingest") == "files wait, and there is still time"
     glue.start_job_run(JobName=job, Arguments={"--drain": "true"})
     assert wait(twin, job)["JobRunState"] == "SUCCEEDED"
     sums = accounts(lake)

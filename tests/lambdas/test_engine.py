@@ -177,9 +177,9 @@ def test_upkeep_is_told_its_own_arguments_too() -> None:
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
 def test_a_job_that_is_at_work_is_not_started_again_however_long_ago_it_began(state: str) -> None:
     engine, emr = jobs(run(state, hours_ago=24 * 60))
-    assert start({"JobName": "ingest"}, engine, s3=None, artefacts="") == "it runs already"
+    assert start({"JobName": "ingest"}, engine, s3=None, artefacts="") == "it is already running"
     assert emr.started == []
-    assert why_not(engine.get_job_runs(JobName="ingest", MaxResults=50)["JobRuns"], NOW) == "it runs already"
+    assert why_not(engine.get_job_runs(JobName="ingest", MaxResults=50)["JobRuns"], NOW) == "it is already running"
 
 
 def test_runs_of_other_jobs_of_the_application_are_not_this_jobs() -> None:

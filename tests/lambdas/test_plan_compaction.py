@@ -80,7 +80,7 @@ def test_an_object_that_is_gone_or_not_ours_holds_nobody_up() -> None:
 
 
 def test_a_job_that_runs_already_gets_no_companion() -> None:
-    assert start(SETTINGS, s3=S3(health(waiting=30)), glue=Glue(full=True), now=NOW) == "it runs already"
+    assert start(SETTINGS, s3=S3(health(waiting=30)), glue=Glue(full=True), now=NOW) == "it is already running"
 
 
 def test_very_many_tables_are_not_named_one_by_one() -> None:

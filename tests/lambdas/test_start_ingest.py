@@ -134,7 +134,7 @@ def test_a_run_that_is_older_than_the_jobs_definition_is_asked_to_stop_and_the_n
 ) -> None:
     glue, s3 = Glue("RUNNING"), S3()
     glue.runs[0]["Arguments"] = {"--drain": "true"}
-    assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "it runs already"
+    assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "it is already running"
     assert s3.put == []
     glue.changed = NOW
     assert "asked to stop after its batch" in start(settings, glue=glue, sqs=Sqs(1), s3=s3, now=NOW)
@@ -172,9 +172,9 @@ def test_a_run_stays_on_where_a_drain_would_be_too_late() -> None:
 def test_files_that_were_just_seen_wait_and_the_time_is_noted_once() -> None:
     glue, s3 = Glue("SUCCEEDED", ended_minutes_ago=30), S3()
     del s3.kept[NOTE]
-    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "files wait, and there is time"
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "files wait, and there is still time"
     later = NOW + timedelta(minutes=2)
-    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=later) == "files wait, and there is time"
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=later) == "files wait, and there is still time"
     assert Waiting.of(s3.kept[NOTE]) == Waiting(since=NOW.timestamp())
     assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW + timedelta(minutes=3)) == "started"
 
@@ -182,7 +182,7 @@ def test_files_that_were_just_seen_wait_and_the_time_is_noted_once() -> None:
 def test_a_note_of_files_that_a_run_took_is_replaced() -> None:
     glue, s3 = Glue(), S3()
     glue.runs = [run("SUCCEEDED", 2, ended_minutes_ago=1)]
-    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "files wait, and there is time"
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, now=NOW) == "files wait, and there is still time"
     assert json.loads(s3.kept[NOTE])["since"] > NOW.timestamp() - 120
 
 
@@ -190,7 +190,7 @@ def test_a_budget_that_is_spent_holds_a_run_back() -> None:
     glue = Glue("SUCCEEDED")  # an hour of the last day
     assert start(replace(DRAIN, share_per_mille=50), glue=glue, sqs=Sqs(1), now=NOW) == "started"
     held = start(replace(DRAIN, share_per_mille=40), glue=glue, sqs=Sqs(1), now=NOW)
-    assert held == "the budget holds the next run back"
+    assert held == "the budget delays the next run"
 
 
 def test_a_person_is_told_once_a_day_that_the_budget_makes_files_late() -> None:
@@ -237,12 +237,12 @@ def test_a_look_reads_its_note_once() -> None:
 @pytest.mark.parametrize("state", ["STARTING", "RUNNING", "STOPPING", "WAITING"])
 def test_a_job_at_work_gets_no_companion(state: str) -> None:
     glue = Glue("FAILED", state)
-    assert start(TIGHT, glue=glue, sqs=Sqs(9), now=NOW) == "it runs already"
+    assert start(TIGHT, glue=glue, sqs=Sqs(9), now=NOW) == "it is already running"
     assert glue.started == []
 
 
 def test_a_run_that_somebody_else_started_meanwhile_is_no_failure() -> None:
-    assert start(TIGHT, glue=Glue(full=True), sqs=Sqs(9), now=NOW) == "it runs already"
+    assert start(TIGHT, glue=Glue(full=True), sqs=Sqs(9), now=NOW) == "it is already running"
 
 
 def test_a_job_that_a_person_stopped_stays_stopped() -> None:
@@ -273,12 +273,12 @@ def test_a_run_stays_on_while_files_come_fast_and_ends_when_nothing_comes_any_mo
     s3.kept[PACE] = busy.text().encode()
     assert start(DRAIN, glue=glue, sqs=Sqs(5), s3=s3, now=NOW) == "started, to stay on"
     glue.runs = [run("RUNNING", 60, ended_minutes_ago=0)]
-    assert start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW) == "it runs already"
+    assert start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW) == "it is already running"
     assert s3.put == []
     assert "asked to stop" in start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW + timedelta(hours=1))
     assert s3.put == [f"{CHECKPOINT}/stop"]
     glue.runs[0]["Arguments"] = {"--drain": "true"}
-    assert start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW + timedelta(hours=1)) == "it runs already"
+    assert start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW + timedelta(hours=1)) == "it is already running"
 
 
 # --- a deploy that does not run ---
@@ -325,7 +325,7 @@ def test_code_of_a_run_that_succeeded_is_remembered_with_all_that_its_job_said()
 def test_code_at_work_is_proven_by_a_batch_alone(newest: S3, is_proof: bool) -> None:
     glue, _, sns = deployed(run("RUNNING", 20, ended_minutes_ago=0))
     newest.kept[GOOD] = json.dumps(BEFORE).encode()
-    assert start(TIGHT, glue=glue, sqs=Sqs(1), s3=newest, sns=sns, now=NOW) == "it runs already"
+    assert start(TIGHT, glue=glue, sqs=Sqs(1), s3=newest, sns=sns, now=NOW) == "it is already running"
     assert (json.loads(newest.kept[GOOD]) != BEFORE) == is_proof
 
 

@@ -85,5 +85,5 @@ def test_runs_with_other_arguments_wait_for_each_other_and_jobs_do_not() -> None
 def test_what_a_person_wants_now_is_not_done_later() -> None:
     jobs, s3 = Jobs(), S3()
     jobs.at_work.add("compact")
-    assert start(ORDER, jobs, s3=s3, artefacts="a") == "it runs already"
+    assert start(ORDER, jobs, s3=s3, artefacts="a") == "it is already running"
     assert s3.objects == {}

@@ -259,13 +259,13 @@ def test_tables_with_a_column_of_kinds_that_cannot_be_added_are_told(shop: Shop)
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
-    ({"group_by": {"day": "dya"}}, "group_by.day: of eu is not understood"),
+    ({"group_by": {"day": "dya"}}, "group_by.day: for table eu: is not valid SQL"),
     ({"group_by": {"day": "current_date()"}}, "depends on the clock"),
-    ({"group_by": {"tags": "tags"}}, "group_by.tags: of eu has a map, and maps cannot be compared"),
+    ({"group_by": {"tags": "tags"}}, "group_by.tags: for table eu: has a map, and maps cannot be compared"),
     ({"group_by": {"tags": "array(struct(tags))"}}, "maps cannot be compared"),
-    ({"columns": {"n": "amount"}}, "columns.n: of eu is not"),
+    ({"columns": {"n": "amount"}}, "columns.n: for table eu: is not"),
     ({"columns": {"n": "first(amount)"}}, "depends on the order of rows"),
-    ({"where": "sum(amount) > 1"}, "where: of eu is not about one row"),
+    ({"where": "sum(amount) > 1"}, "where: for table eu: uses more than one row"),
 ]
 
 

@@ -34,7 +34,7 @@ _QUICK = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts
 _ADVICE = {
     "ExpiredToken": "the credentials have expired: sign in again",
     "ExpiredTokenException": "the credentials have expired: sign in again",
-    "InvalidClientTokenId": "the credentials are not known there: check AWS_ACCESS_KEY_ID or AWS_PROFILE",
+    "InvalidClientTokenId": "AWS does not know the credentials: check AWS_ACCESS_KEY_ID or AWS_PROFILE",
     "SignatureDoesNotMatch": "the secret key is wrong: check AWS_SECRET_ACCESS_KEY or AWS_PROFILE",
     "AccessDenied": "the role or user may not use it: see the policies in infra/",
     "403": "the role or user may not use it, or it belongs to another account",
@@ -45,7 +45,7 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
     where = f"queue {url}"
     if not urlsplit(url).scheme.startswith("http"):
         raise InvalidConfiguration.one(
-            where, "is not a URL", "the queue's URL begins with https://sqs.<region>.amazonaws.com/"
+            where, "is not a URL", "a queue URL begins with https://sqs.<region>.amazonaws.com/"
         )
     try:
         sqs = sqs or client("sqs", config=_QUICK)
@@ -82,7 +82,7 @@ def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint
             return InvalidConfiguration.one(where, problem, missing[code])
         return Unreachable.one(where, problem, _ADVICE.get(code, ""))
     if isinstance(refused, ProfileNotFound):
-        return InvalidConfiguration.one(where, str(refused), "`aws configure list-profiles` names those that there are")
+        return InvalidConfiguration.one(where, str(refused), "`aws configure list-profiles` lists the profiles")
     if isinstance(refused, NoCredentialsError):
         return Unreachable.one(where, "no AWS credentials were found", "set AWS_PROFILE, or run `aws sso login`")
     if isinstance(refused, NoRegionError):
@@ -90,6 +90,6 @@ def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint
     if isinstance(refused, EndpointConnectionError | HTTPClientError):
         name = endpoint if os.environ.get(endpoint) else "AWS_ENDPOINT_URL"
         set_to = os.environ.get(name)
-        advice = f"{name} says {set_to}: does a server listen there?" if set_to else "is the network up?"
+        advice = f"{name} is {set_to}: is a server listening there?" if set_to else "is the network up?"
         return Unreachable.one(where, "nobody answers", advice)
     return Unreachable.one(where, f"cannot be used: {refused}")

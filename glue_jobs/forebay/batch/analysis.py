@@ -10,7 +10,7 @@ __all__ = ["forbidden_in", "refusals", "said"]
 
 FORBIDDEN = {
     **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), "calls Java"),
-    **dict.fromkeys(("ScalarSubquery", "Exists", "ListQuery", "InSubquery"), "asks other tables"),
+    **dict.fromkeys(("ScalarSubquery", "Exists", "ListQuery", "InSubquery"), "reads other tables"),
     **dict.fromkeys(
         ("CurrentTimestamp", "CurrentDate", "Now", "LocalTimestamp", "CurrentTime"), "depends on the clock"
     ),
@@ -35,4 +35,4 @@ def forbidden_in(expression: Any) -> list[str]:
     """Why a repetition of an analyzed expression would have another result; empty where it would not."""
     kinds = {str(node.getClass().getSimpleName()) for node in nodes_of(expression)}
     forbidden = sorted({FORBIDDEN[kind] for kind in kinds & FORBIDDEN.keys()})
-    return forbidden or ([] if expression.deterministic() else ["gives another answer every time"])
+    return forbidden or ([] if expression.deterministic() else ["gives a different answer each time"])

@@ -158,9 +158,9 @@ class Batch:
         """Done is a claim about these very files."""
         if unknown := self.ledger.unknown(files):
             raise Halt(
-                f"the ledger has batch {txn.version} of {txn.app_id}, but not {len(unknown)} of its files, such as "
-                f"{unknown[0].uri}: this stream counts its batches from 0. Start with a new --checkpoint; loaded files are "
-                "not loaded again, and no message was deleted"
+                f"the ledger has batch {txn.version} of {txn.app_id}, but lacks {len(unknown)} of its files, such as "
+                f"{unknown[0].uri}: this stream numbers its batches from 0 again. Start with a new --checkpoint. Loaded "
+                "files are not loaded again, and no message was deleted"
             )
 
     def close(self) -> None:
@@ -350,9 +350,9 @@ class Batch:
             made.undo()
             break
         raise Halt(
-            f"a table of batch {plan.batch} cannot be written, and its records cannot be kept in the quarantine, for their "
-            "files read differently now. The rows are safe in data files that the batch's plan names: fix the table (the "
-            "event TableFailed says which) and start again; nothing was marked as done"
+            f"a table of batch {plan.batch} cannot be written, and its records cannot be quarantined, because their "
+            "files now have other contents. The rows are safe in data files that the batch's plan names, and nothing was "
+            "marked as done. Fix the table that the event TableFailed names, then start again"
         )
 
     def read_unwritten(
@@ -435,6 +435,6 @@ def _must_be_unknown(plan: Plan, split: Sorted) -> None:
     """The files of the plan, to the ledger, which is committed last."""
     if not {end.file.file_id for end in plan.ends} <= split.new:
         raise Halt(
-            f"batch {plan.batch} of generation {plan.generation} was started with other files than the ledger calls new "
-            "now: does another job write this lake? Nothing was marked as done"
+            f"batch {plan.batch} of generation {plan.generation} began with other files than those that are new to the "
+            "ledger now: does another job write to this lake? Nothing was marked as done"
         )

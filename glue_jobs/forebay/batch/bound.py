@@ -101,8 +101,8 @@ def _size(node: Node) -> Size:
         size = Size(OF_A_NUMBER)
     if size.times > MOST_TIMES or size.fixed > MOST_FIXED:
         raise Unbounded(
-            f"could make a value of {size.fixed:,} characters and {size.times:,} times the record; "
-            f"{MOST_FIXED:,} and {MOST_TIMES} times are the most"
+            f"could make a value of {size.fixed:,} characters plus {size.times:,} times the record; "
+            f"the limits are {MOST_FIXED:,} characters and {MOST_TIMES} times"
         )
     return size
 
@@ -136,30 +136,30 @@ def _element(node: Node) -> Size:
     array, place = node.parts[:2]
     if array.type.startswith("array"):
         if place.kind not in (LITERAL, "UnaryMinus", "Cast"):
-            raise Unbounded("the place in an array must be a constant; get(array, index), from 0, takes any")
-        _count(place, "is a place in an array")
+            raise Unbounded("the position in an array must be a constant; get(array, index), from 0, takes any")
+        _count(place, "position in an array")
     return _sum(node)
 
 
 def _repeated(node: Node) -> Size:
     what, count = node.parts
-    return _size(what) * _count(count, "says how often")
+    return _size(what) * _count(count, "number of repetitions")
 
 
 def _padded(node: Node) -> Size:
-    return _sum(node) + Size(_count(node.parts[1], "is padded to"))
+    return _sum(node) + Size(_count(node.parts[1], "length to pad to"))
 
 
 def _spaces(node: Node) -> Size:
-    return Size(_count(node.parts[0], "is a number of spaces"))
+    return Size(_count(node.parts[0], "number of spaces"))
 
 
 def _inserted(node: Node) -> Size:
-    return _sum(node) + Size(_count(node.parts[1], "is a place in an array"))
+    return _sum(node) + Size(_count(node.parts[1], "position in an array"))
 
 
 def _sequence(node: Node) -> Size:
-    start, stop, *step = [_count(part, "is a bound of a sequence") for part in node.parts[:3] if part.type != "void"]
+    start, stop, *step = [_count(part, "bound of a sequence") for part in node.parts[:3] if part.type != "void"]
     return Size(OF_A_NUMBER * (abs(stop - start) // max(1, abs(step[0]) if step else 1) + 1))
 
 
@@ -170,7 +170,7 @@ def _replaced(node: Node) -> Size:
         _is_level(pattern)
         if "$" in str(by.value):
             _matches_apart(pattern)
-    return _size(text) * (1 + _length(by, "takes the place of something"))
+    return _size(text) * (1 + _length(by, "replacement"))
 
 
 def _extracted(node: Node) -> Size:
@@ -185,11 +185,13 @@ def _matched(node: Node) -> Size:
 
 def _is_level(pattern: Node) -> None:
     if pattern.kind != LITERAL:
-        raise Unbounded("its pattern must be a constant, since one of a record could take the stack of its worker")
+        raise Unbounded(
+            "its pattern must be a constant, because a pattern from a record could overflow the worker's stack"
+        )
     if _climbs(str(pattern.value)):
         raise Unbounded(
             "its pattern repeats a group that matches texts of several lengths or kinds, like (a|b)*, and a long text would "
-            "take the stack of its worker; with one more +, as in (a|b)*+, it takes no steps back, and no stack"
+            "overflow the worker's stack; add a +, as in (a|b)*+, so that it does not backtrack"
         )
 
 
@@ -219,7 +221,7 @@ def _rounds(said: str) -> float:
 
 
 def _of_nested_xml(node: Node) -> Size:
-    raise Unbounded("follows XML however deep a record nests it, and could take the stack of its worker; use from_xml")
+    raise Unbounded("parses XML of any depth, and could overflow the worker's stack; use from_xml")
 
 
 def _matches_apart(pattern: Node) -> None:
@@ -227,20 +229,20 @@ def _matches_apart(pattern: Node) -> None:
     place, which together is the square of it."""
     if pattern.kind != LITERAL or LOOKS_AROUND.search(str(pattern.value)):
         raise Unbounded(
-            "its pattern must be a constant without (?= and (?<=, whose groups could be the text at each place"
+            "its pattern must be a constant without (?= and (?<=, because a group could match the text at each position"
         )
 
 
 def _joined(node: Node) -> Size:
     """`array_join` may have a text for null, too."""
     between = node.parts[:1] if node.kind == "ConcatWs" else node.parts[1:]
-    return _sum(node) * (1 + sum(_length(part, "stands between elements") for part in between))
+    return _sum(node) * (1 + sum(_length(part, "separator of the elements") for part in between))
 
 
 def _format(node: Node) -> Size:
     """Each argument may be named often, and filled up to a width."""
     if not node.parts or node.parts[0].kind != LITERAL:
-        raise Unbounded("its format must be a constant, since a width in it may be any number")
+        raise Unbounded("its format must be a constant, because its widths could be any number")
     text = str(node.parts[0].value)
     widths = [int(number) for number in re.findall(r"\d+", text)]
     return _total(node.parts[1:]) * max(1, text.count("%")) + Size(len(text) + sum(widths))
@@ -249,8 +251,8 @@ def _format(node: Node) -> Size:
 def _number_format(node: Node) -> Size:
     decimals = node.parts[1]
     if decimals.type == "string":
-        return Size(_length(decimals, "is the pattern of a number") + OF_A_NUMBER * 32)
-    return Size(_count(decimals, "is a number of decimals") + OF_A_NUMBER * 32)
+        return Size(_length(decimals, "number format") + OF_A_NUMBER * 32)
+    return Size(_count(decimals, "number of decimals") + OF_A_NUMBER * 32)
 
 
 def _of_each(node: Node) -> Size:
@@ -281,9 +283,7 @@ def _captures_nothing(function: Node) -> None:
             names |= {variable.name for variable in node.parts[1:]}
     for node in body.all:
         if node.kind in (COLUMN, VARIABLE) and node.sized and node.name not in names:
-            raise Unbounded(
-                f"makes something of {node.name} for each element; only the element itself may be used there"
-            )
+            raise Unbounded(f"uses {node.name} for each element; only the element itself may be used there")
 
 
 def _count(node: Node, what: str) -> int:
@@ -292,13 +292,13 @@ def _count(node: Node, what: str) -> int:
     if node.kind == "UnaryMinus" and node.parts[0].kind == LITERAL:
         return -_count(node.parts[0], what)
     if node.kind != LITERAL or not isinstance(node.value, int) or node.value <= -(2**31):
-        raise Unbounded(f"what {what} must be a constant number, since a record may hold any")
-    return abs(node.value) if what != "is a bound of a sequence" else node.value
+        raise Unbounded(f"the {what} must be a constant number, because a record may contain any number")
+    return abs(node.value) if what != "bound of a sequence" else node.value
 
 
 def _length(node: Node, what: str) -> int:
     if node.kind != LITERAL:
-        raise Unbounded(f"what {what} must be a constant, since a record may hold any")
+        raise Unbounded(f"the {what} must be a constant, because a record may contain any value")
     return len(str(node.value or ""))
 
 

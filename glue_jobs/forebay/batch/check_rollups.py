@@ -26,7 +26,7 @@ __all__ = ["faults", "missing_columns", "rollup_problems", "unknown_columns"]
 
 OWN_TYPES = dict(zip(OWN_COLUMNS, ("string", "long", "long", "timestamp"), strict=True)) | {RESCUED: "string"}
 UNKNOWN_COLUMN = "UNRESOLVED_COLUMN"
-NO_AGGREGATE, BY_CHANCE = "is not an aggregate, such as sum(amount)", "gives another answer every time"
+NO_AGGREGATE, BY_CHANCE = "is not an aggregate, such as sum(amount)", "gives a different answer each time"
 MEANS = {
     "MISSING_GROUP_BY": NO_AGGREGATE,
     "MISSING_AGGREGATION": NO_AGGREGATE,
@@ -58,8 +58,8 @@ def unknown_columns(spark: SparkSession, service: Service) -> Iterator[str]:
     for where, _, unknown, _ in _all(spark, service):
         for one in unknown if not any(name.never for name in unknown) else ():
             yield (
-                f"{where}: {one.table} has a column {one.name} only after a record brought it, and no merge succeeds before; "
-                "declare it, or correct the name"
+                f"{where}: {one.table} gets its column {one.name} with the first record that has it, and no merge succeeds "
+                "before that; declare it, or correct the name"
             )
 
 
@@ -82,7 +82,7 @@ def _all(spark: SparkSession, service: Service) -> Iterator[tuple[str, str, list
             for key, sql in rollup.sql.items():
                 unknown, why = _looked_at(rows, key, sql)
                 found = [Unknown(one, name, never) for one in unknown]
-                yield f"rollup {rollup.name}: {key}", sql, found, [f"of {name} {one}" for one in why]
+                yield f"rollup {rollup.name}: {key}", sql, found, [f"for table {name}: {one}" for one in why]
 
 
 def faults(rows: DataFrame, key: str, sql: str) -> list[str]:
@@ -124,11 +124,11 @@ def _faults(rows: DataFrame, key: str, sql: str) -> list[str]:
     found: Any = rows.agg(F.expr(sql)) if is_aggregate else rows.select(F.expr(sql))
     plan = found._jdf.queryExecution().analyzed()
     if plan.nodeName() != ("Aggregate" if is_aggregate else "Project"):
-        return [NO_AGGREGATE if is_aggregate else "is not about one row"]
+        return [NO_AGGREGATE if is_aggregate else "uses more than one row"]
     why = forbidden_in(plan.expressions().head())
     kind = found.schema.fields[0].dataType
     if not why and key == "where" and kind.typeName() not in ("boolean", "void"):
-        why = [f"is not a yes or no, but {kind.typeName()}"]
+        why = [f"must be a boolean, but is {kind.typeName()}"]
     if not why and key.startswith("group_by.") and has_map(kind):
         why = ["has a map, and maps cannot be compared: name one of its values, such as tags['level']"]
     return why
@@ -154,7 +154,7 @@ def _condition(refused: Any) -> str:
 
 
 def _meant(refused: Exception) -> str:
-    return MEANS.get(_condition(refused).partition(".")[0], f"is not understood: {said(refused)}")
+    return MEANS.get(_condition(refused).partition(".")[0], f"is not valid SQL: {said(refused)}")
 
 
 def _first_part(refused: Any) -> str:

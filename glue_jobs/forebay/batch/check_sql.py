@@ -76,7 +76,7 @@ def _bad_patterns(spark: SparkSession, table: Table) -> Iterator[Problem]:
         return
     for key, pattern, tried in asked:
         if (why := _refused(spark.range(1), tried)) is not None:
-            yield Problem(f"table {table.name}: {key}", f"is not a pattern that Spark takes: {why}", pattern)
+            yield Problem(f"table {table.name}: {key}", f"is not a pattern that Spark accepts: {why}", pattern)
 
 
 def _refused(rows: DataFrame, *asked: Expression) -> str | None:
@@ -112,23 +112,23 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
         asked: Any = rows.select(F.expr(check))
         kind = asked.schema.fields[0].dataType.typeName()
         if wanted == "boolean" and kind != wanted:
-            yield f"is not a yes or no, but {kind}"
+            yield f"must be a boolean, but is {kind}"
             return
         rows.select(F.expr(check).cast(wanted))
         if has_star(check):
-            yield "must name its columns one by one, without *"
+            yield "must name its columns, without *"
             return
     except refusals() as refused:
-        yield f"is not understood: {said(refused)}"
+        yield f"is not valid SQL: {said(refused)}"
         return
     plan = _analysed(asked)
     if plan.nodeName() != "Project":
-        yield "is about more than one row"
+        yield "uses more than one row"
         return
     expression = plan.expressions().head()
     forbidden = forbidden_in(expression)
     if not forbidden and _steps(plan) != _steps(_analysed(rows)) + 1:
-        forbidden = ["is about more than one row"]
+        forbidden = ["uses more than one row"]
     if not forbidden and (why := unsafe(node_of(expression))) is not None:
         forbidden = [f"is not safe for every record: {why}"]
     yield from forbidden

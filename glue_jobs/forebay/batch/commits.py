@@ -90,7 +90,7 @@ class Commits:
                 raise Halt(
                     f"{folder.place} lacks {len(gone)} data files of batch {self.txn.version}, such as {gone[0]}, and the "
                     "batch is not in that table yet: somebody deleted files that no log names. Nothing was marked as done. "
-                    f"If the landed files are still there, delete {plan} and start again: they are read once more"
+                    f"If the landed files still exist, delete {plan} and start again: they are read again"
                 )
 
     def is_in(self, path: str) -> bool:
@@ -199,7 +199,7 @@ class Commits:
             )
 
     def stays_open(self, table: Destination, why: Failed) -> Halt:
-        return Halt(f"{table.path} could not be written, so batch {self.txn.version} stays open: {why.error}")
+        return Halt(f"{table.path} could not be written, so batch {self.txn.version} remains open: {why.error}")
 
     def are_few(self, rows: int) -> bool:
         """So few that each task would make a small file of its own. All rows of one batch have one day."""
@@ -209,14 +209,14 @@ class Commits:
         """An earlier try wrote this table. Its rows are in the commit that carries the transaction."""
         rows = rows_of_transaction(open_objects(path), self.txn.app_id, self.txn.version)
         if rows != wanted:
-            found = "no commit of it is in the log" if rows is None else f"its commit brought {rows}"
+            found = "its log has no commit of that batch" if rows is None else f"its commit added {rows}"
             raise Halt(
-                f"{path} has batch {self.txn.version} of {self.txn.app_id} already. {counted(wanted, 'row')} should have come "
-                f"with it, but {found}. Nothing was marked as done. Compare the table with the files of the batch"
+                f"{path} has batch {self.txn.version} of {self.txn.app_id} already. {counted(wanted, 'row')} should have been "
+                f"added, but {found}. Nothing was marked as done. Compare the table with the files of the batch"
             )
 
     @staticmethod
     def must_count(table: str, wanted: int, result: Appended) -> None:
         if result.rows != wanted:
             belong = counted(wanted, "row", "belongs")
-            raise Halt(f"{table}: {belong} there, but Delta's commit {result.version} counts {result.rows}")
+            raise Halt(f"{table}: {belong} there, but Delta's commit {result.version} has {result.rows}")

@@ -29,7 +29,7 @@ COUNTS = ("written", "quarantined", "parked", "dropped")
 COLUMNS = ", ".join(
     ["day date, file_id string, tables map<string, long>", *(f"{name} long, was_{name} long" for name in COUNTS)]
 )
-OTHERWISE = "the ledger counts it otherwise by now"
+OTHERWISE = "the ledger's counts have changed"
 
 
 def change_counts(
@@ -48,7 +48,7 @@ def change_counts(
             if not is_conflict(refused) and OTHERWISE not in str(refused):
                 raise
             why = refused
-    raise Halt(f"{path} was changed by others each time; run it again, and it is finished: {why}")
+    raise Halt(f"{path} was changed by other writers at each attempt; run the command again to finish it: {why}")
 
 
 def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:
@@ -65,7 +65,7 @@ def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) 
     with of_session(spark, txn):
         done = merge.whenMatchedUpdate(set={**others, "written": guarded}).execute().first()
     if done is None or done["num_updated_rows"] != len(changes):
-        raise Halt(f"{path}: {counted(len(changes), 'row')} should change, but Delta's commit says {done}")
+        raise Halt(f"{path}: {counted(len(changes), 'row')} should change, but Delta's commit changed {done}")
 
 
 def _told(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:

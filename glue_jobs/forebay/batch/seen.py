@@ -64,10 +64,10 @@ class Seen:
         """Tables and files are left out for what an earlier pass showed, and that must be true of this one."""
         fresh, known = {file.file_id for file in split.fresh}, self._unread | self._left_out
         if others := [end for end in made.ends if end.lands and end.file.file_id not in fresh | known.keys()]:
-            raise ReadAgain("files were left out once they were read", files=others)
+            raise ReadAgain("some files were left out after they had been read", files=others)
         records = made.landed, {*made.fates}
         if self._records not in (None, records) or fresh & self._left_out.keys():
-            raise ReadAgain("the files gave other records when they were read again")
+            raise ReadAgain("the files gave different records when they were read again")
         self._records = records
 
     def learn(self, found: ReadAgain) -> None:
@@ -84,4 +84,4 @@ class Seen:
             self._left_out = {}
             self._in_vain += 1
         if self._in_vain == IN_VAIN_AT_MOST:
-            raise Halt(f"{IN_VAIN_AT_MOST} times the files were read, and nothing was marked as done: {found}")
+            raise Halt(f"the files were read {IN_VAIN_AT_MOST} times, and nothing was marked as done: {found}")

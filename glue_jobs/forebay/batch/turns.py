@@ -2,7 +2,7 @@
 
 In: the files of a batch, and the plan of a retry, if there is one. Out: the files that wait. A batch makes its own plan durable
 before its last look, and a retry does the same the other way round, so one of them sees the other. A file that waits counts
-as one that S3 withholds: its earlier rows stay, and it comes again by itself.
+as one that S3 withholds: its earlier rows stay, and it will be received again.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ class Writing(PassStaging):
         if isinstance(result, Failed):
             if result.may_be_in:
                 raise Halt(
-                    f"{table}: it is unknown whether its commit arrived, so the batch is repeated: {result.error}"
+                    f"{table}: it is unknown whether its commit arrived, so the batch will be repeated: {result.error}"
                 )
             error = self.causes[table] = str(result.error)
             self.emit(TableFailed(service=service, table=table, batch=batch, rows=wanted, error=error))
@@ -211,7 +211,7 @@ class Writing(PassStaging):
             if unknown.lasts:
                 return False
             raise Halt(
-                f"{table}: it is unknown whether its commit arrived, so the batch is repeated: {unknown}"
+                f"{table}: it is unknown whether its commit arrived, so the batch will be repeated: {unknown}"
             ) from unknown
 
     def register(self, table: str) -> None:

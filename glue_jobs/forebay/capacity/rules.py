@@ -2,7 +2,7 @@
 
 A drain costs its start each time, and a run that stays on costs every minute. So a drain begins as late as the freshness
 allows, does the work that waited, and ends. Where drains would have to follow each other without a pause, a run stays on,
-which then costs no more. It ends when drains hold the freshness again, or when nothing comes. Nothing starts while nothing
+which then costs no more. It ends when drains achieve the freshness again, or when nothing comes. Nothing starts while nothing
 waits.
 
 Each look decides from what it finds. Times are seconds.
@@ -108,11 +108,11 @@ class Rules:
             return Decision("wait", "nothing waits")
         late = self._is_due(seen, start_s)
         if over:
-            return Decision("wait", "the budget holds the next run back", gives_way=late)
+            return Decision("wait", "the budget delays the next run", gives_way=late)
         if self._drains_cannot_pause(seen, start_s):
-            return Decision("stay", "drains would follow each other without a pause")
+            return Decision("stay", "drains would run without a pause")
         if not late:
-            return Decision("wait", "files wait, and there is time")
+            return Decision("wait", "files wait, and there is still time")
         return Decision("drain", "files wait", cap_s=self._cap_s(seen))
 
     def _cap_s(self, seen: Seen) -> int:
@@ -127,7 +127,7 @@ class Rules:
 
     def _leave(self, seen: Seen, start_s: float, over: bool) -> Decision:
         if over:
-            return Decision("end", "the budget ends the run that stayed on", gives_way=seen.waiting > 0)
+            return Decision("end", "the budget ends the continuous run", gives_way=seen.waiting > 0)
         if (
             not seen.waiting
             and not seen.pace.files_a_second(seen.now, LEAVES_AFTER_S)
@@ -135,8 +135,8 @@ class Rules:
         ):
             return Decision("end", "nothing comes")
         if self._drains_cannot_pause(seen, start_s, BEFORE_LEAVING) or _since(seen) < self.window_s:
-            return Decision("wait", "it runs already")
-        return Decision("end", "drains hold the freshness again")
+            return Decision("wait", "it is already running")
+        return Decision("end", "drains achieve the freshness again")
 
     def _drains_cannot_pause(self, seen: Seen, start_s: float, times: float = 1) -> bool:
         """Whether a start, two looks and the work on what arrives meanwhile fill the freshness."""

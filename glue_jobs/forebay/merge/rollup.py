@@ -280,4 +280,6 @@ def _check(rollup: Rollup, sources: Sequence[Source]) -> None:
         rows = source.at.rows()
         for key, sql in rollup.sql.items():
             if why := faults(rows, key, sql):
-                raise InvalidConfiguration.one(f"rollup {rollup.name}: {key}", f"of {source.name} {why[0]}", sql)
+                raise InvalidConfiguration.one(
+                    f"rollup {rollup.name}: {key}", f"for table {source.name}: {why[0]}", sql
+                )

@@ -127,5 +127,5 @@ def _disagreement(answers: Sequence[Answer]) -> str | None:
     may have cut them otherwise."""
     runs = {run for one in answers for run in one.runs}
     if len(runs) > len({task for task, _ in runs}):
-        return "a task read its files again when others had written some of its records"
+        return "a task read its files again after other tasks had written some of its records"
     return None

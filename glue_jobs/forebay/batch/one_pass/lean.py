@@ -132,7 +132,7 @@ class Lean:
         for hand, why in zip(hands, crowded, strict=True):
             if why is not None and len(hand) == 1:
                 (piece,) = hand
-                detail = f"it takes more memory than a task has: {why}"
+                detail = f"it needs more memory than a task has: {why}"
                 said = PieceEnd(piece=piece.number, outcome="unreadable", reason="too-large", detail=detail)
                 self.too_large[piece.number] = said
             elif why is not None:

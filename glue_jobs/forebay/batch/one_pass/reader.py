@@ -125,7 +125,7 @@ class Reading:
             self.take_documents(documents.select(self.columns).combine_chunks())
         for end in ends_in(rows):
             if end.reason == "too-large":
-                raise NoRoom("a file takes more memory than is left beside the records that wait")
+                raise NoRoom("a file needs more memory than the waiting records leave free")
             self.sink.end(end)
 
     def take_refused(self, rows: pa.Table) -> None:

@@ -103,7 +103,7 @@ class OnePass:
         rows = rows_with_ids(made.fates, service)
         has_few, again = rows.total() <= IDS_AT_MOST, next(iter(made.written.failed.values()), "")
         if answer.lacks_ids and has_few:
-            again = "a task had most of the ids"
+            again = "one task had most of the ids"
         if again and not answer.odd:
             made.undo()
             answer, poison = self._read(replace(told, ids_at_most=sys.maxsize) if has_few else told, files)
@@ -117,11 +117,11 @@ class OnePass:
         )
         if not only_unwritten and (odd_files := made.unaccounted()):
             made.undo()
-            raise ReadAgain(f"{odd_files[0]} gave other records when it was read again")
+            raise ReadAgain(f"{odd_files[0]} gave different records when it was read again")
         if left_out := too_many(made.ends, rows, IDS_AT_MOST):
             made.undo()
             raise ReadAgain(
-                f"{counted(rows.total(), 'row', 'has')} ids, and {IDS_AT_MOST:,} are compared at once", files=left_out
+                f"{counted(rows.total(), 'row', 'has')} ids, and the limit is {IDS_AT_MOST:,}", files=left_out
             )
         return made
 
@@ -150,7 +150,7 @@ class OnePass:
         made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
         odd = answer.odd
         if odd is None and made.unaccounted():
-            odd = "the table that holds the records gave others when it was read"
+            odd = "the table of the records gave different ones when it was read again"
         if odd:
             made.undo()
             raise ReadAgain(odd)
@@ -220,7 +220,7 @@ class OnePass:
         large."""
         weight = sum(piece.weight for piece in told.pieces)
         if self.short_memory.is_expected(weight):
-            answer = Answer(odd="memory was short before")
+            answer = Answer(odd="memory ran short before")
         else:
             answer = together(self._answers(told))
             if not answer.is_crowded:
@@ -233,7 +233,8 @@ class OnePass:
         undo(answer)
         tasks = self.spark.sparkContext.defaultParallelism
         return replace(
-            Lean(told, tasks, self._ends, self._by_hand, undo).answer(), read_twice=answer.odd or "memory is short"
+            Lean(told, tasks, self._ends, self._by_hand, undo).answer(),
+            read_twice=answer.odd or "memory is running short",
         )
 
     def _ends(self, told: Told, hands: list[list[Piece]]) -> list[EndsOfHand]:

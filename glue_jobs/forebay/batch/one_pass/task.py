@@ -162,7 +162,7 @@ class GatherTask:
         for end in (end for one in reads for end in one.ends if before):
             if not end.reads_like(before[end.piece]):
                 (piece,) = (piece for piece in self.told.pieces if piece.number == end.piece)
-                raise NotOrdinary(f"{piece.file.uri} gave other records when it was read again")
+                raise NotOrdinary(f"{piece.file.uri} gave different records when it was read again")
 
 
 def _records(parcels: Iterable[tuple[int, Parcel]], reads: list[Ends]) -> Iterator[Parcel]:

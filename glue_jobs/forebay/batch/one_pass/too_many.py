@@ -38,7 +38,7 @@ def too_many(ends: Sequence[FileEnd], rows: Counter[str], most: int) -> list[Fil
             found.append(unread_end(end.file, "unreadable", "too-many-records", why))
         elif mine > room:
             why = f"with its {counted(mine, 'row')} in tables with `dedupe`, the files of the batch have more than {most:,}"
-            found.append(unread_end(end.file, "unavailable", TOO_MANY_IDS, f"{why}; it comes again by itself"))
+            found.append(unread_end(end.file, "unavailable", TOO_MANY_IDS, f"{why}; it will be received again"))
         else:
             room -= mine
     return found

@@ -71,7 +71,7 @@ class Writer:
         found = self.tables.get(table)
         if found is None:
             found = self.tables[table] = TableRows(table, declared, self.told, self.landed)
-        assert found.declared == declared, f"two declarations own the name {table}"
+        assert found.declared == declared, f"two declarations claim the name {table}"
         found.add(block)
 
     def without_staying(self, held: Held, table: str, declared: int, block: Block) -> Block:
@@ -119,7 +119,7 @@ class Writer:
             if kept > TASK_BYTES:
                 self.write_all_beside()
         elif kept + sum(table.bytes for table in self.tables.values()) > 2 * TASK_BYTES:
-            raise NoRoom("more records wait than a task may hold, for the end of a file or beside the tables")
+            raise NoRoom("more records wait than a task may hold")
 
     def write_large(self) -> None:
         """Tables with much that waits; all of them where much waits in all."""

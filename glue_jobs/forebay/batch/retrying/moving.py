@@ -169,7 +169,7 @@ class Moving:
             except Exception as refused:
                 if not is_conflict(refused):
                     raise
-        raise Halt("the records are where they belong, but could not leave where they were held: run it again")
+        raise Halt("the records were moved, but could not be removed from where they were held: run the command again")
 
 
 def _moves(fate: Fate, in_tables: set[str]) -> bool:

@@ -196,7 +196,7 @@ class Retry:
                 why, known = str(found), {**known, **found.known}
                 if chosen is not None and chosen.made is not None:
                     chosen.made.undo()
-        raise Halt(f"the records were read {IN_VAIN_AT_MOST} times, and none of their data files can be used: {why}")
+        raise Halt(f"the records were read {IN_VAIN_AT_MOST} times, and their data files could not be used: {why}")
 
     def _chosen_of(
         self, plan: RetryPlan, service: Service, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]
