@@ -205,7 +205,7 @@ def main() -> None:
     paths = modules or [path.relative_to(REPOSITORY) for path in sorted((REPOSITORY / place).rglob("*.py"))]
     mutants = [one for path in paths for one in mutants_of(path, (REPOSITORY / path).read_text())]
     if not mutants:
-        raise SystemExit(f"{place} has nothing to change: is it spelled right?")
+        raise SystemExit(f"{place} has nothing to change: is it spelled correctly?")
     if options.most and options.most < len(mutants):
         mutants = sorted(random.Random(0).sample(mutants, options.most), key=lambda one: (one.path, one.line))
     with tempfile.TemporaryDirectory(prefix="mutate-") as folder:

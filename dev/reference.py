@@ -118,7 +118,7 @@ def commands() -> str:
 
     text = _head(
         "Commands",
-        "`forebay COMMAND --help` shows the same, with examples. With `--json` a command prints one JSON object a line. "
+        "`forebay COMMAND --help` shows the same, with examples. With `--json` a command prints one JSON object per line. "
         "A command that changes something prints exactly one, and its sentences go to standard error. "
         "Three commands have no `--json`: the journal of `ingest` and the schema of `tables editor-schema` are JSON already, "
         "and `demo` is for people. `--service` takes declarations, and `--of` the name of a service. "

@@ -245,9 +245,7 @@ class MaintainSettings(JobSettings):
         24, ge=0, le=8760, description="how long the slowest reader takes; files are kept at least as long"
     )
     checkpoint_after: int = Field(100, ge=1, description="commits after which a table's log gets a checkpoint")
-    delete_orphans: bool = Field(
-        False, description="delete the files that no log knows of, instead of only naming them"
-    )
+    delete_orphans: bool = Field(False, description="delete the files that no log names,  instead of only naming them")
     tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
 
     @property

@@ -145,7 +145,7 @@ def _progress() -> Iterator[Progress]:
 def _what_next(twin: Twin) -> None:
     console.print(f"; the twin keeps running at {twin.endpoint}. Look around:\n")
     console.print(f'  export FOREBAY_LOCAL={STATE} && eval "$(.venv/bin/forebay local env)"')
-    console.print("  .venv/bin/forebay local feed --files 50 --chaos    # more files, and trouble")
+    console.print("  .venv/bin/forebay local feed --files 50 --chaos    # more files, and faults")
     console.print("  .venv/bin/forebay ingest --drain --wait-s 1        # take them in")
     console.print("  .venv/bin/forebay audit                         # does it all add up?")
     console.print("  .venv/bin/forebay local down                       # stop")

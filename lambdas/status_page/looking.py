@@ -93,7 +93,7 @@ def _journey(
     at_work = any(run.job == "ingest" and run.is_at_work for run in runs)
     yield Station("messages in the queue", f"{waiting:,}", f"{in_flight:,} in flight")
     yield Station(
-        "ingest job", "runs" if at_work else "none runs", f"last batch {age(now, batch)}" if batch else "no batch yet"
+        "ingest job", "runs" if at_work else "not running", f"last batch {age(now, batch)}" if batch else "no batch yet"
     )
     yield Station("files loaded", f"{known.total('files'):,.0f}", f"in {len(HOURS)} hours")
     yield Station("records loaded", f"{known.total('records'):,.0f}", f"in {len(HOURS)} hours")

@@ -98,7 +98,7 @@ def test_numbers_by_the_hour_come_from_what_was_published() -> None:
     assert found.cost.usd["2.0 DPU-hours of jobs"] == pytest.approx(2 * 0.44)
     assert {one.name: one.number for one in found.journey} == {
         "messages in the queue": "1,234",
-        "ingest job": "none runs",
+        "ingest job": "not running",
         "files loaded": "7",
         "records loaded": "75",
         "dead letters": "0",

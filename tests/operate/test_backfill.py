@@ -21,11 +21,11 @@ def test_a_bucket_of_old_files_is_counted_then_announced_then_done(s3: str, tmp_
     assert ran(*asked, "--dry-run").startswith("5 files, 10 B, would be announced\n")
     assert ran(*asked).startswith("5 files, 10 B, were announced\n")
     status, _, err = given(asked, "")
-    assert (status, "an earlier run came as far as 5 files" in err) == (0, True)
+    assert (status, "an earlier run got as far as 5 files" in err) == (0, True)
 
 
 def test_wrong_use_is_told_before_anything_is_listed(s3: str, tmp_path: Path) -> None:
     lake = ("--lake", str(tmp_path))
-    assert "is not a place in S3" in failed(2, "backfill", "in/", *lake, "--dry-run")
+    assert "is not an S3 address" in failed(2, "backfill", "in/", *lake, "--dry-run")
     assert "--queue-url: has no value" in failed(2, "backfill", "s3://old-drops/in/", *lake)
     assert "there is no bucket odl-drops" in failed(2, "backfill", "s3://odl-drops/in/", *lake, "--dry-run")

@@ -101,7 +101,7 @@ def test_every_example_is_understood() -> None:
 def test_the_exit_statuses_are_documented_where_people_look() -> None:
     readme = (Path(__file__).resolve().parents[2] / "docs" / "operating.md").read_text()
     for text in (ran("--help"), readme):
-        for status, meaning in ((0, "well"), (1, "found a problem"), (2, "wrong use"), (3, "AWS did not answer")):
+        for status, meaning in ((0, "success"), (1, "found a problem"), (2, "usage error"), (3, "AWS did not answer")):
             assert any(str(status) in line and meaning in line for line in text.splitlines()), (status, meaning)
 
 

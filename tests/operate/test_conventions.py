@@ -25,7 +25,7 @@ ONE_MEANING = {
     "--queue-url": "FOREBAY_QUEUE_URL",
     "--state": "FOREBAY_LOCAL",
 }
-"""Options with the same meaning in every command, and the variable that stands for each."""
+"""Options with the same meaning in every command, and the variable that replaces each."""
 ASKED_FOR = {("tables check", "--lake"), ("tables diff", "--lake")}
 """These compare with a lake only where somebody names it."""
 OTHER_NAMES = {"--plan", "--preview", "--check-only", "--writer", "--as-json", "--format-json", "--force-yes"}
@@ -58,8 +58,8 @@ def test_an_option_has_the_same_name_variable_and_help_everywhere(name: str) -> 
         if option in found:
             assert found[option].envvar == (None if (name, option) in ASKED_FOR else variable)
     for option, beginning in {
-        "--json": "Print JSON, one object a line.",
-        "--of": "The name of the service, in a lake that has several.",
+        "--json": "Print JSON, one object per line.",
+        "--of": "The name of the service, if the lake has several.",
         "--yes": "Do not ask for confirmation.",
     }.items():
         if option in found:

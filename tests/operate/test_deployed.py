@@ -119,7 +119,7 @@ def test_a_stack_that_is_not_there_is_refused() -> None:
         def describe_stacks(self, StackName: str) -> Any:  # noqa: N803
             raise ClientError({"Error": {"Code": "ValidationError", "Message": "does not exist"}}, "DescribeStacks")
 
-    with pytest.raises(Exception, match="stack gaems: has no outputs of forebay in account 1, eu-west-1"):
+    with pytest.raises(Exception, match="stack gaems: has no outputs from forebay in account 1, eu-west-1"):
         deployed.deployed("gaems", lambda _: NoStack())
 
 

@@ -197,7 +197,7 @@ def test_the_tables_of_a_lake_are_looked_at_together(tmp_path: Path) -> None:
     assert [
         line.startswith(f"  table {name}: {comes}") for name, line in zip(("alpha", "beta"), said[1:], strict=False)
     ]
-    assert said[3] == "  table strange: no declaration makes it, so nothing is written to it"
+    assert said[3] == "  table strange: no declaration defines it, so nothing is written to it"
     assert [line.partition(" (")[0] for line in said[4:]] == [
         "forebay: table beta: column level: is string in the table and declared long",
         "forebay: table delta: cannot be read",

@@ -416,7 +416,7 @@ def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[
     )
     plans.pin(plan)
     said = failed(1, *command(lake, service, ANNA, "--yes", "--wait-s", "0"))
-    assert "batch 9 began before and is half done" in said
+    assert "batch 9 began before and is unfinished" in said
     assert "No row was touched" in said
     assert len(rows(lake, "alpha")) == 6
     plans.forget("g", 9)

@@ -92,7 +92,7 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
     other = LandedFile("landing", "in/other.json", etag="e9")
     for _ in range(2):
         said = ran("files", "skip", "s3://landing/in/deadly[1].json", *of_lake)
-        assert said == "s3://landing/in/deadly[1].json is left out from the next batch on\n"
+        assert said == "s3://landing/in/deadly[1].json is skipped from the next batch on\n"
     ran("files", "skip", "--file-id", other.file_id, *of_lake)
     assert skips.among([deadly, other, LandedFile("landing", "in/b.json")]) == {deadly.file_id, other.file_id}
     assert "files retry --skipped --key 's3://landing/in/deadly[1].json'" in ran("history", *of_lake)
@@ -100,12 +100,12 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
     retry = ("files", "retry", *of_lake, "--queue-url", "q")
     assert ran(*retry).splitlines() == ["s3://landing/in/poison.json", "1 file announced again"]
     ran(*retry, "--skipped", "--dry-run")
-    assert "no skip is meant" in given((*retry, "--skipped", "--key", "in/other*"), "")[2]
-    assert "no skip is meant" in given((*retry, "--skipped", "--key", "s3://elsewhere/in/deadly[1].json"), "")[2]
+    assert "no such skip" in given((*retry, "--skipped", "--key", "in/other*"), "")[2]
+    assert "no such skip" in given((*retry, "--skipped", "--key", "s3://elsewhere/in/deadly[1].json"), "")[2]
     assert len(skips.list()) == 2
     announced.clear()
     assert ran(*retry, "--skipped", "--key", "in/deadly[1].json").splitlines() == [
-        "s3://landing/in/deadly[1].json is left out no longer",
+        "s3://landing/in/deadly[1].json is no longer skipped",
         "s3://landing/in/deadly[1].json",
         "1 file announced again",
     ]
@@ -115,10 +115,10 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
 
 
 def test_a_mistyped_skip_is_refused(tmp_path: Path) -> None:
-    assert "is it spelled right?" in failed(2, "files", "skip", "s3://landing/in/a.json", "--lake", str(tmp_path))
+    assert "is it spelled correctly?" in failed(2, "files", "skip", "s3://landing/in/a.json", "--lake", str(tmp_path))
     assert "is not the address of an object" in failed(2, "files", "skip", "in/a.json", "--lake", str(tmp_path))
     for arguments in ((), ("s3://landing/in/a.json", "--file-id", "x")):
-        assert "and not both" in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))
+        assert "not both" in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))
     write_ledger(tmp_path)
     for command in (("skip",), ("retry", "--skipped", "--queue-url", "q")):
         said = failed(2, "files", *command, "--file-id", "3f", "--lake", str(tmp_path))

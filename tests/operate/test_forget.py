@@ -82,7 +82,7 @@ def test_what_would_leave_is_shown_and_nothing_is_changed(lake: str) -> None:
     }
     said = ran("files", "forget", TEST_1, "s3://landing/in/torn.json", "--lake", lake, "--dry-run")
     assert "1 file of 8 records is forgotten. These rows leave" in said
-    assert "the next merge takes them out of beta, daily as well" in said
+    assert "the next merge removes them from beta, daily as well" in said
     assert "1 unreadable" in said
     assert "forget" not in {outcome for outcome, _ in rows(lake).values()}
 
@@ -138,8 +138,11 @@ def test_a_version_that_came_while_its_earlier_one_waited_to_be_forgotten_is_nam
     write_ledger(lake, later, entry("in/test-2.json", etag="e0", tables={"alpha": 1}, at=AT - timedelta(hours=1)))
     retry = ("files", "retry", "--forgotten", "--key", "in/test-*", "--lake", lake, "--queue-url", queue)
     said = given(retry, "")[2]
-    assert f"{TEST_1}: a later version was loaded as well. If only one is to stand, `forebay files forget" in said
-    assert f"--file-id {later['file_id']}` takes the later one out" in said
+    assert (
+        f"{TEST_1}: a later version was loaded as well. To keep only one of them, remove the later one: `forebay files forget"
+        in said
+    )
+    assert f"--file-id {later['file_id']}`" in said
     assert TEST_2 not in said
 
 
@@ -158,7 +161,7 @@ def test_wrong_use_is_told_before_anything_is_marked(lake: str, queue: str) -> N
     assert said.count("the ledger does not know it") == 2
     assert "--queue-url" in failed(2, "files", "forget", A, "--lake", lake)
     assert "--of gamse: never loaded files here" in failed(2, "files", "forget", A, "--of", "gamse", *to)
-    assert "does not go with" in failed(2, "files", "retry", "--skipped", "--forgotten", *to[:-1])
+    assert "cannot be combined with" in failed(2, "files", "retry", "--skipped", "--forgotten", *to[:-1])
     assert "nothing was done" in failed(1, "files", "forget", A, *to[:-1], typed="n\n")
     pause(lake, ["beta_log"])
     assert "table beta_log: is paused" in failed(2, "files", "forget", TEST_1, *to)

@@ -133,7 +133,7 @@ def test_where_nothing_was_ever_kept_nothing_is_listed_or_shown(tmp_path: Path) 
 def test_records_are_not_given_up_unless_somebody_says_yes(lake: str) -> None:
     (Path(lake) / "service.toml").write_text('name = "games"\n[[tables]]\nname = "a"\n')
     said = failed(1, "quarantine", "drop", "--lake", lake, "--service", lake, typed="n\n")
-    assert "These records will be in no table, and kept nowhere" in said
+    assert "These records will be in no table, and no copy will be kept" in said
     assert "nothing was done" in said
     assert len(piles(LakeView(lake), "quarantine")) == 4
 

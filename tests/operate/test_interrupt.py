@@ -114,7 +114,10 @@ def test_a_redrive_says_where_the_other_letters_are(s3: str, monkeypatch: pytest
     sqs.send_message(QueueUrl=dead, MessageBody="{}")
     monkeypatch.setattr(queue, "redrive", interrupts(queue.redrive))
     said = failed(INTERRUPTED, "queue", "redrive", "--all", "--yes", "--queue-url", url)
-    assert said.splitlines()[-1] == "forebay: stopped: letters that were not sent are still dead; repeat the command"
+    assert (
+        said.splitlines()[-1]
+        == "forebay: stopped: unsent letters are still in the dead-letter queue; repeat the command"
+    )
 
 
 def test_whoever_knows_better_what_is_left_says_it() -> None:
@@ -133,12 +136,14 @@ def test_any_answer_but_yes_changes_nothing(lake: str, typed: str) -> None:
 
 
 def test_where_nobody_can_answer_the_option_is_named(lake: str) -> None:
-    assert "--yes: is missing, and nobody is here to ask (no table was changed)" in failed(2, *QUESTION, "--lake", lake)
+    assert "--yes: is missing, and there is no terminal to ask (no table was changed)" in failed(
+        2, *QUESTION, "--lake", lake
+    )
 
 
 def test_a_question_is_no_part_of_what_is_piped(lake: str) -> None:
     status, out, err = given((*QUESTION, "--json", "--lake", lake), "y\n")
-    assert (status, out.splitlines()[0][0], "Take these tables back?" in err) == (0, "{", True)
+    assert (status, out.splitlines()[0][0], "Roll these tables back?" in err) == (0, "{", True)
 
 
 IMPORTS = """

@@ -27,7 +27,7 @@ BEFORE_THE_FIRST_BATCH = (
 def test_a_folder_without_a_ledger_is_no_lake(command: tuple[str, ...], tmp_path: Path) -> None:
     for lake in (tmp_path, tmp_path / "mistyped"):
         said = failed(2, *command, "--lake", str(lake))
-        assert said.startswith(f"forebay: lake {lake}: has no ledger (is it spelled right?")
+        assert said.startswith(f"forebay: lake {lake}: has no ledger (is it spelled correctly?")
 
 
 @pytest.mark.parametrize("command", BEFORE_THE_FIRST_BATCH, ids=" ".join)
@@ -35,7 +35,7 @@ def test_a_folder_that_no_job_wrote_to_is_no_lake(command: tuple[str, ...], tmp_
     write_deltalake(tmp_path / "alpha", pa.table({"n": [1]}))
     for lake in (tmp_path, tmp_path / "mistyped"):
         said = failed(2, *command, "--lake", str(lake))
-        assert said.startswith(f"forebay: lake {lake}: no job has written there (is it spelled right?")
+        assert said.startswith(f"forebay: lake {lake}: no job has written there (is it spelled correctly?")
 
 
 def test_until_the_first_batch_has_ended_there_are_answers_all_the_same(tmp_path: Path) -> None:
@@ -43,8 +43,8 @@ def test_until_the_first_batch_has_ended_there_are_answers_all_the_same(tmp_path
     for place in ("writers/games", "checkpoints/ingest"):
         hold(f"{lake}/_forebay/{place}", wait_s=0).let_go()
     said = ran("status", "--lake", lake).splitlines()
-    assert "last batch  none has ended yet" in said
-    assert "job         none runs" in said
+    assert "last batch  no batch has ended yet" in said
+    assert "job         not running" in said
     for command in (("history",), ("files", "list")):
         assert "no batch has ended yet, so nothing is in the ledger" in failed(0, *command, "--lake", lake)
         assert ran(*command, "--lake", lake, "--json") == ""

@@ -19,7 +19,7 @@ LAKE = "s3://studio-lake/leases"
 
 def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3: str) -> None:
     gone = hold(f"{LAKE}/_forebay/checkpoints/ingest", wait_s=0)
-    assert "holds it, as number 1" in ran("lease", "show", "--lake", LAKE)
+    assert "holds its lease, number 1" in ran("lease", "show", "--lake", LAKE)
     assert "nothing was done" in failed(1, "lease", "break", "--lake", LAKE, typed="n\n")
     assert "has ended; the next job may take it" in failed(0, "lease", "break", "--lake", LAKE, "--yes")
     assert "no job holds a lease" in failed(0, "lease", "break", "--lake", LAKE, "--yes")
@@ -37,7 +37,7 @@ def test_whoever_breaks_the_lease_of_a_job_that_lives_is_warned(s3: str, monkeyp
     lives = hold(place, wait_s=0)
     command = ("lease", "break", "--lake", LAKE, "--of", "warned")
     said = failed(1, *command, typed="n\n")
-    warning = r"renewed its lease \d s ago, so it lives or has just died\. To end a running job, use `forebay stop`"
+    warning = r"renewed its lease \d s ago, so it runs or has just ended\. To end a running job, use `forebay stop`"
     assert re.search(warning, said)
     assert renewed_lately(place) is not None
     lives.let_go()
@@ -61,7 +61,7 @@ def test_a_job_whose_lease_was_broken_halts_at_once_also_before_another_one_come
 def test_a_tables_lease_is_another_one(s3: str) -> None:
     held = hold(f"{LAKE}/_forebay/maintenance/alpha", wait_s=0)
     hold(f"{LAKE}/_forebay/maintenance/beta", wait_s=0).let_go()
-    assert "no job holds it" in ran("lease", "show", "--lake", LAKE, "--table", "beta")
+    assert "no job holds its lease" in ran("lease", "show", "--lake", LAKE, "--table", "beta")
     assert "holds it" in ran("lease", "show", "--lake", LAKE, "--table", "alpha")
     held.let_go()
 
@@ -90,7 +90,7 @@ def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
     assert "name one with --of" in said
     assert "has ended" in failed(0, "lease", "break", "--lake", lake, "--of", "studio", "--yes")
     lives.check()
-    assert "no job holds it" in ran("lease", "show", "--lake", lake, "--writer", "studio")
+    assert "no job holds its lease" in ran("lease", "show", "--lake", lake, "--writer", "studio")
     assert "holds it" in ran("lease", "show", "--lake", lake, "--of", "casual")
     for one in (gone, lives):
         one.let_go()

@@ -40,7 +40,7 @@ def test_no_job_is_stopped_for_a_rollback_that_cannot_be(lake: str, typed: tuple
 
 @pytest.mark.parametrize("command", [("stop",), ("lease", "show"), ("lease", "break", "--yes")])
 def test_a_mistyped_lake_does_not_look_as_if_nothing_ran_there(command: tuple[str, ...], tmp_path: Path) -> None:
-    assert "no job has written there (is it spelled right?)" in failed(2, *command, "--lake", str(tmp_path))
+    assert "no job has written there (is it spelled correctly?)" in failed(2, *command, "--lake", str(tmp_path))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
             ("report", "--out", "/no/such/folder/r.html"),
             "--out /no/such/folder/r.html: cannot be written: No such file",
         ),
-        (("lease", "break", "--yes", "--writer", "gmaes"), "never loaded files here (services that did: games)"),
+        (("lease", "break", "--yes", "--writer", "gmaes"), "never loaded files here (known services: games)"),
         (("lease", "show", "--table", "alpah"), "did you mean alpha?"),
         (("tables", "health", "alpah"), "did you mean alpha?"),
         (("tables", "health", "_forebay/leger"), "did you mean _forebay/ledger?"),
@@ -95,7 +95,7 @@ def test_upkeep_of_a_mistyped_lake_fails_before_spark_starts(
     command: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("forebay.lake.safety.session_for", None)
-    assert "has no ledger (is it spelled right?" in failed(2, *command, "--lake", str(tmp_path))
+    assert "has no ledger (is it spelled correctly?" in failed(2, *command, "--lake", str(tmp_path))
 
 
 @pytest.mark.parametrize("command", ["compact", "maintain"])
@@ -110,7 +110,7 @@ def test_upkeep_of_a_mistyped_table_gets_a_suggestion_before_spark_starts(
 def test_a_mistyped_checkpoint_does_not_look_as_if_nothing_ran_there(command: tuple[str, ...], lake: str) -> None:
     mistyped = f"{lake}/_forebay/checkpoints/ingset"
     said = failed(2, *command, "--lake", lake, "--checkpoint", mistyped)
-    assert f"checkpoint {mistyped}: no job has written there (is it spelled right?)" in said
+    assert f"checkpoint {mistyped}: no job has written there (is it spelled correctly?)" in said
 
 
 @pytest.fixture
@@ -150,7 +150,7 @@ def test_where_no_file_lies_and_where_none_was_loaded_is_said(
     way = "--plan" if command[0] == "reconcile" else "--dry-run"
     status, _, said = given((*command, way, "--queue-url", landing, "--lake", str(tmp_path)), "")
     assert status == 0
-    assert f"found no file under {command[-1]}: is it spelled right?" in said
+    assert f"found no file under {command[-1]}: is it spelled correctly?" in said
     assert f"{tmp_path} has no ledger yet, so all files count as new" in said
 
 

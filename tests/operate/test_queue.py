@@ -151,7 +151,7 @@ def test_a_letter_that_was_not_sent_is_not_deleted(queues: Queues) -> None:
 
 
 def test_wrong_use_is_told_before_anything_is_received(queues: Queues) -> None:
-    assert "says not which" in failed(2, "queue", "redrive", "--queue-url", queues.url)
+    assert "does not say which" in failed(2, "queue", "redrive", "--queue-url", queues.url)
     assert "--unknown: needs --lake" in failed(2, "queue", "redrive", "--queue-url", queues.url, "--unknown")
     assert "has no dead-letter queue" in failed(2, "queue", "dlq", "--queue-url", queues.dead)
     assert "there is no such queue" in failed(2, "queue", "peek", "--queue-url", queues.url + "-not")

@@ -58,7 +58,7 @@ def test_what_would_be_replaced_is_shown_and_nothing_is_changed(lake: str) -> No
     }
     said = ran("replay", "--batch", "2", "--lake", lake, "--dry-run")
     assert "2 files of 1 record to read again" in said
-    assert "left out, because they brought nothing that stands: 1 unreadable" in said
+    assert "left out, because none of their rows are in the lake: 1 unreadable" in said
     assert "replay" not in outcomes(lake).values()
 
 

@@ -509,6 +509,6 @@ def test_files_of_two_services_are_marked_but_not_announced_into_one_queue(lake:
     roll_back(LakeView(lake), Rollback("first", (alpha,), replay=True))
     command = ("rollback", "beta", "--to", "0", "--lake", lake, "--and-replay", "--yes", "--queue-url", queue)
     said = failed(1, *command)
-    assert "the tables are back, but no file was announced" in said
+    assert "the tables were rolled back, but no file was announced" in said
     assert "choose one with --of" in said
     assert [row[0] for row in ledger(lake).values()].count("replay") == 2

@@ -60,11 +60,11 @@ def test_one_look_tells_the_job_its_last_batch_today_and_the_age_of_tables(lake:
         "held        0 records quarantined, 0 parked, 0 messages not understood",
         "tables      2; newest rows 5 min ago (alpha), oldest 2 d ago (beta)",
     ]
-    assert "job         none runs" in ran("status", "--lake", lake)
+    assert "job         not running" in ran("status", "--lake", lake)
 
 
 @pytest.mark.parametrize(
-    ("hours", "shown"), [(3, "budget      held runs back, and files were late: warned 3 h ago"), (25, None)]
+    ("hours", "shown"), [(3, "budget      delayed runs, and files were late: warned 3 h ago"), (25, None)]
 )
 def test_a_budget_that_held_runs_back_within_a_day_is_shown(lake: str, hours: float, shown: str | None) -> None:
     warned_at = (datetime.now(UTC) - timedelta(hours=hours)).timestamp()
@@ -143,7 +143,7 @@ def test_a_batch_that_has_not_ended_is_named_and_is_a_problem_where_no_job_runs(
     assert f"look at: batch 8 of games began at {began:%Y-%m-%d %H:%M:%S} and did not end: start the job" in said
     lease = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
     try:
-        assert "open batch  8 of games, 3 min ago: 2 files; the job is at it" in ran("status", "--lake", lake)
+        assert "open batch  8 of games, 3 min ago: 2 files; the job is working on it" in ran("status", "--lake", lake)
     finally:
         lease.let_go()
 

@@ -1,4 +1,4 @@
-"""`forebay tables`: what there is, and declarations from their beginning until they are in force, as an operator types it."""
+"""`forebay tables`: the tables, and declarations from their beginning until they are in force, as an operator types it."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine:
     assert (shown["time_travel_days"], shown["columns"]) == (7, [])
     assert json.loads(ran("tables", "show", "alpha", "--service", mine))["name"] == "{game}"
     assert "--where crash: is not field=value" in failed(2, "tables", "add", mine, "others", "--where", "crash")
-    assert "no declaration makes it" in failed(2, "tables", "show", "Upper Case!", "--service", mine)
+    assert "no declaration defines it" in failed(2, "tables", "show", "Upper Case!", "--service", mine)
 
 
 def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: str, tmp_path: Path) -> None:
@@ -135,7 +135,10 @@ def test_a_lake_where_nothing_is_is_not_said_to_be_as_declared(mine: str, tmp_pa
     place = [str(tmp_path / "in-force")] if command != "check" else []
     status, out, err = given(("tables", command, mine, *place, "--lake", str(mistyped)), "")
     assert status == 0
-    assert err == f"{mistyped} has neither ledger nor tables yet, so nothing is compared: is it spelled right?\n"
+    assert (
+        err
+        == f"{mistyped} has neither a ledger nor tables yet, so there is nothing to compare: is it spelled correctly?\n"
+    )
     assert "as declared" not in out
     assert not mistyped.exists(), "what is left there would make it look like a lake"
 

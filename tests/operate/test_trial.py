@@ -216,11 +216,11 @@ def test_the_command_shows_all_of_it(samples: Path, tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text(SERVICE)
     asked = ("try", str(samples), "--service", str(tmp_path))
     said = failed(1, *asked)
-    assert "not judged here, but by the job: expectation cheap: price < 1000" in said
+    assert "checked only by the job: expectation cheap: price < 1000" in said
     named = "table {kind}: kind is 'No Name', which does not match the pattern [a-z0-9][a-z0-9_]{0,62}"
     assert f"2026-11-22/a.json:5  bad-table-name  {named}" in said
     assert "1 record parked" not in said
-    assert "2 records parked, since no table takes them" in said
+    assert "2 records parked, because no table accepts them" in said
     told = json.loads(failed(1, *asked, "--json"))
     assert [table["name"] for table in told["tables"]] == ["sales", "gift"]
     assert "nothing changes for these samples" in failed(1, *asked, "--against", str(tmp_path))
@@ -283,7 +283,7 @@ def test_of_very_many_files_a_sample_is_tried_and_it_says_so(tmp_path: Path, mon
     assert trial.as_json()["left_out"] == 6
     declared = tmp_path / "service.toml"
     declared.write_text(SERVICE)
-    assert "4 of 11 files were read: a sample" in ran("try", str(tmp_path), "--service", str(declared)).replace(
+    assert "4 of 11 files were read, as a sample" in ran("try", str(tmp_path), "--service", str(declared)).replace(
         "\n", " "
     )
 

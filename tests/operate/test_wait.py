@@ -71,7 +71,7 @@ def test_json_has_a_line_for_each_that_is_open(lake: str) -> None:
     [
         (("clicks", "--until", "2026-11-24T10:30"), "no hour ends then"),
         (("clicks", "--until", "2026-11-24T10:00", "--since", "2026-11-24T10:00"), "is not after --since"),
-        (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a length of time"),
+        (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a duration"),
         (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table"),
         (("bills", "--until", "2026-11-24T10:00"), "does not declare when it is complete"),
     ],

@@ -727,4 +727,4 @@ def test_the_policy_that_the_command_needs_is_printed(on: Deployment, environmen
 
 def test_a_construct_that_the_stack_does_not_have_is_named(on: Deployment, environment: None) -> None:
     said = failed(2, "doctor", "--stack", on.stack, "--within", "Shop")
-    assert f"stack {on.stack} Shop: has no outputs of forebay" in said
+    assert f"stack {on.stack} Shop: has no outputs from forebay" in said

@@ -17,7 +17,7 @@ def confirm(question: str, *, otherwise: str = "nothing was done") -> None:
     error_console.print(f"{question} [y/N]: ", end="")
     answer = sys.stdin.readline()
     if not answer:
-        raise InvalidConfiguration.one("--yes", "is missing, and nobody is here to ask", otherwise)
+        raise InvalidConfiguration.one("--yes", "is missing, and there is no terminal to ask", otherwise)
     if answer.strip().lower() not in ("y", "yes"):
         error_console.print(otherwise)
         raise typer.Exit(1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 __all__ = ["ENVIRONMENT", "OF_AWS"]
 
 ENVIRONMENT = {
-    "FOREBAY_LAKE": "The lake: `s3://bucket/prefix`, or a folder. Stands for `--lake`.",
-    "FOREBAY_SERVICE": "The declarations: a folder, a `service.toml` or an `s3://` prefix. Stands for `--service`.",
-    "FOREBAY_QUEUE_URL": "The SQS queue that S3 announces files to. Stands for `--queue-url`.",
-    "FOREBAY_LANDING": "Where files land, such as `s3://studio-drops/in/`. Stands for `--landing`.",
-    "FOREBAY_STACK": "The deployed stack, such as `forebay-prod`. Stands for `--stack`.",
-    "FOREBAY_LOCAL": "The folder of the twin. Stands for `--state` of the `local` commands.",
+    "FOREBAY_LAKE": "The lake: `s3://bucket/prefix`, or a folder. Replaces `--lake`.",
+    "FOREBAY_SERVICE": "The declarations: a folder, a `service.toml` or an `s3://` prefix. Replaces `--service`.",
+    "FOREBAY_QUEUE_URL": "The SQS queue that S3 announces files to. Replaces `--queue-url`.",
+    "FOREBAY_LANDING": "Where files land, such as `s3://studio-drops/in/`. Replaces `--landing`.",
+    "FOREBAY_STACK": "The deployed stack, such as `forebay-prod`. Replaces `--stack`.",
+    "FOREBAY_LOCAL": "The folder of the twin. Replaces `--state` of the `local` commands.",
     "FOREBAY_LOG": "`error` leaves only error events in the log.",
     "FOREBAY_MANIFESTS": "Where the source keeps its manifests if the option `manifestPath` is not given.",
     "FOREBAY_JARS": "The folder of the JVM libraries, if they are not where `make setup` puts them.",

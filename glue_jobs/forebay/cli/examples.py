@@ -10,7 +10,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay audit", "does everything add up?"),
     ),
     "ingest": (
-        ("forebay ingest --lake s3://studio-lake", "run on; FOREBAY_QUEUE_URL names the queue"),
+        ("forebay ingest --lake s3://studio-lake", "keep running; FOREBAY_QUEUE_URL names the queue"),
         ("forebay ingest --service ./my-service --drain", "load what is in the queue, then end"),
     ),
     "stop": (("forebay stop", "ask the job to stop, and wait"), ("forebay stop --wait-s 0", "ask only")),
@@ -34,11 +34,11 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "export": (
         (
             "forebay export players --to s3://other/feed --service ./my-service",
-            "the whole table, then what changed since",
+            "the whole table, then each change since",
         ),
         (
             "forebay export players --to ./feed --since 2026-05-01T12:00 --format json",
-            "only what changed since a moment",
+            "only the changes since a time",
         ),
     ),
     "tail": (
@@ -47,16 +47,16 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "history": (
         ("forebay history", "the last day: batches, and what operators did"),
-        ("forebay history --days 7 --table alpha", "with what changed about a table"),
+        ("forebay history --days 7 --table alpha", "with changes to a table"),
         ("forebay history --all-tables --stack forebay-prod", "with deployments and alarms, and all tables"),
     ),
     "query": (
         ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),
         ("forebay query 'select * from alpha limit 10' --json", "a table, as JSON"),
     ),
-    "queue": (("forebay queue dlq", "what is dead, and why"),),
+    "queue": (("forebay queue dlq", "which letters are dead, and why"),),
     "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
-    "queue dlq": (("forebay queue dlq", "what is dead, and why"), ("forebay queue dlq --json", "as JSON")),
+    "queue dlq": (("forebay queue dlq", "which letters are dead, and why"), ("forebay queue dlq --json", "as JSON")),
     "queue redrive": (
         ("forebay queue redrive --key 'in/alpha/*' --dry-run", "what would be sent back"),
         ("forebay queue redrive --all", "shows them, and asks"),
@@ -79,7 +79,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "privacy report": (("forebay privacy report 3 --service ./my-service", "what was erased, and when it is gone"),),
     "privacy secret": (("forebay privacy secret s3://studio-secrets/forebay-tokens", "once, before the first token"),),
     "privacy show": (
-        ("forebay privacy show user-4711", "what do we hold of this person?"),
+        ("forebay privacy show user-4711", "what do we store about this person?"),
         ("forebay privacy show tok_abc --json", "by the token, as JSON"),
     ),
     "privacy rotate": (("forebay privacy rotate", "after the vault's key was rotated"),),
@@ -100,7 +100,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "files retry": (
         ("forebay files retry", "after a permission was added"),
-        ("forebay files retry --key 'in/alpha/*' --dry-run", "only say which"),
+        ("forebay files retry --key 'in/alpha/*' --dry-run", "only list them"),
         ("forebay files retry --forgotten --key in/a.json", "bring back what was forgotten"),
     ),
     "files forget": (
@@ -111,10 +111,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "files show": (("forebay files show s3://studio-drops/in/a.json", "everything that the ledger says"),),
     "pause": (
         ("forebay pause alpha beta", "their rows wait, from the next batch on"),
-        ("forebay pause all", "files are read and counted, no table is written"),
+        ("forebay pause all", "files are read and counted, but no table is written"),
     ),
     "resume": (
-        ("forebay resume alpha --service ./my-service", "loads what waited"),
+        ("forebay resume alpha --service ./my-service", "loads the rows that waited"),
         ("forebay resume all --dry-run", "how much waits"),
     ),
     "replay": (
@@ -123,19 +123,19 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay replay --resume", "continue after an interruption"),
         (
             "forebay replay --table alpha --into s3://lake-of-tests --service ./new",
-            "what new declarations make of them",
+            "what new declarations do with them",
         ),
     ),
     "rollback": (
         ("forebay rollback alpha --to 41 --dry-run", "which rows would leave"),
-        ("forebay rollback alpha beta --to 2026-05-01T12:00 --and-replay", "both, and read their files again"),
+        ("forebay rollback alpha beta --to 2026-05-01T12:00 --and-replay", "both tables, and read their files again"),
     ),
     "audit": (
         ("forebay audit --lake s3://studio-lake", "count everything twice"),
         ("forebay audit --json", "as JSON"),
     ),
     "tables": (
-        ("forebay tables --lake s3://studio-lake", "what there is"),
+        ("forebay tables --lake s3://studio-lake", "which tables exist"),
         ("forebay tables check ./my-service", "everything that is wrong with the declarations"),
     ),
     "tables list": (("forebay tables list --lake s3://studio-lake", "rows, files, bytes and the newest event"),),
@@ -149,15 +149,15 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "tables show": (("forebay tables show purchases --service ./my-service", "defaults included"),),
     "tables diff": (("forebay tables diff ./my-service s3://studio-lake/declarations", "what a push would change"),),
-    "tables push": (("forebay tables push ./my-service s3://studio-lake/declarations", "running jobs take it up"),),
+    "tables push": (("forebay tables push ./my-service s3://studio-lake/declarations", "running jobs adopt it"),),
     "tables add": (("forebay tables add ./my-service crashes --where event=crash", "write tables/crashes.toml"),),
-    "tables editor-schema": (("forebay tables editor-schema --into ./my-service", "for an editor to check by"),),
+    "tables editor-schema": (("forebay tables editor-schema --into ./my-service", "schemas for your editor"),),
     "tables health": (
         ("forebay tables health", "all tables"),
-        ("forebay tables health alpha --json", "one, as JSON"),
+        ("forebay tables health alpha --json", "one table, as JSON"),
     ),
     "try": (
-        ("forebay try samples/ --service ./my-service", "what would become of these files"),
+        ("forebay try samples/ --service ./my-service", "what would happen to these files"),
         ("forebay try samples/ --service ./new --against ./old", "what new declarations change"),
     ),
     "schema": (("forebay schema show alpha", "columns and types"),),
@@ -176,42 +176,42 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "quarantine show": (("forebay quarantine show --reason not-json --limit 5", "the newest five"),),
     "quarantine retry": (("forebay quarantine retry --table alpha --service ./my-service", "after a fix"),),
     "quarantine drop": (("forebay quarantine drop --reason not-json", "asks first"),),
-    "parked": (("forebay parked list --by event", "what no table wanted"),),
+    "parked": (("forebay parked list --by event", "records that no table wanted"),),
     "parked list": (("forebay parked list --by event", "by the values of a field"),),
     "parked show": (("forebay parked show --limit 5", "the newest five"),),
     "parked drop": (("forebay parked drop --service ./my-service", "asks first"),),
-    "parked adopt": (("forebay parked adopt purchases --service ./my-service", "once a table takes them"),),
+    "parked adopt": (("forebay parked adopt purchases --service ./my-service", "once a table accepts them"),),
     "compact": (
         ("forebay compact --dry-run", "what would be done, why, and at what cost"),
         ("forebay compact alpha --now", "one table, ignoring thresholds"),
     ),
     "merge": (
-        ("forebay merge", "all states that are behind their changes"),
-        ("forebay merge players --json", "one, as JSON"),
+        ("forebay merge", "all states that lack changes"),
+        ("forebay merge players --json", "one table, as JSON"),
     ),
     "maintain": (
         ("forebay maintain", "every day"),
-        ("forebay maintain --vacuum full", "every week: also names files that no log knows"),
+        ("forebay maintain --vacuum full", "weekly: also lists files that no log names"),
     ),
-    "find-missed": (("forebay find-missed --landing s3://studio-drops/in/ --dry-run", "only name them"),),
+    "find-missed": (("forebay find-missed --landing s3://studio-drops/in/ --dry-run", "only list them"),),
     "backfill": (
-        ("forebay backfill s3://studio-drops/in/ --since 2024-01-01 --dry-run", "how much there is"),
+        ("forebay backfill s3://studio-drops/in/ --since 2024-01-01 --dry-run", "how many files there are"),
         (
             "forebay backfill s3://studio-drops/in/ --since 2024-01-01 --rate 200",
             "200 files a second; continues after Ctrl-C",
         ),
     ),
-    "demo": (("forebay demo --files 50", "a shorter story"),),
-    "local": (("forebay local up", "start it"), ("forebay local down", "stop it, and forget what was in it")),
-    "local up": (("forebay local up --port 5000", "at a port of your own"),),
-    "local env": (('eval "$(forebay local env)"', "every command talks to it from now on"),),
-    "local status": (("forebay local status", "what is in it"),),
-    "local down": (("forebay local down", "stop it, and forget what was in it"),),
-    "local feed": (("forebay local feed --files 500 --chaos", "files, and trouble"),),
+    "demo": (("forebay demo --files 50", "a shorter demo"),),
+    "local": (("forebay local up", "start it"), ("forebay local down", "stop it, and delete its contents")),
+    "local up": (("forebay local up --port 5000", "at a port that you choose"),),
+    "local env": (('eval "$(forebay local env)"', "from now on, every command uses it"),),
+    "local status": (("forebay local status", "what it contains"),),
+    "local down": (("forebay local down", "stop it, and delete its contents"),),
+    "local feed": (("forebay local feed --files 500 --chaos", "files, and faults"),),
     "local put": (("forebay local put samples/", "files of your own"),),
-    "local fire": (("forebay local fire", "which schedules there are"), ("forebay local fire start-ingest", "run one")),
-    "local alarms": (("forebay local alarms --dry-run", "which ring, and what that would do"),),
-    "local runs": (("forebay local runs", "what became of each run, and where its log is"),),
+    "local fire": (("forebay local fire", "list the schedules"), ("forebay local fire start-ingest", "run one")),
+    "local alarms": (("forebay local alarms --dry-run", "which alarms ring, and what they would do"),),
+    "local runs": (("forebay local runs", "the result of each run, and where its log is"),),
 }
 
 

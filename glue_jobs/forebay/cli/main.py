@@ -26,12 +26,12 @@ __all__ = ["COMMANDS", "EXITS", "app", "main"]
 
 EXITS = """\b
 Exit status:
-  0    well
-  1    done, and found a problem that somebody must look at; or you said no
-  2    wrong use: change an option, a name or a declaration; nothing was done
-  3    AWS did not answer, or did not let us in; nothing was done
-  130  stopped by Ctrl-C; the command says what is left to do"""
-EXIT = "Exit status: 0 well, 1 a problem, 2 wrong use, 3 no access, 130 Ctrl-C"
+  0    success
+  1    done, but found a problem that needs attention; or you answered no
+  2    usage error: change an option, a name or a declaration; nothing was done
+  3    AWS did not answer, or denied access; nothing was done
+  130  stopped by Ctrl-C; the command says what remains to be done"""
+EXIT = "Exit status: 0 success, 1 a problem, 2 usage error, 3 no access, 130 Ctrl-C"
 """The last line of each command's help."""
 
 
@@ -56,10 +56,10 @@ COMMANDS = {
     ),
     "where": Command(".changing.files", "where", "Show the life of a file, or the file of a row."),
     "files": Command(".changing.files", "app", "List files, leave them out, and read them again."),
-    "tail": Command(".changing.files", "tail", "Follow the loaded files, until Ctrl-C."),
+    "tail": Command(".changing.files", "tail", "Follow the loaded files until Ctrl-C."),
     "history": Command(".looking.history", "history", "List what happened, and when."),
     "query": Command(".looking.query", "query", "Query the lake's tables and the ledger with SQL."),
-    "queue": Command(".changing.queue", "app", "Look at the queue and its dead letters, and send them back."),
+    "queue": Command(".changing.queue", "app", "Look at the queue and its dead letters, and send dead letters back."),
     "lease": Command(".changing.lease", "app", "Show which job works on the lake, and end its lease."),
     "pause": Command(".changing.pause", "pause", "Pause tables: their rows wait, from the next batch on."),
     "resume": Command(
@@ -76,7 +76,7 @@ COMMANDS = {
     "backfill": Command(".changing.backfill", "backfill", "Load files that landed before forebay was deployed."),
     "quality": Command(".looking.quality", "quality", "Count the rows that violate expectations."),
     "quarantine": Command(".changing.held", "quarantine", "Look at records that were refused, and retry them."),
-    "parked": Command(".changing.held", "parked", "Look at records that no table takes, and load them."),
+    "parked": Command(".changing.held", "parked", "Look at records that no table accepts, and load them."),
     "export": Command(".looking.export", "export", "Write what changed in a table as files for other tools."),
     "privacy": Command(".people.privacy", "app", "Find personal fields, and erase people."),
     "compact": Command(".changing.upkeep", "compact", "Rewrite small files into large ones; no row changes."),

@@ -43,7 +43,7 @@ LakeOfStack = Annotated[
     typer.Option(
         "--lake",
         envvar="FOREBAY_LAKE",
-        help="Where the tables are; with --stack the lake of that stack.",
+        help="Where the tables are; with --stack, the lake of that stack.",
         show_default=False,
     ),
 ]
@@ -55,24 +55,22 @@ Service = Annotated[
         show_default=False,
     ),
 ]
-SUCH_A_KEY = "such a key, or s3://bucket/key; * stands for any text."
-Of = Annotated[
-    str, typer.Option("--of", help="The name of the service, in a lake that has several.", show_default=False)
-]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and do nothing.")]
+SUCH_A_KEY = "this key, or s3://bucket/key; * matches any text."
+Of = Annotated[str, typer.Option("--of", help="The name of the service, if the lake has several.", show_default=False)]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, but do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 QueueUrl = Annotated[
     str, typer.Option(envvar="FOREBAY_QUEUE_URL", help="The queue that S3 announces files to.", show_default=False)
 ]
 Checkpoint = Annotated[
-    str, typer.Option(help="The ingest job's checkpoint; the lake's own without it.", show_default=False)
+    str, typer.Option(help="The ingest job's checkpoint; by default the lake's own.", show_default=False)
 ]
 Stack = Annotated[
     str,
     typer.Option(
         envvar="FOREBAY_STACK",
-        help="The deployed stack, such as forebay-prod: adds what AWS knows of its runs and alarms.",
+        help="The deployed stack, such as forebay-prod: adds its runs and alarms from AWS.",
         show_default=False,
     ),
 ]

@@ -237,6 +237,6 @@ def declaration_of(service: Service, table: str) -> Table:
     found = service.maker_of(table)
     if found is None:
         raise InvalidConfiguration.one(
-            f"table {table}", "no declaration makes it", "which --service does it belong to?"
+            f"table {table}", "no declaration defines it", "which --service does it belong to?"
         )
     return found

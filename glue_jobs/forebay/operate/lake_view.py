@@ -82,7 +82,7 @@ def view_of(lake: str) -> LakeView:
     lake = _place_of(lake)
     if not has_ledger(lake):
         raise InvalidConfiguration.one(
-            f"lake {lake}", "has no ledger", "is it spelled right? The first batch of `forebay ingest` makes it"
+            f"lake {lake}", "has no ledger", "is it spelled correctly? The first batch of `forebay ingest` makes it"
         )
     return LakeView(lake)
 
@@ -106,7 +106,7 @@ def begun_lake(lake: str) -> str:
     """The address of a lake that jobs write to, perhaps without a ledger yet. In a mistyped one nothing would seem to run."""
     lake = _place_of(lake)
     if HOME not in open_objects(lake).folders():
-        raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", "is it spelled right?")
+        raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", "is it spelled correctly?")
     return lake
 
 
@@ -114,7 +114,7 @@ def checkpoint_of(lake: str, named: str) -> str:
     """The folder of the checkpoint that was named, or the lake's own. Beside a mistyped one nothing would seem to run."""
     folder = named.rstrip("/")
     if folder and next(iter(open_objects(folder).found()), None) is None:
-        raise InvalidConfiguration.one(f"checkpoint {folder}", "no job has written there", "is it spelled right?")
+        raise InvalidConfiguration.one(f"checkpoint {folder}", "no job has written there", "is it spelled correctly?")
     return folder or f"{lake.rstrip('/')}/{CHECKPOINT}"
 
 
@@ -127,7 +127,7 @@ def tell_if_not_begun(lake: str, tell: Callable[[str], None]) -> None:
     """For a command that may come before the first batch. In a mistyped lake, too, all files would be new, so it warns."""
     check_lake(lake)
     if not has_ledger(lake):
-        tell(f"{lake} has no ledger yet, so all files count as new: is it spelled right?")
+        tell(f"{lake} has no ledger yet, so all files count as new: is it spelled correctly?")
 
 
 def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
@@ -144,7 +144,7 @@ def known_service(view: LakeView, name: str) -> str:
     """The name, of a service that loaded files into this lake; else `InvalidConfiguration`."""
     there = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
     if name not in there:
-        hint = _perhaps(name, there) or f"services that did: {', '.join(there) or 'none'}"
+        hint = _perhaps(name, there) or f"known services: {', '.join(there) or 'none'}"
         raise InvalidConfiguration.one(f"--of {name}", "never loaded files here", hint)
     return name
 
@@ -155,7 +155,7 @@ def service_of_queue(lake: str, named: str) -> str:
     began = open_objects(writers_of(lake)).folders()
     there = sorted({*began, *services_of_ledger(open_objects(table_path(lake, LEDGER)))})
     if named and there and named not in there:
-        hint = _perhaps(named, there) or f"services that did: {', '.join(there)}. Start its ingest job first"
+        hint = _perhaps(named, there) or f"known services: {', '.join(there)}. Start its ingest job first"
         raise InvalidConfiguration.one(f"--of {named}", f"never began in {lake}", hint)
     if named:
         return named

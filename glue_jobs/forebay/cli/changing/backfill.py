@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["backfill"]
 
-Moment = Annotated[datetime | None, moment("Of S3's clock, in UTC.")]
+Moment = Annotated[datetime | None, moment("Only files that landed after this time, in UTC.")]
 
 
 def backfill(
@@ -39,7 +39,7 @@ def backfill(
             metavar="s3://BUCKET/.../manifest.json", help="A report of S3 Inventory, instead of listing the bucket."
         ),
     ] = "",
-    rate: Annotated[float, typer.Option(min=0, help="Files a second at most; 0: as quickly as it goes.")] = 0,
+    rate: Annotated[float, typer.Option(min=0, help="Files per second at most; 0: no limit.")] = 0,
     most_waiting: Annotated[
         int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
     ] = 200,
@@ -63,7 +63,7 @@ def backfill(
 
     bucket, _, prefix = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
-        raise InvalidConfiguration.one(place, "is not a place in S3", "write s3://bucket/prefix/")
+        raise InvalidConfiguration.one(place, "is not an S3 address", "write s3://bucket/prefix/")
     if not queue_url and not dry_run:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     if since is not None and until is not None and until <= since:
@@ -86,29 +86,31 @@ def backfill(
     )
     if inventory and (found := open_inventory(s3_client(), inventory)).bucket != bucket:
         raise InvalidConfiguration.one(
-            inventory, f"is a report of {found.bucket}, not of {bucket}", "which of them is meant?"
+            inventory, f"is a report of {found.bucket}, not of {bucket}", "which one do you mean?"
         )
     before = progress_of(wanted)
     if before.looked_at and not (again or dry_run):
         error_console.print(
-            f"an earlier run came as far as {counted(before.looked_at, 'file')} at {before.at}; "
+            f"an earlier run got as far as {counted(before.looked_at, 'file')} at {before.at}; "
             "--again starts from the beginning"
         )
     with left_to_do("repeat the command to continue"), Progress() as shown:
         done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=partial(_tell, shown), dry_run=dry_run, again=again)
     if not dry_run and done != before:
         leave_record(
-            lake, f"backfill: announced {counted(done.announced, 'file')} of {place}", undo="none: they are loaded"
+            lake,
+            f"backfill: announced {counted(done.announced, 'file')} of {place}",
+            undo="impossible: they will be loaded",
         )
     if as_json:
         print_json([{**asdict(done), "dry_run": dry_run}])
         return
     verb = "would be announced" if dry_run else f"{agreed(done.announced, 'was')} announced"
     if not done.looked_at:
-        error_console.print(f"found no file under {place}: is it spelled right?")
+        error_console.print(f"found no file under {place}: is it spelled correctly?")
     console.print(f"{counted(done.announced, 'file')}, {size(done.bytes)}, {verb}")
     console.print(
-        f"{counted(done.looked_at, 'version', 'was')} looked at, {counted(done.known, 'file', 'is')} in the ledger"
+        f"{counted(done.looked_at, 'version', 'was')} checked, {counted(done.known, 'file', 'is')} already in the ledger"
     )
 
 
@@ -116,6 +118,6 @@ def _tell(shown: Progress, said: Step | Waits) -> None:
     from forebay.upkeep.reconcile.backfill import Waits
 
     if isinstance(said, Waits):
-        shown.tell(f"{counted(said.messages, 'message', 'waits')} in the queue: the backfill lets them pass")
+        shown.tell(f"{counted(said.messages, 'message', 'waits')} in the queue: the backfill lets them go first")
     else:
         shown.tell(f"{said.looked_at:,} looked at, {said.announced:,} announced, up to {said.marker[0]}")

@@ -33,13 +33,13 @@ Address = Annotated[str, typer.Argument(help="The object: s3://bucket/key.", met
 @app.command("list")
 def list_files(
     lake: Lake,
-    outcome: Annotated[str, typer.Option(help="Only those with this outcome, such as loaded or missing.")] = "",
-    reason: Annotated[str, typer.Option(help="Only those with this reason.")] = "",
-    table: Annotated[str, typer.Option(help="Only those with rows in this table.")] = "",
+    outcome: Annotated[str, typer.Option(help="Only files with this outcome, such as loaded or missing.")] = "",
+    reason: Annotated[str, typer.Option(help="Only files with this reason.")] = "",
+    table: Annotated[str, typer.Option(help="Only files with rows in this table.")] = "",
     key: Annotated[str, typer.Option(help=f"Only those with {SUCH_A_KEY}")] = "",
-    batch: Annotated[int | None, typer.Option(help="Only those of this batch.")] = None,
-    since: Annotated[datetime | None, moment("Loaded since this moment, in UTC.")] = None,
-    until: Annotated[datetime | None, moment("Loaded before this moment, in UTC.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Only files of this batch.")] = None,
+    since: Annotated[datetime | None, moment("Loaded since this time, in UTC.")] = None,
+    until: Annotated[datetime | None, moment("Loaded before this time, in UTC.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=10**9, help="The largest number of files to show.")] = 50,
     as_json: AsJson = False,
 ) -> None:
@@ -73,12 +73,12 @@ def list_files(
 def tail(
     lake: Lake,
     table: Annotated[str, typer.Option(help="Only files with rows in this table.")] = "",
-    outcome: Annotated[str, typer.Option(help="Only those with this outcome, such as loaded or unreadable.")] = "",
-    last: Annotated[int, typer.Option(min=1, max=10**9, help="How many that were loaded before.")] = 10,
-    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 2,
+    outcome: Annotated[str, typer.Option(help="Only files with this outcome, such as loaded or unreadable.")] = "",
+    last: Annotated[int, typer.Option(min=1, max=10**9, help="How many already loaded files to show first.")] = 10,
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two checks.")] = 2,
     as_json: AsJson = False,
 ) -> None:
-    """Follow the loaded files, until Ctrl-C.
+    """Follow the loaded files until Ctrl-C.
 
     Prints a line for each file: the time, the outcome, its records, and the tables of its rows.
     """
@@ -119,8 +119,8 @@ def retry_files(
         str, typer.Option(envvar="FOREBAY_QUEUE_URL", help="The queue that the ingest job reads.", show_default=False)
     ],
     key: Annotated[str, typer.Option(help=f"Only those with {SUCH_A_KEY}")] = "",
-    skipped: Annotated[bool, typer.Option("--skipped", help="Take back `forebay files skip` instead.")] = False,
-    forgotten: Annotated[bool, typer.Option("--forgotten", help="Take back `forebay files forget` instead.")] = False,
+    skipped: Annotated[bool, typer.Option("--skipped", help="Undo `forebay files skip` instead.")] = False,
+    forgotten: Annotated[bool, typer.Option("--forgotten", help="Undo `forebay files forget` instead.")] = False,
     file_id: Annotated[str, typer.Option(help="With --skipped or --forgotten: only this version.")] = "",
     of: Of = "",
     dry_run: DryRun = False,
@@ -140,7 +140,7 @@ def retry_files(
     view = view_of(lake)
     must_be_an_id(file_id)
     if skipped and forgotten:
-        raise InvalidConfiguration.one("--skipped", "does not go with --forgotten", "give two commands")
+        raise InvalidConfiguration.one("--skipped", "cannot be combined with --forgotten", "run two commands")
     if not dry_run:
         check_queue(queue_url)
     if forgotten:
@@ -160,7 +160,7 @@ def retry_files(
         error_console.print(f"the queue refused {one}", markup=False)
     if found and not dry_run and not skipped:
         what = f"files retry: announced {counted(len(found) - len(refused), 'file')}, such as {found[0].uri}"
-        leave_record(lake, what, undo="none is needed: a file that is loaded is not loaded again")
+        leave_record(lake, what, undo="not needed: a loaded file is not loaded again")
     console.print(f"{counted(len(found), 'file')} " + ("to announce" if dry_run else "announced again"))
     raise typer.Exit(1 if refused else 0)
 
@@ -185,16 +185,16 @@ def skip_files(
     from forebay.operate.lake_view import begun_lake
 
     if bool(address) == bool(file_id):
-        raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, and not both")
+        raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, not both")
     must_be_an_id(file_id)
     bucket, key = _split(address) if address else ("", "")
     skip = Skip(file_id, bucket, key)
     begun_lake(lake)
     Skips(open_objects(skips_of(lake))).add(skip)
     tell(skipped=str(skip))
-    console.print(f"{skip} is left out from the next batch on", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{skip} is skipped from the next batch on", highlight=False, soft_wrap=True, markup=False)
     which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(address)}"
-    leave_record(lake, f"files skip: left out {skip}", undo=f"forebay files retry --skipped {which}")
+    leave_record(lake, f"files skip: skipped {skip}", undo=f"forebay files retry --skipped {which}")
 
 
 def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
@@ -207,14 +207,14 @@ def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
     taken = skips.list(key=key, file_id=file_id)
     tell(taken_back=[str(skip) for skip in taken])
     for skip in taken:
-        console.print(f"{skip} is left out no longer", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"{skip} is no longer skipped", highlight=False, soft_wrap=True, markup=False)
     if not taken:
-        error_console.print("no skip is meant: `forebay history` names those that were made")
+        error_console.print("no such skip: `forebay history` lists the skips that were made")
     if taken and not dry_run:
         skips.remove(taken)
         such_as = ", ".join(map(str, taken[:5]))
         undo = f"forebay files skip for each, such as {taken[0]}"
-        leave_record(lake, f"files retry: took back {counted(len(taken), 'skip')}, such as {such_as}", undo=undo)
+        leave_record(lake, f"files retry: undid {counted(len(taken), 'skip')}, such as {such_as}", undo=undo)
 
 
 @app.command("show")
@@ -257,7 +257,7 @@ def where(
     view = begun_view(lake)
     places = file_of_row(view, row, by, address) if row else [_split(address)]
     if not places:
-        error_console.print(f"table {row}: no row has {address} in column {by}")
+        error_console.print(f"table {row}: no row has {address} in its column {by}")
         raise typer.Exit(1)
     lives = [life for place in places for life in lives_of(view, *place)]
     if as_json:
@@ -279,7 +279,7 @@ def _split(address: str) -> tuple[str, str]:
 
 def _unknown(address: str) -> None:
     error_console.print(
-        f"{address}: the ledger does not know it. It waits in the queue (`forebay queue peek`), or nobody announced it "
+        f"{address}: it is not in the ledger. It waits in the queue (`forebay queue peek`), or nobody announced it "
         "(`forebay find-missed --settle-hours 0 --dry-run`), or it is misspelled.",
         markup=False,
     )
@@ -307,7 +307,7 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
         + (f"  ({why})" if why else ""),
     ]
     for one in life.tables:
-        commit = f"version {one.version}" if one.version is not None else "version unknown: its log tells it no more"
+        commit = f"version {one.version}" if one.version is not None else "version unknown: its log no longer has it"
         moved = f", compacted {counted(one.rewritten, 'time')} since" if one.rewritten else ""
         rows = counted(one.rows, "row") if one.all_there else counted(one.rows_now, "row", "is there", of=one.rows)
         lines.append(f"table       {one.table}: {rows}, {commit}{moved}")

@@ -23,20 +23,20 @@ if TYPE_CHECKING:
 __all__ = ["bring_back", "forget_files", "must_be_an_id"]
 
 SHOWN = 5
-LOOK_AGAIN = "they stay unchanged. Repeat the command, and look at what it shows"
-TAKES_OUT = "If only one is to stand, `forebay files forget --file-id {}` takes the later one out"
-REPEAT = "repeat the command, and the rest is announced"
+LOOK_AGAIN = "they remain unchanged. Repeat the command, and check what it shows"
+TAKES_OUT = "To keep only one of them, remove the later one: `forebay files forget --file-id {}`"
+REPEAT = "repeat the command to announce the rest"
 
 
 def forget_files(
     lake: Lake,
     addresses: Annotated[
         list[str] | None,
-        typer.Argument(help="Objects, with all their versions; * stands for any text.", metavar="s3://BUCKET/KEY..."),
+        typer.Argument(help="Objects, with all their versions; * matches any text.", metavar="s3://BUCKET/KEY..."),
     ] = None,
     queue_url: QueueUrl = "",
     file_id: Annotated[
-        list[str] | None, typer.Option(help="This version alone, by its id in the ledger; may be given again.")
+        list[str] | None, typer.Option(help="Only this version, by its id in the ledger; may be repeated.")
     ] = None,
     of: Of = "",
     dry_run: DryRun = False,
@@ -78,12 +78,12 @@ def forget_files(
         console.print(f"{of_them} {agreed(number, 'is')} forgotten. These rows leave:")
         show_rows(found)
         if computed:
-            console.print(f"the next merge takes them out of {', '.join(computed)} as well")
+            console.print(f"the next merge removes them from {', '.join(computed)} as well")
     if dry_run or not found.files:
         return
     check_queue(queue_url)
     if not yes:
-        confirm("Take these rows out of the tables?")
+        confirm("Remove these rows from the tables?")
     count = mark(view, found, FORGET)
     rows = ", ".join(found.rows) or "no table"
     leave_record(
@@ -92,7 +92,7 @@ def forget_files(
         undo=_undo(addresses or (), file_id or ()),
     )
     announce_all(found.files, queue_url, again=REPEAT)
-    error_console.print("the ingest job takes their rows out; `forebay files list --outcome forget` shows what is left")
+    error_console.print("the ingest job removes their rows; `forebay files list --outcome forget` shows what is left")
     if changed := len(found.files) - count:
         error_console.print(
             f"{counted(changed, 'file', of=len(found.files))} changed since this was shown: {LOOK_AGAIN}"
@@ -140,9 +140,7 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
         return
     mark(view, found)
     such_as = f"{counted(len(found.files), 'forgotten file')}, such as {found.files[0].uri}"
-    leave_record(
-        lake, f"files retry: brought back {such_as}", undo=_forget_again([file.file_id for file in found.files])
-    )
+    leave_record(lake, f"files retry: restored {such_as}", undo=_forget_again([file.file_id for file in found.files]))
     announce_all(found.files, queue_url, again=REPEAT)
     for one in later_versions(view, [file for file in found.files if file.outcome == FORGET]):
         error_console.print(

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 __all__ = ["parked", "quarantine", "retry_records"]
 
 quarantine = typer.Typer(help="Look at records that were refused, and retry them.", no_args_is_help=True)
-parked = typer.Typer(help="Look at records that no table takes, and load them.", no_args_is_help=True)
+parked = typer.Typer(help="Look at records that no table accepts, and load them.", no_args_is_help=True)
 
 MOST_VALUES = 50
 
-Of = Annotated[str | None, typer.Option("--table", help="Only those that were meant for this table.")]
-Why = Annotated[str | None, typer.Option("--reason", help="Only those with this reason, such as table-failed.")]
+Of = Annotated[str | None, typer.Option("--table", help="Only records that were meant for this table.")]
+Why = Annotated[str | None, typer.Option("--reason", help="Only records with this reason, such as table-failed.")]
 Most = Annotated[int, typer.Option("--limit", min=1, max=10**9, help="The largest number of records to show.")]
 
 
@@ -106,7 +106,7 @@ def show_parked(lake: Lake, limit: Most = 20, as_json: AsJson = False) -> None:
 @answers
 def adopt(
     lake: Lake,
-    table: Annotated[str, typer.Argument(help="A table that now takes them.")],
+    table: Annotated[str, typer.Argument(help="A table that accepts them now.")],
     service: Service = "",
     dry_run: DryRun = False,
 ) -> None:
@@ -210,7 +210,7 @@ def _try_again(
     if dry_run:
         return
     if give_up and not yes:
-        confirm("These records will be in no table, and kept nowhere. Continue?")
+        confirm("These records will be in no table, and no copy will be kept. Continue?")
     retry_records(lake, service, held, table, reason, give_up=give_up)
 
 
@@ -219,7 +219,7 @@ def _undo(tried: Retried, there: list[str], began: datetime, *, give_up: bool) -
     tables = [name for name in sorted(tried.tables) if name in there]
     if tables:
         return f"forebay rollback {' '.join(tables)} --to {began.isoformat(timespec='milliseconds')}"
-    return "none: they are gone" if give_up else "none: no earlier version of a table got rows"
+    return "impossible: they are deleted" if give_up else "not needed: no earlier version of a table got rows"
 
 
 @leaving_at_once("repeat the command to continue")
@@ -254,12 +254,13 @@ def retry_records(
             error_console.print(styled(f"{one.table}: still cannot be written:", "red", f" {one.error}"))
     if tried.waiting:
         console.print(
-            f"{counted(tried.waiting, 'file', 'is')} being replaced or replayed by a batch: the records were left. Repeat later"
+            f"{counted(tried.waiting, 'file', 'is')} being replaced or replayed by a batch, "
+            "so its records were left. Repeat the command later"
         )
     if tried.superseded:
         console.print(
             f"{counted(tried.superseded, 'record', 'stays')}: a rollback brought earlier versions of the files back. "
-            "`forebay replay` of these files loads them"
+            "`forebay replay` loads these files"
         )
     left = tried.chosen - tried.moved
     if tried.moved:

@@ -50,7 +50,7 @@ def stop(
     ended = ask(folder, wait_s=wait_s)
     tell(checkpoint=folder, ended=ended and ended.who)
     if ended is None:
-        console.print(f"nothing runs on {folder}")
+        console.print(f"no job is running on {folder}")
     else:
-        console.print(f"{ended.who} has finished its batch and ended; start the job again when you like")
+        console.print(f"{ended.who} has finished its batch and ended; start the job again whenever you like")
         leave_record(lake, f"stop: ended {ended.who}", undo="start the job again")

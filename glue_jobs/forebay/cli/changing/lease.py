@@ -43,9 +43,9 @@ def show(
         if as_json:
             print_json([{"lease": folder, "holder": asdict(found) if found else None}])
         elif found is None:
-            console.print(f"{folder}: no job holds it")
+            console.print(f"{folder}: no job holds its lease")
         else:
-            console.print(f"{folder}: {printable(found.who)} holds it, as number {found.epoch}")
+            console.print(f"{folder}: {printable(found.who)} holds its lease, number {found.epoch}")
 
 
 @app.command("break")
@@ -69,11 +69,11 @@ def break_it(
     for folder, found in held.items():
         if (seconds := renewed_lately(folder)) is not None:
             error_console.print(
-                f"{found.who} renewed its lease {seconds:,.0f} s ago, so it lives or has just died. To end a running job, use "
+                f"{found.who} renewed its lease {seconds:,.0f} s ago, so it runs or has just ended. To end a running job, use "
                 "`forebay stop`"
             )
         if not yes:
-            confirm(f"{printable(found.who)} holds {folder}. Is it gone, and should its lease end?")
+            confirm(f"{printable(found.who)} holds {folder}. Has that job died, and should its lease end?")
         break_lease(folder, found)
         console.print(f"{folder}: the lease of {printable(found.who)} has ended; the next job may take it")
         leave_record(lake, f"lease break: ended the lease of {found.who} on {folder}", undo="start that job again")
@@ -90,7 +90,7 @@ def _held(lake: str, table: str, service: str, checkpoint: str) -> list[tuple[st
     services = open_objects(writers_of(lake)).folders()
     if service and service not in services:
         known = ", ".join(sorted(services)) or "none"
-        raise InvalidConfiguration.one(f"--of {service}", "never loaded files here", f"services that did: {known}")
+        raise InvalidConfiguration.one(f"--of {service}", "never loaded files here", f"known services: {known}")
     places = [lease_of(lake, table)] if table else []
     if table and next(iter(open_objects(places[0]).found()), None) is None:  # nobody ever held it
         known_table(LakeView(lake), table, or_own=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["pause", "resume"]
 
 EVERY = "all"
-Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names of tables, or the word all.")]
+Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names of tables, or all.")]
 
 
 @answers
@@ -52,7 +52,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
 def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
     """Resume paused tables, and load the rows that waited, exactly once.
 
-    Starts Spark for that, beside a running job. A batch that began before may still hold rows back. `forebay status` counts
+    Starts Spark for that, beside a running job. A batch that began before may still put rows aside. `forebay status` counts
     them, and this command loads them when you repeat it. So does the next start of the job, unless another table is paused.
     Undo: `forebay pause`.
     """
@@ -72,11 +72,11 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     names = sorted(there) if tables == [EVERY] else _names(tables)
     if tables != [EVERY] and ALL in there:
         raise InvalidConfiguration.one(
-            "tables", "all of them are paused", "`forebay resume all`, then pause some again"
+            "tables", "all of them are paused", "run `forebay resume all`, then pause the tables that you want"
         )
     wanted = [None] if tables == [EVERY] else names
     waiting = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
-    verb = ": would take rows again" if dry_run else ": take rows again from the next batch on"
+    verb = ": would get rows again" if dry_run else ": get rows again from the next batch on"
     done = sorted(set(names) & there)
     tell(resumed=done, waited=waiting, wait=waiting)
     console.print(f"{_said(done) + verb if done else 'nothing is paused'}; {counted(waiting, 'row', 'waits')}")
@@ -98,7 +98,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
         raise typer.Exit(1)
     if done and (runs := holder(writer_of(view.lake, declared.name))) is not None:
         error_console.print(
-            f"{runs.who} ingests: a batch that it began before may still hold rows back. `forebay status` counts them, and "
+            f"{runs.who} ingests: a batch that it began before may still put rows aside. `forebay status` counts them, and "
             "this command loads them when you repeat it"
         )
 
@@ -107,7 +107,7 @@ def _names(tables: list[str]) -> list[str]:
     from forebay.lake.paused import ALL
 
     if EVERY in tables and len(tables) > 1:
-        raise InvalidConfiguration.one("tables", "all stands for every table", "say it alone, or name the tables")
+        raise InvalidConfiguration.one("tables", "all means every table", "use it alone, or name the tables")
     return [ALL] if tables == [EVERY] else sorted(set(tables))
 
 

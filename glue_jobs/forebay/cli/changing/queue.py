@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Look at the queue and its dead letters, and send them back.", no_args_is_help=True)
+app = typer.Typer(help="Look at the queue and its dead letters, and send dead letters back.", no_args_is_help=True)
 
 Most = Annotated[int, typer.Option("--limit", min=1, help="The largest number of messages.")]
 InLake = Annotated[
@@ -75,7 +75,7 @@ def redrive(
     message: Annotated[
         list[str] | None, typer.Option("--message", help="The message with this id; may be repeated.")
     ] = None,
-    unknown: Annotated[bool, typer.Option("--unknown", help="Those with files that wait to be read.")] = False,
+    unknown: Annotated[bool, typer.Option("--unknown", help="Those with files that still have to be read.")] = False,
     limit: Most = 1000,
     dry_run: DryRun = False,
     yes: Yes = False,
@@ -89,7 +89,7 @@ def redrive(
     from forebay.operate.looking.queue import redrive as send_back
 
     if not (every or key or message or unknown):
-        raise InvalidConfiguration.one("queue redrive", "says not which", "--all, --key, --message or --unknown")
+        raise InvalidConfiguration.one("queue redrive", "does not say which", "--all, --key, --message or --unknown")
     if unknown and not lake:
         raise InvalidConfiguration.one("--unknown", "needs --lake", "its ledger says which files are known")
     sqs = _sqs(queue_url)
@@ -108,7 +108,7 @@ def redrive(
     try:
         if go_on and not yes:
             confirm(f"Send {counted(len(chosen), 'letter')} to {queue_url}?", otherwise="no letter was sent")
-        with left_to_do("letters that were not sent are still dead; repeat the command"):
+        with left_to_do("unsent letters are still in the dead-letter queue; repeat the command"):
             moved = send_back(chosen, dead=dead, to=queue_url, sqs=sqs) if go_on else 0
         left = [one for one in found if not (go_on and one in chosen)]
     finally:
@@ -118,7 +118,7 @@ def redrive(
     console.print(f"{verb}: {count:,} of {counted(len(found), 'dead letter')}")
     if moved and lake:
         what = f"queue redrive: sent {counted(moved, 'dead letter')} back to {queue_url}"
-        leave_record(lake, what, undo="none is needed: a file that is loaded is not loaded again")
+        leave_record(lake, what, undo="not needed: a loaded file is not loaded again")
     raise typer.Exit(1 if go_on and moved < len(chosen) else 0)
 
 
@@ -156,7 +156,9 @@ def refused(
         confirm(f"Delete {counted(len(found), 'copy')}?", otherwise="no copy was dropped")
     drop_refused(folder, found)
     console.print(f"{counted(len(found), 'copy', 'was')} dropped")
-    leave_record(lake, f"queue refused: dropped {counted(len(found), 'copy')} of messages", undo="none: they are gone")
+    leave_record(
+        lake, f"queue refused: dropped {counted(len(found), 'copy')} of messages", undo="impossible: they are deleted"
+    )
 
 
 def _sqs(queue_url: str) -> Any:
@@ -200,7 +202,7 @@ def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) ->
         )
         return
     for one in letters:
-        looks = "" if waiting else ", looks at it included"
+        looks = "" if waiting else ", including by this command"
         times = f"received {counted(one.received, 'time')}{looks}"
         console.print(f"{one.message_id}  sent {at(one.sent_at)}, {times}", style="bold", markup=False)
         for file in one.files[:SHOWN_FILES]:

@@ -34,14 +34,16 @@ def replay(
     lake: Lake,
     queue_url: QueueUrl = "",
     files: Annotated[
-        list[str] | None, typer.Option("--file", help="This file, s3://bucket/key; may be given again.")
+        list[str] | None, typer.Option("--file", help="This file, s3://bucket/key; may be repeated.")
     ] = None,
     key: Annotated[str, typer.Option(help=f"Files with {SUCH_A_KEY}")] = "",
-    since: Annotated[datetime | None, moment("Loaded since this moment, in UTC.")] = None,
-    until: Annotated[datetime | None, moment("Loaded before this moment, in UTC.")] = None,
+    since: Annotated[datetime | None, moment("Loaded since this time, in UTC.")] = None,
+    until: Annotated[datetime | None, moment("Loaded before this time, in UTC.")] = None,
     table: Annotated[str, typer.Option(help="Files with rows in this table.")] = "",
     batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None,
-    generation: Annotated[str, typer.Option(help="With --batch: of this stream, where several had such a batch.")] = "",
+    generation: Annotated[
+        str, typer.Option(help="With --batch: the stream, where several streams had such a batch.")
+    ] = "",
     quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
     of: Of = "",
     into: Annotated[
@@ -54,7 +56,7 @@ def replay(
     most_waiting: Annotated[
         int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
     ] = MOST_WAITING,
-    rate: Annotated[float, typer.Option(min=0, help="Files a second at most; 0: as quickly as it goes.")] = 0,
+    rate: Annotated[float, typer.Option(min=0, help="Files per second at most; 0: no limit.")] = 0,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -78,13 +80,15 @@ def replay(
     chosen = choice != FileChoice() or bool(files)
     choice = replace(choice, service=of or None, generation=generation or None)
     if generation and batch is None:
-        raise InvalidConfiguration.one("--generation", "is for --batch alone", "name the batch")
+        raise InvalidConfiguration.one("--generation", "needs --batch", "name the batch")
     if resume == chosen:
         raise InvalidConfiguration.one(
             "replay", "choose files, or --resume", "such as --table alpha --since 2026-05-01"
         )
     if into and resume:
-        raise InvalidConfiguration.one("--resume", "is not for --into", "repeat the same command to continue")
+        raise InvalidConfiguration.one(
+            "--resume", "cannot be combined with --into", "repeat the same command to continue"
+        )
     if not queue_url and not dry_run and not into:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     view = view_of(lake)
@@ -101,7 +105,7 @@ def replay(
     else:
         _show(found, into)
     if not (found.files or found.left_out):
-        error_console.print("no file of the ledger is meant")
+        error_console.print("no file in the ledger matches")
     if dry_run or not found.files:
         return
     if queue_url:
@@ -194,7 +198,7 @@ def _load_aside(
 
 
 def _show(found: Replay, into: str) -> None:
-    what = "for that lake. They have these rows here:" if into else "to read again. These rows leave, new ones come:"
+    what = "for that lake. They have these rows here:" if into else "to read again. Their rows will be replaced:"
     console.print(f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')} {what}")
     show_rows(found)
 
@@ -210,4 +214,4 @@ def show_rows(found: Replay) -> None:
     console.print(shown)
     if found.left_out:
         said = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(found.left_out.items()))
-        console.print(f"left out, because they brought nothing that stands: {said}")
+        console.print(f"left out, because none of their rows are in the lake: {said}")

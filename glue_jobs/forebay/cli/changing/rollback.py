@@ -30,10 +30,12 @@ def rollback(
     lake: Lake,
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Names of tables.")],
     to: Annotated[str, typer.Option(help="A version of the table, or a time in UTC, such as 2026-05-01T12:00.")],
-    and_replay: Annotated[bool, typer.Option("--and-replay", help="Read the files again whose rows leave.")] = False,
+    and_replay: Annotated[
+        bool, typer.Option("--and-replay", help="Read the files whose rows are removed again.")
+    ] = False,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
-    wait_s: Annotated[float, typer.Option(min=0, help="How long a running job may take to end its batch.")] = 300,
+    wait_s: Annotated[float, typer.Option(min=0, help="How long to wait for a running job to end its batch.")] = 300,
     dry_run: DryRun = False,
     yes: Yes = False,
     as_json: AsJson = False,
@@ -71,7 +73,7 @@ def rollback(
     if dry_run or not plan.tables:
         return
     if not yes:
-        confirm("Take these tables back?", otherwise="no table was changed")
+        confirm("Roll these tables back?", otherwise="no table was changed")
     with interrupts_wait(FINISHES):
         done = roll_back(view, plan)
         _told(view, done)
@@ -82,9 +84,7 @@ def rollback(
 
 def _target(to: str, tables: list[str]) -> int | datetime:
     if to.isdecimal() and len(set(tables)) > 1:
-        raise InvalidConfiguration.one(
-            "--to", "is a version, and each table has its own", "name one table, or a moment"
-        )
+        raise InvalidConfiguration.one("--to", "is a version, and each table has its own", "name one table, or a time")
     return version_or_moment("--to", to)
 
 
@@ -111,7 +111,7 @@ def _show(view: LakeView, plan: Rollback) -> None:
             "the ingest job takes these rows out. `forebay files retry --forgotten` reads such files again"
         )
     if not plan.tables:
-        console.print("nothing to do: the tables are there already")
+        console.print("nothing to do: the tables are already at that version")
 
 
 def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
@@ -124,9 +124,9 @@ def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) 
     if runs is None:
         return
     if not yes:
-        confirm(f"{printable(runs.who)} ingests. Stop it after its batch?")
+        confirm(f"{printable(runs.who)} is ingesting. Stop it after its batch?")
     stop(folder, wait_s=wait_s)
-    error_console.print(f"{runs.who} has stopped; start it again afterwards")
+    error_console.print(f"{runs.who} has stopped; start it again after the rollback")
 
 
 def _told(view: LakeView, done: Rollback) -> None:
@@ -150,7 +150,7 @@ def _announce(view: LakeView, queue_url: str) -> None:
     try:
         found = waiting(view)
     except InvalidConfiguration as why:
-        said = f"the tables are back, but no file was announced: {why}; then `forebay replay --resume` announces them"
+        said = f"the tables were rolled back, but no file was announced: {why}; then `forebay replay --resume` announces them"
         error_console.print(said, markup=False)
         raise typer.Exit(1) from None
     announce_all(found.files, queue_url)

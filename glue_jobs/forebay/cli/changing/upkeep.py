@@ -51,7 +51,7 @@ def compact(
     if commits := [commit.effect for table in ran.tables for commit in table.commits]:
         removed, added = sum(one.files_removed for one in commits), sum(one.files_added for one in commits)
         what = f"compact: {counted(removed, 'file')} of {counted(len(ran.tables), 'table')} became {added:,}"
-        leave_record(settings.lake, what, undo="none is needed: no row changed")
+        leave_record(settings.lake, what, undo="not needed: no row changed")
     if as_json:
         print(ran.plan.as_json())
     _show_ran(ran)
@@ -77,8 +77,8 @@ def maintain(
     with journal(settings) as emit:
         ran = run(settings, emit=emit, stop=threading.Event())
     if deleted := sum(table.cared.files_deleted for table in ran.tables if table.cared is not None):
-        what = f"maintain: {counted(deleted, 'file')} deleted that no readable version needs"
-        leave_record(settings.lake, what, undo="none: they are gone")
+        what = f"maintain: {counted(deleted, 'file')} that no readable version needs were deleted"
+        leave_record(settings.lake, what, undo="impossible: they are deleted")
     if as_json:
         print_json(_maintained_rows(ran))
     else:
@@ -100,7 +100,7 @@ def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
         ran = run(settings, emit=emit, stop=threading.Event())
     if changed := [table.table for table in ran.tables if table.steps]:
         what = f"merge: {', '.join(changed)} brought up to date"
-        leave_record(settings.lake, what, undo="none is needed: the ingest job does the same")
+        leave_record(settings.lake, what, undo="not needed: the ingest job does the same")
     if as_json:
         steps = [(table, one) for table in ran.tables for one in (table.steps or (None,))]
         print_json(
@@ -117,7 +117,7 @@ def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
 @options_of(ReconcileSettings)
 def reconcile(
     settings: ReconcileSettings,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Name the files, and announce none.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files, and announce none.")] = False,
     plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -144,7 +144,7 @@ def reconcile(
             done = run(settings, emit=emit)
         if again := len(done.missed) + len(done.withheld):
             what = f"find-missed: announced {counted(again, 'file')}, {done.surely_missed:,} of them missed"
-            leave_record(settings.lake, what, undo="none is needed: a file that is loaded is not loaded again")
+            leave_record(settings.lake, what, undo="not needed: a loaded file is not loaded again")
     if as_json:
         uris = {name: [file.uri for file in getattr(done, name)] for name in ("missed", "withheld")}
         counts = {
@@ -166,7 +166,7 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
         error_console.print(f"the queue refused {key}")
     said = "missed" if plan else "missed, and announced now"
     if not (done.looked_at or done.too_new):
-        error_console.print(f"found no file under {settings.landing}: is it spelled right?")
+        error_console.print(f"found no file under {settings.landing}: is it spelled correctly?")
     if done.may_wait:
         then = "" if plan else "; all are announced again, and none is loaded twice"
         console.print(
@@ -263,7 +263,7 @@ def _show_ran(ran: CompactionResult) -> None:
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     if not ran.tables:
-        error_console.print("nothing to do; `--dry-run` says why, and `--now` leaves the thresholds aside")
+        error_console.print("nothing to do; `--dry-run` says why, and `--now` ignores the thresholds")
 
 
 def _maintained_rows(ran: MaintenanceResult) -> Iterator[dict[str, object]]:
@@ -289,9 +289,9 @@ def _show_maintained(ran: MaintenanceResult) -> None:
         if table.reason:
             error_console.print(styled(f"{table.table}: {table.reason}", "red", f" {table.detail}"))
     for place, found in ran.orphans.items():
-        done = "deleted" if ran.deleted else "left there; `--delete-orphans` deletes them"
+        done = "deleted" if ran.deleted else "kept; `--delete-orphans` deletes them"
         first = found[0].name
         console.print(
-            f"{place}: {counted(len(found), 'file')} that no log knows of, {size(sum(f.bytes for f in found))}, "
+            f"{place}: {counted(len(found), 'file')} that no log names,  {size(sum(f.bytes for f in found))}, "
             f"such as {first}: {done}"
         )

@@ -62,9 +62,9 @@ def diff(
     lake: Lake,
     table: Name,
     from_: Annotated[
-        int | None, typer.Option("--from", min=0, help="This version; without it, what was before the last change.")
+        int | None, typer.Option("--from", min=0, help="This version; without it, the version before the last change.")
     ] = None,
-    to: Annotated[int | None, typer.Option(min=0, help="And this one; without it, the newest.")] = None,
+    to: Annotated[int | None, typer.Option(min=0, help="And this version; without it, the newest.")] = None,
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
@@ -112,9 +112,9 @@ def settle(lake: Lake, table: Name, service: Service = "") -> None:
 def promote(
     lake: Lake,
     table: Name,
-    field: Annotated[str, typer.Argument(help="The field of the records, dotted where it is nested.")],
-    type_: Annotated[str, typer.Option("--type", help="The column's type from now on, such as timestamp.")],
-    name: Annotated[str, typer.Option(help="The column's name; the field's last part unless said.")] = "",
+    field: Annotated[str, typer.Argument(help="The field of the records, with dots if it is nested.")],
+    type_: Annotated[str, typer.Option("--type", help="The column's new type, such as timestamp.")],
+    name: Annotated[str, typer.Option(help="The column's name; by default the last part of the field's path.")] = "",
     unit: Annotated[str, typer.Option(help="For times that are numbers: s, ms, us or ns since 1970.")] = "",
     service: Service = "",
 ) -> None:
@@ -189,7 +189,7 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
         undo = f"forebay rollback {table} --to {done.version - 1}"
         leave_record(lake, f"schema {what} {table}, {counted(done.rows, 'row')}, version {done.version}", undo=undo)
     if done.version is None:
-        console.print(f"{table}: the columns are what the records say; {counted(done.rows, 'row')}")
+        console.print(f"{table}: the columns already fit the records; {counted(done.rows, 'row')}")
     else:
         rescued = f"rows with rescued values: {done.rescued_after:,}, before: {done.rescued_before:,}"
         console.print(f"{table}: {counted(done.rows, 'row')} rewritten as version {done.version}; {rescued}")

@@ -122,7 +122,8 @@ def init(
     samples: Annotated[
         list[str] | None,
         typer.Option(
-            "--from", help="Draft them from these samples: a file, folder or s3:// address; may be given again."
+            "--from",
+            help="Draft the declarations from these samples: a file, folder or s3:// address; may be repeated.",
         ),
     ] = None,
 ) -> None:
@@ -260,7 +261,7 @@ def push(
         tell(pushed=True, version=version)
         console.print(f"in force: {place}, version {version}")
         if lake:
-            leave_record(lake, f"tables push: version {version} in {place}", undo="push the declarations of before")
+            leave_record(lake, f"tables push: version {version} in {place}", undo="push the earlier declarations")
 
 
 @app.command()
@@ -269,7 +270,7 @@ def add(
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The table's name; {field} stands for that field of the record.")],
     where: Annotated[
-        list[str] | None, typer.Option(help="field=value that a record must have; may be given again.")
+        list[str] | None, typer.Option(help="A field=value that a record must have; may be repeated.")
     ] = None,
 ) -> None:
     """Add the declaration of a table."""
@@ -340,7 +341,9 @@ def _begun(lake: str) -> str:
     check_lake(lake)
     if has_ledger(lake) or tables_of(lake):
         return lake
-    error_console.print(f"{lake} has neither ledger nor tables yet, so nothing is compared: is it spelled right?")
+    error_console.print(
+        f"{lake} has neither a ledger nor tables yet, so there is nothing to compare: is it spelled correctly?"
+    )
     return ""
 
 
@@ -352,7 +355,7 @@ def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     found = drift_of_lake(service, lake)
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
-        yield _Said("note", f"table {name}: no declaration makes it, so nothing is written to it")
+        yield _Said("note", f"table {name}: no declaration defines it, so nothing is written to it")
     if wrong := [one.problem for one in found.drifts if not one.by_itself]:
         raise InvalidConfiguration(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""

@@ -26,18 +26,18 @@ def doctor(
         str,
         typer.Option(envvar="FOREBAY_STACK", help="The stack's name, such as forebay-prod.", show_default=False),
     ],
-    within: Annotated[
-        str, typer.Option(help="The construct's id, where the service is a part of a stack of your own.")
-    ] = "",
+    within: Annotated[str, typer.Option(help="The construct's id, if the service is part of your own stack.")] = "",
     probe: Annotated[
-        bool, typer.Option("--probe", help="Also send one object through everything; it is removed again.")
+        bool, typer.Option("--probe", help="Also send a test object through the whole service, then remove it.")
     ] = False,
-    wait_s: Annotated[float, typer.Option(min=1, help="With --probe: how long to wait for it, in seconds.")] = 900,
+    wait_s: Annotated[
+        float, typer.Option(min=1, help="With --probe: how long to wait for the object, in seconds.")
+    ] = 900,
     before: Annotated[
         bool, typer.Option("--before", help="Before the first deployment: check the account alone.")
     ] = False,
     rights: Annotated[
-        bool, typer.Option("--rights", help="Only print the policy that this command needs, and end.")
+        bool, typer.Option("--rights", help="Print the policy that this command needs, and do nothing else.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -55,11 +55,11 @@ def doctor(
         return
     on = look_up(stack, client, within=within)
     if on.status in ("CREATE_COMPLETE", "UPDATE_COMPLETE") and not on.is_deployed:
-        hint = "is it forebay's? In a stack of your own, --within names the construct"
-        raise InvalidConfiguration.one(f"stack {stack} {within}".strip(), "has no outputs of forebay", hint)
+        hint = "is it a forebay stack? In your own stack, --within names the construct"
+        raise InvalidConfiguration.one(f"stack {stack} {within}".strip(), "has no outputs from forebay", hint)
     if not (on.status or before):
         where = f"account {on.account}, {on.region}"
-        hint = "is the name right, and the region? Before the first deployment, add --before"
+        hint = "are the name and the region correct? Before the first deployment, add --before"
         raise InvalidConfiguration.one(f"stack {stack}", f"is not in {where}", hint)
     found = list(examine(on))
     if probe and on.is_deployed:

@@ -29,9 +29,9 @@ def export(
     table: Annotated[str, typer.Argument(metavar="TABLE", help="The name of a table with a change feed.")],
     to: Annotated[str, typer.Option(help="Where the files go: s3://bucket/prefix, or a folder.")],
     since: Annotated[
-        str, typer.Option(help="Begin after this version, or this time in UTC; without it with the whole table.")
+        str, typer.Option(help="Begin after this version, or this time in UTC; without it, with the whole table.")
     ] = "",
-    form: Annotated[Format, typer.Option("--format", help="How the files are written.")] = Format.parquet,
+    form: Annotated[Format, typer.Option("--format", help="The format of the files.")] = Format.parquet,
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
@@ -47,7 +47,7 @@ def export(
 
     began = version_or_moment("--since", since) if since else None
     steps, view, declared = 0, view_of(lake), service_for(service, lake)
-    with left_to_do("the steps above are whole; repeat the command to continue"):
+    with left_to_do("the steps above are complete; repeat the command to continue"):
         for step in write(view, declared, table, to, since=began, form=form.value):
             steps += 1
             _show(table, step, as_json)

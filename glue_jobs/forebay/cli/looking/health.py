@@ -104,7 +104,7 @@ def _said(lag: Lag) -> str:
     if lag.trouble:
         return lag.trouble
     if lag.commits is None:
-        return f"{lag.state}: none of its newest commits is a merge of {lag.log}; `forebay merge {lag.state}` makes one"
+        return f"{lag.state}: no recent commit is a merge of {lag.log}; run `forebay merge {lag.state}`"
     if not lag.commits:
         return f"{lag.state}: has all changes of {lag.log}"
     since = f", the first of {_at(lag.since)}" if lag.since else ""

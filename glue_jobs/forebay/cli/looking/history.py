@@ -18,10 +18,10 @@ __all__ = ["history", "leave_record"]
 def history(
     lake: Lake,
     days: Annotated[float, typer.Option(min=0, max=100_000, help="How many days to look back.")] = 1,
-    table: Annotated[str, typer.Option(help="Also what changed about this table.")] = "",
-    all_tables: Annotated[bool, typer.Option("--all-tables", help="Also what changed about any table.")] = False,
+    table: Annotated[str, typer.Option(help="Also changes to this table.")] = "",
+    all_tables: Annotated[bool, typer.Option("--all-tables", help="Also changes to all tables.")] = False,
     stack: Stack = "",
-    limit: Annotated[int, typer.Option(min=1, help="The largest number of lines to show, the newest.")] = 100,
+    limit: Annotated[int, typer.Option(min=1, help="The largest number of lines to show, newest first.")] = 100,
     as_json: AsJson = False,
 ) -> None:
     """List what happened, and when.
@@ -62,4 +62,4 @@ def leave_record(lake: str, what: str, *, undo: str = "") -> None:
     try:
         record_verb(lake, what, undo=undo)
     except (ForebayError, ClientError, BotoCoreError, OSError) as refused:
-        error_console.print(f"done, but `forebay history` will not know of it: {refused}")
+        error_console.print(f"done, but `forebay history` will not list it: {refused}")

@@ -24,10 +24,12 @@ def plan_capacity(
         list[str], typer.Option(metavar="DURATION", help="A freshness to try, such as 10 min; repeat it for several.")
     ] = CHOICES,
     days: Annotated[int, typer.Option(min=1, max=365, help="How many days of arrivals to replay.")] = 30,
-    budget_usd_month: Annotated[int, typer.Option(min=0, help="What all of it may cost a month; 0: no budget.")] = 0,
-    workers: Annotated[int, typer.Option(min=2, max=100, help="The deployment's workers.")] = 2,
+    budget_usd_month: Annotated[
+        int, typer.Option(min=0, help="The most that all of it may cost per month; 0: no budget.")
+    ] = 0,
+    workers: Annotated[int, typer.Option(min=2, max=100, help="The number of workers in the deployment.")] = 2,
     worker_type: Annotated[str, typer.Option(help="The deployment's worker_type.")] = "G.1X",
-    prices: Annotated[Path | None, typer.Option(help="A file of prices; without it, those that forebay has.")] = None,
+    prices: Annotated[Path | None, typer.Option(help="A file of prices; without it, forebay's own price list.")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Show the delay and the cost of each freshness.
@@ -52,7 +54,7 @@ def plan_capacity(
     arrivals = arrivals_of(view, days=days)
     if not arrivals:
         raise InvalidConfiguration.one(
-            f"lake {lake}", f"loaded no file in the last {counted(days, 'day')}", "ask for more --days"
+            f"lake {lake}", f"loaded no file in the last {counted(days, 'day')}", "use a larger --days"
         )
     hour = usd_an_hour(listed, worker_type, workers)
     found = choices(arrivals, pace_of(view), tried, span_s=days * 86400.0, usd_hour=hour, budget_usd=budget_usd_month)

@@ -16,8 +16,8 @@ __all__ = ["quality"]
 
 def quality(
     lake: Lake,
-    table: Annotated[str, typer.Argument(help="The table's name; all tables without one.")] = "",
-    days: Annotated[int, typer.Option(min=0, max=100_000, help="Only batches of the last days; 0: all.")] = 0,
+    table: Annotated[str, typer.Argument(help="The table's name; without it, all tables.")] = "",
+    days: Annotated[int, typer.Option(min=0, max=100_000, help="Only batches of this many days; 0: all.")] = 0,
     limit: Annotated[int, typer.Option(min=1, help="The largest number of lines, the most violated first.")] = 100,
     as_json: AsJson = False,
 ) -> None:

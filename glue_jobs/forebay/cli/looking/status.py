@@ -28,7 +28,7 @@ def status(
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",
     stack: Stack = "",
-    tables: Annotated[bool, typer.Option("--tables", help="Also how old each table's newest rows are.")] = False,
+    tables: Annotated[bool, typer.Option("--tables", help="Also show how old each table's newest rows are.")] = False,
     watch: Annotated[bool, typer.Option("--watch", help="Refresh, with rates, until Ctrl-C.")] = False,
     every_s: Annotated[float, typer.Option(min=1, help="With --watch: seconds between two refreshes.")] = 5,
     as_json: AsJson = False,
@@ -66,22 +66,22 @@ def status(
 
 def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.queue is None:
-        yield "queue       unknown: --queue-url or FOREBAY_QUEUE_URL names it"
+        yield "queue       unknown: name it with --queue-url or FOREBAY_QUEUE_URL"
     else:
         oldest = f", the oldest for {span(now.queue.oldest_s)}" if now.queue.oldest_s is not None else ""
         yield f"queue       {now.queue.waiting:,} waiting{oldest}; {now.queue.in_flight:,} in flight"
     if now.dead is not None:
         yield f"dead        {counted(now.dead.waiting + now.dead.in_flight, 'letter')}"
-    yield f"job         {now.runs or 'none runs'}"
+    yield f"job         {now.runs or 'not running'}"
     if now.budget_warned_at is not None:
-        yield f"budget      held runs back, and files were late: warned {age(now.at, now.budget_warned_at)}"
+        yield f"budget      delayed runs, and files were late: warned {age(now.at, now.budget_warned_at)}"
     if now.batch is not None:
         done = f"{counted(now.batch.files, 'file')}, {counted(now.batch.records, 'record')}"
         yield f"last batch  {now.batch.batch} of {now.batch.service}, {age(now.at, now.batch.at)}: {done}"
     elif not now.files:
-        yield "last batch  none has ended yet"
+        yield "last batch  no batch has ended yet"
     for begun in now.begun:
-        then = "the job is at it" if now.runs else "the next start of the job finishes it"
+        then = "the job is working on it" if now.runs else "the next start of the job finishes it"
         yield f"open batch  {begun.batch} of {begun.service}, {age(now.at, begun.at)}: {counted(begun.files, 'file')}; {then}"
     today = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(now.today.items())) or "none"
     yield f"today       {today}; {counted(now.records_today, 'record')}"
@@ -95,7 +95,7 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.replays:
         yield f"replays     {counted(now.replays, 'file')} to be read again"
     if now.forgets:
-        yield f"forgets     {counted(now.forgets, 'file')} to be forgotten: their rows still stand"
+        yield f"forgets     {counted(now.forgets, 'file')} to be forgotten: their rows are still in the tables"
     if now.reconciled is not None:
         looked = f"of {counted(now.reconciled.looked_at, 'file')}, {age(now.at, now.reconciled.at)}"
         yield f"missed      {now.reconciled.missed:,} {looked}; `forebay find-missed` announced them"

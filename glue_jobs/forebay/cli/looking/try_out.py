@@ -24,7 +24,9 @@ SHOWN = 10
 def try_out(
     samples: Annotated[list[str], typer.Argument(help="Files, folders, or s3:// objects and prefixes (with a /).")],
     service: Service = "",
-    against: Annotated[str, typer.Option(help="Other declarations: say what changes with --service.")] = "",
+    against: Annotated[
+        str, typer.Option(help="Other declarations to compare with: show what changes with --service.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Show what forebay would do with sample files. Writes nothing.
@@ -77,7 +79,7 @@ def _show(trial: Trial) -> None:
     if trial.left_out:
         count = len(trial.files)
         read = counted(count, "file", "was", of=count + trial.left_out)
-        _show_lines([f"{read} read: a sample. Name fewer to have all of them read"])
+        _show_lines([f"{read} read, as a sample. Name fewer files to read all of them"])
     for table in trial.tables:
         console.print(f"\ntable {table.name}: {counted(table.rows, 'row')}", markup=False)
         found = columns("column", "type", "read from", ">filled", ">do not fit", "such as")
@@ -86,13 +88,13 @@ def _show(trial: Trial) -> None:
             found.add_row(c.name, c.type, _safe(c.source or ""), filled, f"{c.misfits or ''}", _safe(c.example or ""))
         console.print(found)
         if table.rescued:
-            said = f"  {counted(table.rescued, 'row', 'keeps')} something in _rescued"
+            said = f"  {counted(table.rescued, 'row', 'has')} rescued values in _rescued"
             _show_lines([said, *(f"    {example}" for example in table.examples)])
         _show_some("would be dropped as duplicates", table.duplicates)
         if table.state is not None:
             _show_some(f"would win in the state {table.state.name}", table.state.winners)
-        _show_lines([f"  not judged here, but by the job: {rule}" for rule in table.unchecked])
-    _show_some("parked, since no table takes them", [f"{p['place']}  {_line(p['record'])}" for p in trial.parked])
+        _show_lines([f"  checked only by the job: {rule}" for rule in table.unchecked])
+    _show_some("parked, because no table accepts them", [f"{p['place']}  {_line(p['record'])}" for p in trial.parked])
     _show_some(
         "refused", [f"{r['place']}  {r['reason']}  {r['detail'] or ''}  {_line(r['record'])}" for r in trial.refused]
     )

@@ -21,11 +21,11 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 def wait(
     lake: Lake,
-    name: Annotated[str, typer.Argument(metavar="FEED|TABLE", help="A feed, or a table: then all feeds that fill it.")],
+    name: Annotated[str, typer.Argument(metavar="FEED|TABLE", help="A feed; or a table, for all feeds that fill it.")],
     until: Annotated[datetime, moment("The end of the hour or day, in UTC.")],
     since: Annotated[datetime | None, moment("Also all hours or days since then.")] = None,
-    timeout: Annotated[str, typer.Option(help="How long to wait, such as 90s, 30m or 2h; 0: look once.")] = "0",
-    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two looks.")] = 15,
+    timeout: Annotated[str, typer.Option(help="How long to wait, such as 90s, 30m or 2h; 0: check once.")] = "0",
+    every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two checks.")] = 15,
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
@@ -61,5 +61,5 @@ def wait(
 def _seconds(text: str) -> float:
     found = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip())
     if found is None:
-        raise InvalidConfiguration.one(f"--timeout {text}", "is not a length of time", "such as 90s, 30m or 2h")
+        raise InvalidConfiguration.one(f"--timeout {text}", "is not a duration", "such as 90s, 30m or 2h")
     return int(found[1]) * SECONDS[found[2] or "s"]

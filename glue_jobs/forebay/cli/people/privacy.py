@@ -254,7 +254,7 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
         done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))
     rows = sum(one["rows"] for one in done["tables"])
     what = f"privacy erase: {counted(len(plan.tokens), 'person')}, {counted(rows, 'row')}, erasure {plan.number}"
-    leave_record(view.lake, what, undo="none: they are erased")
+    leave_record(view.lake, what, undo="impossible: they are erased")
     if as_json:
         print_json([done])
         return

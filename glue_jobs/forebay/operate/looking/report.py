@@ -63,7 +63,7 @@ def _journey(status: Status) -> Iterator[Station]:
         oldest = f"the oldest for {span(queue.oldest_s)}; " if queue.oldest_s is not None else ""
         yield Station("messages in the queue", f"{queue.waiting:,}", f"{oldest}{queue.in_flight:,} in flight")
     batch = f"last batch {age(status.at, status.batch.at)}" if status.batch else "no batch yet"
-    yield Station("ingest job", "runs" if status.runs else "none runs", batch)
+    yield Station("ingest job", "runs" if status.runs else "not running", batch)
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(status.today.items()))
     yield Station("files today", f"{sum(status.today.values()):,}", outcomes or "none")
     yield Station("records today", f"{status.records_today:,}", counted(len(status.newest_rows), "table"))

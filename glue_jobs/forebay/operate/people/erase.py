@@ -216,8 +216,8 @@ def _going_by_older(view: LakeView, service: Service, erased: str) -> Iterator[s
     for plan in Plans(open_objects(f"{view.lake}/{PLANS}"), service.name).left():
         if plan.service.get("erased", "") < erased:
             yield (
-                f"batch {plan.batch} began before and is half done; the ingest job finishes it, so start the job if none runs"
+                f"batch {plan.batch} began before and is unfinished; the ingest job finishes it: start it if it is not running"
             )
     found = open_objects(plans_of(view.lake, service.name)).read(RETRY_PLAN)
     if found is not None and RetryPlan.of_json(found).service.get("erased", "") < erased:
-        yield "a retry began before and is half done; `forebay quarantine retry` finishes it"
+        yield "a retry began before and is unfinished; `forebay quarantine retry` finishes it"

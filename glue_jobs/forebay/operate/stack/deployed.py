@@ -30,8 +30,8 @@ def deployed(stack: str, client: Any) -> Deployment:
     on = look_up(stack, client)
     if not on.is_deployed:
         where = f"account {on.account}, {on.region}"
-        hint = "is the name right, and the region? `forebay doctor` says more"
-        raise InvalidConfiguration.one(f"stack {stack}", f"has no outputs of forebay in {where}", hint)
+        hint = "are the name and the region correct? `forebay doctor` says more"
+        raise InvalidConfiguration.one(f"stack {stack}", f"has no outputs from forebay in {where}", hint)
     return on
 
 

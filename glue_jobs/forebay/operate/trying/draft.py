@@ -96,7 +96,7 @@ def draft_of(samples: Samples, name: str, envelope: Sequence[str] = ()) -> str:
     records = list(_objects(samples))
     if not records:
         raise InvalidConfiguration.one(
-            "--from", "holds no record that is a JSON object", "`forebay try` says what is in it"
+            "--from", "holds no record that is a JSON object", "`forebay try` says what it contains"
         )
     if all(without_archive_suffix(sample.file.key).endswith(CSV) for sample in samples.records):
         records = _typed(records)
