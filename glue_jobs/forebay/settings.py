@@ -82,15 +82,15 @@ class JobSettings(BaseModel):
     )
     deployed_service: str = Field(
         "",
-        description="the declarations that came with the deployment, one file: put where service is, unless those are newer",
+        description="the deployed declarations, as one file: copied to where `service` is, unless those are newer",
     )
     metrics: Numbers = Field(
         "none",
-        description="where the events' numbers are published, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",
+        description="where the events' metrics are published, besides the log: none, cloudwatch, or cloudwatch:NAMESPACE",
     )
     metrics_of_tables: str = Field(
         "",
-        description="with cloudwatch: tables whose own numbers are published, comma-separated, or *; empty: only their errors",
+        description="with cloudwatch: tables whose own metrics are published, comma-separated, or *; empty: only their errors",
     )
 
     _passed_over: tuple[str, ...] = PrivateAttr(())
@@ -154,54 +154,59 @@ def _ignored(pairs: Sequence[tuple[str, str | bool | None]]) -> list[str]:
 class IngestSettings(JobSettings):
     """The settings of the ingest job."""
 
-    queue_url: str = Field(min_length=1, description="the SQS queue that the landing bucket's notifications reach")
+    queue_url: str = Field(min_length=1, description="the SQS queue that receives the landing bucket's notifications")
     landing_buckets: str = Field(
-        "", description="names of buckets, with commas; files in other buckets are ignored; empty: any bucket is taken"
+        "", description="names of buckets, comma-separated; files in other buckets are ignored; empty: all buckets"
     )
     checkpoint: str = Field("", description=f"where Spark keeps the stream's progress; empty: <lake>/{CHECKPOINT}")
-    drain: bool = Field(False, description="stop when the queue is empty, instead of running on")
+    drain: bool = Field(False, description="stop when the queue is empty, instead of continuing to run")
     drain_cap_s: int = Field(
-        3600, ge=1, le=604_800, description="with drain: after how many seconds to stop anyway, empty or not"
+        3600, ge=1, le=604_800, description="with drain: seconds after which to stop, even if the queue is not empty"
     )
     trigger_s: float = Field(
-        60, ge=0, le=3600, description="seconds between batches of a continuous run; a full one is followed at once"
+        60,
+        ge=0,
+        le=3600,
+        description="seconds between batches of a continuous run; after a full batch, there is no pause",
     )
-    max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="files that one batch takes at most")
-    max_bytes_per_batch: int = Field(2 << 30, ge=1, description="bytes that one batch takes at most, counted as in S3")
+    max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="the largest number of files in a batch")
+    max_bytes_per_batch: int = Field(
+        2 << 30, ge=1, description="the largest number of bytes in a batch, counted as in S3"
+    )
     visibility_timeout_s: int = Field(
-        300, ge=10, le=43_200, description="how long SQS hides a message that we hold; renewed meanwhile"
+        300, ge=10, le=43_200, description="how long SQS hides a received message; the driver renews it"
     )
     wait_s: int = Field(10, ge=0, le=20, description="how long one poll waits for a message")
     task_memory_bytes: int = Field(
         4 << 30,
         ge=1 << 30,
-        description="memory that one task may take while it reads; a file that needs more is quarantined",
+        description="the memory that one task may use while it reads; a file that needs more is quarantined",
     )
     max_file_bytes: int = Field(
         1 << 30,
         ge=1 << 20,
         le=(1 << 31) - 1,
-        description="bytes of a file that must be read whole, and of what an archive expands to; one with more is quarantined",
+        description="the largest size of a file that must be read whole, or of an unpacked archive; larger: quarantined",
     )
-    tables_at_once: int = Field(4, ge=1, le=64, description="tables that are committed at the same time")
+    tables_at_once: int = Field(4, ge=1, le=64, description="the number of tables that are committed at the same time")
     lease_wait_s: float = Field(
         90,
         ge=0,
         le=3600,
-        description="how long to wait for another driver of the same checkpoint to leave; a crashed one is gone after 60",
+        description="how long to wait for another driver of the same checkpoint to end; a crashed one's lease ends after 60",
     )
     late_commit_wait_s: float = Field(
         960,
         ge=0,
         le=3600,
-        description="how long after its start a driver waits before it calls a table failed in a batch that another one began; "
-        "S3 takes the commit of a dead driver for 15 minutes",
+        description="how long after its start a driver waits before it declares a table failed in a batch that another one "
+        "began; S3 may accept a dead driver's commit for 15 minutes",
     )
     merge_every_s: float = Field(
         60,
         ge=0,
         le=86_400,
-        description="seconds between merges of tables in mode merge; 0: `forebay merge` does it elsewhere",
+        description="seconds between merges of tables in mode merge; 0: `forebay merge` runs elsewhere",
     )
     catalog: str = Field(
         "", description="the database of the Glue Data Catalog in which the tables are registered; empty: none"
@@ -215,19 +220,21 @@ class IngestSettings(JobSettings):
 class CompactSettings(JobSettings):
     """The settings of the compaction job."""
 
-    tables: str = Field("", description="names of tables, comma-separated; empty: all tables of the lake, and our own")
+    tables: str = Field(
+        "", description="names of tables, comma-separated; empty: all tables of the lake, and forebay's own"
+    )
     round: Literal["first", "second"] = Field(
         "first",
-        description="first: many small files into middling ones; second, weekly: those into large, ordered ones",
+        description="first: many small files into medium ones; second, weekly: those into large, ordered ones",
     )
     group: str = Field("", description="only tables of this group of the declarations; empty: all groups")
     now: bool = Field(False, description="compact everything possible, ignoring thresholds")
     hot: bool = Field(
-        False, description="also compact partitions that got data lately, where the other thresholds ask for it"
+        False, description="also compact partitions that got data recently, if the other thresholds are met"
     )
-    budget_bytes: int = Field(0, ge=0, description="bytes that one run reads at most; 0: no limit")
-    budget_dpu_s: float = Field(0, ge=0, description="DPU-seconds that one run is planned for at most; 0: no limit")
-    tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
+    budget_bytes: int = Field(0, ge=0, description="the most bytes that one run reads; 0: no limit")
+    budget_dpu_s: float = Field(0, ge=0, description="the most DPU-seconds that one run may plan for; 0: no limit")
+    tables_at_once: int = Field(2, ge=1, le=64, description="the number of tables that are processed at the same time")
 
     @property
     def table_names(self) -> list[str]:
@@ -237,16 +244,21 @@ class CompactSettings(JobSettings):
 class MaintainSettings(JobSettings):
     """The settings of the maintenance job."""
 
-    tables: str = Field("", description="names of tables, comma-separated; empty: all tables of the lake, and our own")
+    tables: str = Field(
+        "", description="names of tables, comma-separated; empty: all tables of the lake, and forebay's own"
+    )
     vacuum: Literal["lite", "full", "none"] = Field(
-        "lite", description="lite, daily: files that the log no longer needs; full, weekly: lists all files, too"
+        "lite",
+        description="lite, daily: deletes files that the log no longer needs; full, weekly: also lists all files",
     )
     longest_reader_hours: float = Field(
-        24, ge=0, le=8760, description="how long the slowest reader takes; files are kept at least as long"
+        24, ge=0, le=8760, description="how long the slowest reader takes; files are kept for at least this long"
     )
-    checkpoint_after: int = Field(100, ge=1, description="commits after which a table's log gets a checkpoint")
-    delete_orphans: bool = Field(False, description="delete the files that no log names,  instead of only naming them")
-    tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
+    checkpoint_after: int = Field(
+        100, ge=1, description="the number of commits after which a table's log gets a checkpoint"
+    )
+    delete_orphans: bool = Field(False, description="delete the files that no log names, instead of only listing them")
+    tables_at_once: int = Field(2, ge=1, le=64, description="the number of tables that are processed at the same time")
 
     @property
     def table_names(self) -> list[str]:
@@ -257,9 +269,9 @@ class MergeSettings(JobSettings):
     """The settings of the merge job."""
 
     tables: str = Field(
-        "", description="names of tables of changes or of states, comma-separated; empty: all that are declared"
+        "", description="names of tables of changes or of states, comma-separated; empty: all declared ones"
     )
-    tables_at_once: int = Field(2, ge=1, le=64, description="tables that are worked on at the same time")
+    tables_at_once: int = Field(2, ge=1, le=64, description="the number of tables that are processed at the same time")
 
     catalog: str = Field(
         "", description="the database of the Glue Data Catalog in which the states are registered; empty: none"
@@ -275,19 +287,17 @@ class ReconcileSettings(JobSettings):
 
     landing: Landing = Field(
         description="where files land: s3://bucket/in/, or several places, comma-separated; with %Y, %m, %d for the day in "
-        "its keys, only such are listed"
+        "keys, only the keys of those days are listed"
     )
-    queue_url: str = Field(
-        min_length=1, description="the SQS queue in which files that S3 never announced are announced"
-    )
+    queue_url: str = Field(min_length=1, description="the SQS queue to which missed files are announced")
     look_back_hours: float = Field(
         15 * 24,
         gt=0,
         le=24 * 365,
-        description="how far back to look for files, in hours; longer than the 14 days that SQS keeps a message",
+        description="how far back to look for files, in hours; more than the 14 days for which SQS keeps a message",
     )
     settle_hours: float = Field(
-        6, ge=0, le=24 * 7, description="leave out files of the newest hours, which may be on their way"
+        6, ge=0, le=24 * 7, description="leave out files of the newest hours, whose messages may still be on their way"
     )
 
     @model_validator(mode="after")

@@ -37,7 +37,7 @@ def test_what_is_empty_does_not_stop_older_code(more: dict[str, Any]) -> None:
 @pytest.mark.parametrize("more", [{"colour": "blue"}, {"choice": {"colour": "blue"}}], ids=str)
 def test_what_may_decide_is_refused_with_the_remedy(more: dict[str, Any]) -> None:
     with pytest.raises(
-        Halt, match=r"a retry of held records .*does not understand colour of it; start that version again"
+        Halt, match=r"a retry of held records .*does not understand its colour. Start that version again"
     ):
         RetryPlan.of_json(by_newer_code(**more))
 

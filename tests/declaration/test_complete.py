@@ -132,7 +132,7 @@ def test_a_marker_is_no_data_whatever_its_name() -> None:
 
 def test_a_folder_outside_of_its_feed_is_refused() -> None:
     feeds = '[[feeds]]\nname = "a"\nprefix = "in/a/"\ncomplete = { folder = "in/b/%Y/%m/%d/%H/", quiet_minutes = 5 }'
-    with pytest.raises(InvalidConfiguration, match="no file below in/a/"):
+    with pytest.raises(InvalidConfiguration, match="no file under in/a/"):
         service(feeds)
 
 

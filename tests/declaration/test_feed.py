@@ -56,14 +56,14 @@ def test_each_place_has_the_form_of_its_feed() -> None:
         ('[[feeds]]\nname = "a"\nprefix = "x"\n[[feeds]]\nname = "b"\nprefix = "x"', "a and b have the same files"),
         ('[[feeds]]\nname = "a"\nprefix = "x"\n[[feeds]]\nname = "a"\nprefix = "y"', "a and a have the same name"),
         ('[[feeds]]\nname = "a"\nprefx = "x"', "did you mean prefix"),
-        ('[[feeds]]\nname = "a"\nprefix = "s3://b/in/"', 'feeds.0.prefix: .*begin; for a bucket there is bucket = "b"'),
+        ('[[feeds]]\nname = "a"\nprefix = "s3://b/in/"', 'feeds.0.prefix: .*name the bucket with bucket = "b"'),
         (
             '[[feeds]]\nname = "a"\nprefix = "in/*/"',
-            "feeds.0.prefix: .*not a pattern; `key` names the parts of keys",
+            "feeds.0.prefix: .*not a pattern; use `key` to name parts of keys",
         ),
         ('[[feeds]]\nname = "a"\nprefix = "in/{game}/"', "feeds.0.prefix: .*not a pattern"),
-        ('[[feeds]]\nname = "a"\nbucket = "s3://drops"', "feeds.0.bucket: .*the bucket's name alone"),
-        ('[[feeds]]\nname = "a"\nprefix = "in/a/"\nkey = "out/{game}/"', "feeds.0: key: no file below in/a/ has such"),
+        ('[[feeds]]\nname = "a"\nbucket = "s3://drops"', "feeds.0.bucket: .*only the bucket's name"),
+        ('[[feeds]]\nname = "a"\nprefix = "in/a/"\nkey = "out/{game}/"', "feeds.0: key: no file under in/a/ has such"),
         ('[[feeds]]\nname = "a"\nkey = "in/{a}{b}"', "feeds.0.key: .*follows another name"),
         ('envelope = { key = "in/" }\n[[feeds]]\nname = "a"', "envelope: is not allowed beside feeds"),
     ],
@@ -75,13 +75,13 @@ def test_a_wrong_feed_is_refused_with_its_place(feeds: str, says: str) -> None:
 
 def test_a_part_of_the_key_must_be_named_by_a_feed() -> None:
     text = 'name = "s"\n[[feeds]]\nname = "a"\nkey = "in/{game}/"\n[[tables]]\nname = "{@key.gmae}"\n'
-    with pytest.raises(InvalidConfiguration, match=r"@key\.gmae is not in the key"):
+    with pytest.raises(InvalidConfiguration, match=r"the keys do not contain @key\.gmae"):
         parse_service({"service.toml": text})
 
 
 def test_a_table_wants_no_feed_that_nobody_declared() -> None:
     text = 'name = "s"\n[[feeds]]\nname = "a"\n[[tables]]\nname = "t"\nwhere = { "@feed" = ["a", "aa"] }\n'
-    with pytest.raises(InvalidConfiguration, match=r"there is no feed aa \(did you mean a\?\)"):
+    with pytest.raises(InvalidConfiguration, match=r"no feed has the name aa \(did you mean a\?\)"):
         parse_service({"service.toml": text})
 
 

@@ -33,12 +33,12 @@ def problems(text: str) -> str:
         (MERGE.replace('["at"]', '["at", "at"]'), "merge.sequence_by: names a column twice"),
         (MERGE.replace("}", ', partitions = ["op"] }'), "merge.partitions: op is none of the keys"),
         (MERGE.replace("}", ', partitions = ["id"] }'), "and not all of them"),
-        (MERGE.replace('"players"', '"player_changes"'), "names the table of the changes itself"),
+        (MERGE.replace('"players"', '"player_changes"'), "names the table of changes itself"),
         (MERGE.replace('"players"', '"{game}"'), "must have the same {fields}"),
         (MERGE.replace('"players"', '"Players"'), "must be small letters"),
         (MERGE.replace("}", ', history = "scd9" }'), "merge.history: must be 'scd2'"),
         (MERGE.replace("}", ', history = "scd2", ignore_null_updates = true }'), "is for the current state only"),
-        (MERGE.replace("}", ', snapshot = true, history = "scd2" }'), "merge.snapshot: takes the place of all rows"),
+        (MERGE.replace("}", ', snapshot = true, history = "scd2" }'), "merge.snapshot: replaces all rows"),
         (MERGE.replace("}", ", snapshot = true, ignore_null_updates = true }"), "leave out ignore_null_updates"),
         (MERGE.replace("into", "inot"), "did you mean into?"),
         (
@@ -72,4 +72,4 @@ def test_the_state_of_a_family_has_the_name_of_its_changes() -> None:
 def test_a_history_has_its_columns_for_itself() -> None:
     merge = MERGE.replace("}", ', history = "scd2" }')
     text = f"{TABLE}{merge}".replace('{ name = "op" }', '{ name = "valid_to" }')
-    assert "merge.history: has the column valid_to for itself" in problems(text)
+    assert "merge.history: reserves the column valid_to" in problems(text)

@@ -30,7 +30,7 @@ COLUMN = 'columns = [{ name = "day", type = "date" }]\n'
 def test_a_setting_behind_a_header_is_not_taken_for_a_condition(key: str) -> None:
     (one,) = said(table(f'{COLUMN}[tables.where]\nevent = "sale"\n{key} = ["day"]'))
     assert one == (
-        f"service.toml:7: table sales: where.{key}: is a setting of the table, and [tables.where] before it makes it a part "
+        f"service.toml:7: table sales: where.{key}: is a setting of the table, but the [tables.where] before it makes it part "
         f"of `where` (move it above [tables.where], or write where = {{ ... }} in one line; for a field of this name write "
         f"'\"{key}\"' = ...)"
     )
@@ -80,7 +80,7 @@ def test_a_wrong_column_hides_nothing_of_its_table() -> None:
     found = said(table(wrong + 'event_time = { column = "at" }\npartitions = ["m", "nope"]'))
     assert [one.partition(" (")[0][:70] for one in found] == [
         "service.toml:5: table sales: column at: type: must be one of string, l",
-        "service.toml:9: table sales: partitions: m is map, which names no fold",
+        "service.toml:9: table sales: partitions: m is map, which cannot name a fold",
         "service.toml:9: table sales: partitions: nope is not a declared column",
     ]
 
@@ -90,7 +90,7 @@ def test_a_misspelt_treatment_does_not_hide_the_secret_that_it_needs() -> None:
     first, second = said(f'name = "s"\n{personal}[[tables]]\nname = "a"\n')
     assert first.startswith("service.toml:3: privacy.personal.0.become: must be 'dropped', ")
     assert first.endswith("; got 'hashed' (did you mean token?)")
-    assert second.startswith("service.toml:2: privacy: has a token, so it needs a secret")
+    assert second.startswith("service.toml:2: privacy: has a token field, so it needs a secret")
 
 
 def test_of_a_file_that_is_not_toml_nothing_else_is_said() -> None:

@@ -73,6 +73,6 @@ def test_a_new_field_of_upkeep_does_not_either(service: Service, where: tuple[An
 
 @pytest.mark.parametrize("where", [*NEW, ("overwritten",)], ids=str)
 def test_what_may_decide_is_refused_with_the_remedy(service: Service, where: tuple[Any, ...]) -> None:
-    with pytest.raises(Halt, match=r"batch 7 was started by another version .* start that version again") as refused:
+    with pytest.raises(Halt, match=r"batch 7 was started by another version .* Start that version again") as refused:
         unpinned(by_newer_code(service, where, "blue", default=False), "batch 7")
     assert ".".join(map(str, where)) in str(refused.value)

@@ -81,22 +81,22 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "studio"', r"no table is declared"),
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
-        (GOOD + 'overwritten = "replace"', r"overwritten is decided for files, .* declare it in service\.toml"),
+        (GOOD + 'overwritten = "replace"', r"overwritten is decided for a whole file, .* declare it in service\.toml"),
         (
             GOOD + 'personal = ["player.email"]',
             r"personal is decided .* declare it in service\.toml, such as \[privacy\]",
         ),
         (
             NAMED + "[privacy]\npersonal = []\n" + GOOD_TABLE,
-            r"privacy: names no field: leave the section out",
+            r"privacy: names no field: remove the section",
         ),
         (
             NAMED + '[privacy]\npersonal = ["ip"]\nsecret = "s3://b/k"\n' + GOOD_TABLE,
-            r"secret, and no field becomes a token",
+            r"secret, but no field becomes a token",
         ),
         (
             NAMED + "[privacy]\npersonal = [{path = 'ip', become = 'token'}]\n" + GOOD_TABLE,
-            r"a token, so it needs a secret",
+            r"a token field, so it needs a secret",
         ),
         (
             NAMED + '[privacy]\npersonal = [{path = "ip", vault = true}]\n' + GOOD_TABLE,
@@ -104,7 +104,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + '[privacy]\npersonal = ["ip"]\nvault = "s3://b/v"\n' + GOOD_TABLE,
-            r"has a vault, and no field goes there: give one vault = true",
+            r"has a vault, but no field uses it: give a field vault = true",
         ),
         (
             NAMED + '[privacy]\npersonal = ["ip"]\nvault = "vault"\n' + GOOD_TABLE,
@@ -128,13 +128,13 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + '[privacy]\npersonal = ["users[0].ip"]\n' + GOOD_TABLE,
-            r"treated in all elements, so leave the position out",
+            r"treated in all elements, so leave out the position",
         ),
         (NAMED + '[privacy]\npersonal = ["ip", "ip"]\n' + GOOD_TABLE, r"ip is named twice"),
         (NAMED + "[privacy]\nsubject = 'user_id'\n" + GOOD_TABLE, r"has a subject, so it needs a secret"),
         (
             NAMED + "[privacy]\nsubject = 'user.id'\nsecret = 's3://b/k'\npersonal = ['user']\n" + GOOD_TABLE,
-            r"the subject user\.id is dropped, so nobody could find it: make it a token",
+            r"the subject user\.id is dropped, so nobody could search for it: make it a token",
         ),
         (
             NAMED + "[privacy]\nsubject = 'users[0].id'\nsecret = 's3://b/k'\n" + GOOD_TABLE,
@@ -157,7 +157,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + '[privacy]\npersonal = ["cart"]\n' + GOOD_TABLE + EXPLODED,
-            r"personal: cart: the elements of cart\.items are records of their own in table items",
+            r"personal: cart: the elements of cart\.items become their own records in table items",
         ),
         (
             NAMED + '[privacy]\npersonal = ["cart.items.to", "id"]\n' + GOOD_TABLE + EXPLODED,
@@ -180,19 +180,19 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             GOOD + '[schedules.night]\njob = "maintain"\nat = "daily 02:30"\ngroup = "default"',
-            r"schedules\.night: group: the job maintain knows no such thing",
+            r"schedules\.night: group: the job maintain has no such setting",
         ),
         (
             GOOD + '[schedules.night]\njob = "compact"\nat = "daily 02:30"\ngroup = "defualt"',
-            r"schedules\.night\.group: no table is of the group 'defualt' \(did you mean default\?\)",
+            r"schedules\.night\.group: no table is in the group 'defualt' \(did you mean default\?\)",
         ),
         (
             GOOD + '[schedules.Night]\njob = "compact"\nat = "never"',
             r"schedules: 'Night' must be words of small letters",
         ),
         ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be small letters"),
-        ('name = "s"\n[[tables]]\nname = "{@key.game}"', r"table \{@key.game\}: @key.game is not in the key"),
-        ('name = "s"\n[[tables]]\nname = "{@metadata.Game}"', r"@metadata\. takes one plain name"),
+        ('name = "s"\n[[tables]]\nname = "{@key.game}"', r"table \{@key.game\}: the keys do not contain @key.game"),
+        ('name = "s"\n[[tables]]\nname = "{@metadata.Game}"', r"@metadata\. needs one plain name"),
         ('name = "s"\n[envelope]\nkey = "in/{a}{b}/"\n[[tables]]\nname = "a"', r"envelope.key: .*follows another name"),
         ('name = "s"\n[[tables]]\nname = "../up"', r"must be small letters"),
         ('name = "s"\n[[tables]]\nname = "a"\nvalues = "["', r"is not a regular expression"),
@@ -209,15 +209,15 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "s"\n[[tables]]\nname = "a"\npartitions = ["x"]', r"partitions: x is not a declared column"),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\npartitions = ["x"]',
-            r"partitions: x is map, which names no folder",
+            r"partitions: x is map, which cannot name a folder",
         ),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "double"}]\npartitions = ["x"]',
-            r"partitions: x is double, which names no folder",
+            r"partitions: x is double, which cannot name a folder",
         ),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "float"}]\ndedupe = { by = ["x"] }',
-            r"dedupe: x is float, which Java and Python do not write alike; make it a decimal or string",
+            r"dedupe: x is float, which Java and Python write differently; make it a decimal or string",
         ),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\ndedupe = { by = ["x"] }',
@@ -242,11 +242,11 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             TWO + 'cluster_by = ["x"]\npartitions = ["x"]',
-            r"cluster_by: is instead of partitions",
+            r"cluster_by: cannot be combined with partitions",
         ),
         (
             TWO + 'cluster_by = ["x", "x"]',
-            r"cluster_by: takes up to 4 columns, each once",
+            r"cluster_by: must be at most 4 columns, each once",
         ),
         (
             TWO + 'cluster_by = ["y"]',
@@ -258,7 +258,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             TWO + 'cluster_by = ["x"]\ncompaction = { order_by = ["x"] }',
-            r"cluster_by: OPTIMIZE orders the rows by these",
+            r"cluster_by: OPTIMIZE orders the rows",
         ),
         (
             TWO + "salt = 0",
@@ -391,8 +391,8 @@ def test_what_is_wrong_between_sections_is_told_with_what_is_wrong_within_one() 
     for one in (
         "name: ",
         "new_tables_per_day",
-        "no table is of the group",
-        "@key.game is not in the key",
+        "no table is in the group",
+        "the keys do not contain @key.game",
         "is declared twice",
     ):
         assert one in said
@@ -416,19 +416,19 @@ def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_pytho
     said = [str(problem).partition(": table a-b: ")[2] for problem in refused.value.problems]
     assert said == [
         "name 'a-b' must be small letters, digits and _, with {field} for a value of the record",
-        "names a column twice (upper and lower case are the same to Spark)",
+        "names a column twice (Spark ignores upper and lower case)",
         "partitions: day is not a declared column",
-        "partitions: m is map, which names no folder",
-        "partition_values: hour is none of the partitions",
+        "partitions: m is map, which cannot name a folder",
+        "partition_values: hour is not one of the partitions",
         "partition_values: hour is not a regular expression: unterminated character set at position 0",
-        "cluster_by: is instead of partitions, and there are partitions as well",
+        "cluster_by: cannot be combined with partitions",
         "cluster_by: y is not a declared column",
         "dedupe: id is not a declared column",
-        "expectations: _mine begins with _, as forebay's own names do",
+        "expectations: _mine begins with _, which is reserved for forebay",
         "event_time: at is not a declared column of type timestamp",
     ]
 
 
 def test_a_table_may_not_be_called_as_what_else_lies_in_a_lake() -> None:
-    with pytest.raises(InvalidConfiguration, match="is where a lake keeps its declarations"):
+    with pytest.raises(InvalidConfiguration, match="is the folder of a lake's declarations"):
         parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "declarations"'})

@@ -67,7 +67,7 @@ def _never_reached(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
     for number, table in enumerate(tables):
         earlier = taken_before(tables, number)
         if earlier is not None and _key_of(earlier) != _key_of(table):
-            problem = f"never gets a record: {at(earlier)} is tried before and takes all of them"
+            problem = f"never gets a record: {at(earlier)} comes first and takes all of them"
             yield Problem(at(table), problem, "give the earlier table a narrower `where`, or remove one of the two")
 
 
@@ -79,7 +79,7 @@ def _states_of_others(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
         for other in tables:
             if other.makes(sample) or other.glob == merge.glob:
                 problem = f"{merge.into} is also a table that the declaration of {other.name} writes"
-                yield Problem(f"{at(table)}: merge.into", problem, "give the state a name of its own")
+                yield Problem(f"{at(table)}: merge.into", problem, "give the state its own name")
         if any(other is not table and again.glob == merge.glob for other, again in merged):
             yield Problem(f"{at(table)}: merge.into", f"{merge.into} is the state of two tables", "name two")
 
@@ -102,7 +102,7 @@ def _rollups_of_nothing(service: Service, at: Place) -> Iterable[Problem]:
         for name in rollup.tables:
             if not writers(name):
                 yield Problem(
-                    f"{where}: tables", f"no declaration makes {name}", "name tables or states of this service"
+                    f"{where}: tables", f"no declaration defines {name}", "use tables or states of this service"
                 )
 
 
@@ -110,8 +110,8 @@ def _groups_of_nobody(service: Service) -> Iterable[Problem]:
     known = sorted({"default", "own", *(table.compaction.group for table in service.tables)})
     for name, schedule in service.schedules.items():
         if schedule.group and schedule.group not in known:
-            hint = meant(schedule.group, known, f"groups are {', '.join(known)}")
-            yield Problem(f"service.toml: schedules.{name}.group", f"no table is of the group {schedule.group!r}", hint)
+            hint = meant(schedule.group, known, f"known groups: {', '.join(known)}")
+            yield Problem(f"service.toml: schedules.{name}.group", f"no table is in the group {schedule.group!r}", hint)
 
 
 def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
@@ -119,7 +119,7 @@ def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
     for one in service.personal:
         for table in service.tables:
             if table.explosion is not None and begins(one.path, table.explosion.path):
-                problem = f"the elements of {table.explode} are records of their own in table {table.name}"
+                problem = f"the elements of {table.explode} become their own records in table {table.name}"
                 where = f"service.toml: privacy.personal: {'.'.join(one.path)}"
                 yield Problem(where, problem, "name the fields of the elements")
 
@@ -133,7 +133,7 @@ def _read_though_dropped(service: Service, at: Place) -> Iterable[Problem]:
             if path.of_record and any(
                 begins(one.path, path.keys) for one in (*of_surrounded(dropped, PARENT), *within)
             ):
-                hint = "leave it out, or say what else it becomes, such as masked"
+                hint = "leave it out, or choose another treatment, such as masked"
                 yield Problem(at(table), f"reads {name}, which is personal and dropped", hint)
 
 
@@ -143,7 +143,7 @@ def _subject_lost(service: Service) -> Iterable[Problem]:
         if begins(one.path, service.subject) and one.become != "token":
             problem = f"shares a column with a personal field that is {one.become}, in a table that flattens objects"
             yield Problem(
-                "service.toml: privacy.subject", problem, "make the subject a token among the personal fields"
+                "service.toml: privacy.subject", problem, "declare the subject as a personal field that becomes a token"
             )
 
 
@@ -154,7 +154,7 @@ def _not_in_the_key(service: Service, at: Place) -> Iterable[Problem]:
         for path in sorted(table.named):
             if path.startswith(object_key.PREFIX) and path not in declared:
                 name = path.removeprefix(object_key.PREFIX)
-                yield Problem(at(table), f"{path} is not in the key", f'such as {where} = "in/{{{name}}}/"')
+                yield Problem(at(table), f"the keys do not contain {path}", f'such as {where} = "in/{{{name}}}/"')
 
 
 def _of_no_feed(service: Service, at: Place) -> Iterable[Problem]:
@@ -162,5 +162,5 @@ def _of_no_feed(service: Service, at: Place) -> Iterable[Problem]:
     for table in service.tables:
         wanted = table.where.get("@feed", Condition(exists=True))
         for name in sorted({*wanted.one_of, *wanted.none_of} - set(known)):
-            hint = meant(name, known, f"feeds are {', '.join(known)}")
-            yield Problem(f"{at(table)}: where.@feed", f"there is no feed {name}", hint)
+            hint = meant(name, known, f"known feeds: {', '.join(known)}")
+            yield Problem(f"{at(table)}: where.@feed", f"no feed has the name {name}", hint)

@@ -105,11 +105,11 @@ class Column(Declared):
     name: str = Field(description="the column's name in the table")
     type: Annotated[str, AfterValidator(_column_type)] = Field(
         "string",
-        description="its type; json: any value as JSON text; map: an object with any keys, as a map of texts",
+        description="its type; json: any value as JSON text; map: an object with any keys, as a map of strings",
         json_schema_extra={"examples": [*PLAIN_TYPES, "decimal(18,2)"]},
     )
     path: RecordPath | None = Field(
-        None, description="the field it is read from, such as player.id or items[0].sku; its own name where not given"
+        None, description="the field it is read from, such as player.id or items[0].sku; default: the column's name"
     )
     formats: tuple[str, ...] = Field(
         (),
@@ -145,17 +145,17 @@ class Column(Declared):
     @model_validator(mode="after")
     def _reads_one_thing(self) -> Column:
         if self.expression is not None and (self.path is not None or self.formats or self.unit):
-            raise ValueError("has an expression, so it is read from no path and by no formats or unit")
+            raise ValueError("has an expression, so it cannot have a path, formats or a unit")
         return self
 
     @model_validator(mode="after")
     def _formats_are_for_times(self) -> Column:
         if self.formats and self.type not in ("timestamp", "date"):
-            raise ValueError(f"formats are for timestamp and date, and {self.name} is {self.type}")
+            raise ValueError(f"formats are only for timestamp and date, but {self.name} is {self.type}")
         if self.unit and self.type not in ("timestamp", "date"):
-            raise ValueError(f"unit is for timestamp and date, and {self.name} is {self.type}")
+            raise ValueError(f"unit is only for timestamp and date, but {self.name} is {self.type}")
         if self.unit and self.formats:
-            raise ValueError("has formats, which say how a text is read, so it has no unit of numbers")
+            raise ValueError("has formats, which apply to texts, so it cannot have a unit, which applies to numbers")
         return self
 
 
@@ -164,33 +164,33 @@ class Undeclared(Declared):
 
     become: Literal["columns", "rescued", "ignored"] = Field(
         "columns",
-        description="columns: each a column, in the batch in which it arrives; rescued: JSON in _rescued; ignored: nothing",
+        description="columns: each becomes a column when it arrives; rescued: kept in _rescued; ignored: left out",
     )
     depth: int = Field(
         5, ge=0, le=20, description="levels of nested objects that become structs; deeper ones are JSON text"
     )
     flatten: str | None = Field(
-        None, max_length=3, description="objects become columns beside each other, their names joined by this"
+        None, max_length=3, description="flatten objects into columns, whose names are joined by this text"
     )
     new_columns: int = Field(
         1000,
         ge=0,
         le=5000,
-        description="columns that a batch may add, nested ones counted; others are rescued",
+        description="columns that a batch may add, including nested ones; others are rescued",
     )
     keys: int = Field(
         200,
         ge=1,
         le=10_000,
-        description="an object with more different keys than this becomes JSON text: its keys are identifiers, not fields",
+        description="an object with more distinct keys than this becomes JSON text: its keys are identifiers, not fields",
     )
-    max_columns: int = Field(1000, ge=0, le=20_000, description="columns that the table may have in all")
+    max_columns: int = Field(1000, ge=0, le=20_000, description="the most columns that the table may have")
 
 
 class Dedupe(Declared):
     """Two records of a table with equal values here are duplicates."""
 
     by: tuple[str, ...] = Field(
-        min_length=1, description="declared columns; where all are null, a record is like no other"
+        min_length=1, description="declared columns that identify a record; if all are null, it is never a duplicate"
     )
     days: int = Field(3, ge=0, le=90, description="days for which a record is remembered")

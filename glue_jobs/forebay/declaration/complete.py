@@ -45,8 +45,8 @@ class Complete(Declared):
 
     folder: str = Field(
         "",
-        description="what the keys of a period begin with, such as in/%Y/%m/%d/%H/, where * is any text within one level; "
-        "empty: the time at which S3 got a file decides",
+        description="the prefix of a period's keys, such as in/%Y/%m/%d/%H/, where * is any text within one level; "
+        "empty: the time at which S3 received a file decides",
     )
     period: Literal["hour", "day"] = Field("hour", description="the length of a period")
     zone: Zone = Field("UTC", description="the time zone of the hours and days, such as Asia/Tokyo")
@@ -55,10 +55,10 @@ class Complete(Declared):
     )
     manifest: str = Field(
         "",
-        description='the same, where the object says how many files and records there are: {"files": 12, "records": 3400}',
+        description='the same, if the object says how many files and records there are: {"files": 12, "records": 3400}',
     )
     quiet_minutes: int = Field(
-        0, ge=0, le=10_000, description="a period is complete when it is over, and no file came for this long"
+        0, ge=0, le=10_000, description="a period is complete when it is over and no file has arrived for this long"
     )
 
     @field_validator("folder")
@@ -66,9 +66,9 @@ class Complete(Declared):
     def _names_times(cls, value: str) -> str:
         for token, _ in TOKEN.findall(value):
             if token and token not in DIGITS:
-                raise ValueError(f"has %{token}: there are %Y, %m, %d and %H")
+                raise ValueError(f"has %{token}; use %Y, %m, %d and %H")
         if value.startswith(("/", "s3:")):
-            raise ValueError("is what keys begin with, such as in/%Y/%m/%d/%H/, without a bucket")
+            raise ValueError("must be a prefix of keys, such as in/%Y/%m/%d/%H/, without a bucket")
         return value
 
     @field_validator("marker", "manifest")
@@ -81,7 +81,7 @@ class Complete(Declared):
     @model_validator(mode="after")
     def _has_one_rule(self) -> Complete:
         if sum(map(bool, (self.marker, self.manifest, self.quiet_minutes))) != 1:
-            raise ValueError("needs just one of marker, manifest and quiet_minutes")
+            raise ValueError("needs exactly one of marker, manifest and quiet_minutes")
         if (self.marker or self.manifest) and not self.folder:
             raise ValueError("a marker or a manifest needs a folder, such as in/%Y/%m/%d/%H/")
         wanted = "YmdH" if self.period == "hour" else "Ymd"

@@ -33,7 +33,7 @@ def _text(value: Any) -> Any:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        raise ValueError("a fraction needs above, at_least, at_most or below, because 1.5 and 1.50 are one number")
+        raise ValueError("a fraction needs above, at_least, at_most or below, because 1.5 and 1.50 are the same number")
     return str(value) if isinstance(value, int) else value
 
 
@@ -57,7 +57,7 @@ class Condition(Declared):
     one_of: Texts = Field((), description="one of these values")
     none_of: Texts = Field((), alias="not", description="none of these values; a record without the field fits")
     exists: bool | None = Field(None, description="whether the record must have the field")
-    prefix: str | None = Field(None, description="what the text begins with")
+    prefix: str | None = Field(None, description="the beginning of the text")
     matches: Annotated[str | None, AfterValidator(_pattern)] = Field(
         None, description="a regular expression that the whole text matches"
     )

@@ -21,18 +21,18 @@ class EventTime(Declared):
 
     column: str = Field("event_time", description="the declared timestamp column with the event time")
     otherwise: Literal["null", "landed"] = Field(
-        "null", description="where a record has no time that can be read: null, or when its file landed"
+        "null", description="if a record has no readable time: null, or the time at which its file landed"
     )
     oldest_days: float | None = Field(
-        None, gt=0, le=LONGEST_DAYS, description="a record that was older when its file landed is outside"
+        None, gt=0, le=LONGEST_DAYS, description="days; a record older than this when its file landed is out of range"
     )
     ahead_hours: float | None = Field(
-        None, ge=0, le=24 * LONGEST_DAYS, description="hours that a record may be in the future before it is outside"
+        None, ge=0, le=24 * LONGEST_DAYS, description="hours; a record further in the future than this is out of range"
     )
     outside: Literal["quarantine", "bucket"] = Field(
-        "quarantine", description="keep such records beside the table, or put them into one bucket of it"
+        "quarantine", description="quarantine such records, or put them into one bucket of the table"
     )
     bucket: datetime = Field(
         datetime(1970, 1, 1),
-        description="the time that derived columns see of a record outside; its own column keeps its own",
+        description="the time that derived columns get for a record out of range; its own column keeps its time",
     )

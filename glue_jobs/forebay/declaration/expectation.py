@@ -20,11 +20,14 @@ class Expectation(Declared):
     check: str = Field(min_length=1, description='SQL over the declared columns, such as "level between 0 and 100"')
     on_violation: Literal["warn", "drop", "quarantine", "fail"] = Field(
         "warn",
-        description="warn: count it; drop: leave the row out, counted; quarantine: keep the record beside; "
-        "fail: write nothing of the table's rows in this batch, keep them all beside",
+        description="warn: count it; drop: leave the row out, and count it; quarantine: quarantine the record; "
+        "fail: quarantine all of the table's records in this batch",
     )
     fail_above_percent: float | None = Field(
-        None, ge=0, lt=100, description="with more than this share of a table's rows in a batch, it is as with fail"
+        None,
+        ge=0,
+        lt=100,
+        description="if more than this share of a table's rows in a batch violate it, act as with fail",
     )
 
     @classmethod

@@ -31,7 +31,7 @@ class Envelope(Declared):
     """The envelope of a file's records."""
 
     key: Annotated[str, AfterValidator(object_key.checked)] = Field(
-        "", description="what the objects' keys say of their records: in/{game}/ makes a field @key.game"
+        "", description="fields from the objects' keys: in/{game}/ adds a field @key.game"
     )
     records: Annotated[tuple[RecordPath, ...], BeforeValidator(_one_or_several), WithJsonSchema(ONE_OR_SEVERAL)] = (
         Field(
@@ -43,16 +43,14 @@ class Envelope(Declared):
 
     format: Format = Field(
         "auto",
-        description="json, csv, tsv, parquet, avro, or lines, each a record with the field text; auto: found by "
-        "looking, and csv and tsv by the suffix",
+        description="json, csv, tsv, parquet, avro, or lines (each line becomes a record with the field text); auto: "
+        "recognised by the content, csv and tsv by the suffix",
     )
-    delimiter: str = Field("", description="of csv: one ASCII character between fields, where it is not a comma")
-    quote: str = Field('"', description="of csv and tsv: the character around fields; empty: quotes are text")
-    header: tuple[str, ...] = Field((), description="of csv and tsv: the columns, where files have no header")
+    delimiter: str = Field("", description="for csv: the ASCII character between fields, if it is not a comma")
+    quote: str = Field('"', description="for csv and tsv: the character around fields; empty: quotes are text")
+    header: tuple[str, ...] = Field((), description="for csv and tsv: the columns, if files have no header")
 
-    complete: Complete | None = Field(
-        None, description="what an hour or a day of these files is, and when all of its files are in"
-    )
+    complete: Complete | None = Field(None, description="the hours or days of these files, and when one is complete")
 
     @property
     def form(self) -> Form:
@@ -78,10 +76,10 @@ class Envelope(Declared):
     @model_validator(mode="after")
     def _for_its_format(self) -> Envelope:
         if self.records and self.format not in ("auto", "json"):
-            raise ValueError(f"records lie inside of JSON documents, and the format is {self.format}")
+            raise ValueError(f"records inside documents need format json, but the format is {self.format}")
         of_csv = (self.delimiter, self.quote, self.header) != ("", '"', ())
         if of_csv and self.format not in ("csv", "tsv"):
-            raise ValueError(f'delimiter, quote and header are of CSV: format = "csv", not {self.format}')
+            raise ValueError(f'delimiter, quote and header are for CSV: format = "csv", not {self.format}')
         if self.delimiter and self.delimiter == self.quote:
             raise ValueError("the delimiter and the quote are the same")
         return self
@@ -98,11 +96,11 @@ class Envelope(Declared):
 class Feed(Envelope):
     """Files under one prefix, and the envelope of their records."""
 
-    name: str = Field(description="the feed's name, which its records have as the field @feed")
+    name: str = Field(description="the feed's name; its records have it as the field @feed")
     prefix: str = Field(
-        "", description="its files' keys begin so; of several feeds that fit, the longest prefix decides"
+        "", description="the prefix of its files' keys; if several feeds match, the longest prefix wins"
     )
-    bucket: str = Field("", description="its files are in this bucket; in any where not given")
+    bucket: str = Field("", description="the bucket of its files; empty: any bucket")
 
     @property
     def place(self) -> Place:
@@ -120,17 +118,19 @@ class Feed(Envelope):
     def _begins_a_key(cls, value: str) -> str:
         if named := re.match(r"s3[an]?://([^/]*)", value):
             raise ValueError(
-                f'{value!r} is an address: give what keys begin; for a bucket there is bucket = "{named[1]}"'
+                f'{value!r} is an address; give a prefix of keys, and name the bucket with bucket = "{named[1]}"'
             )
         if re.search(r"[*{}]", value):
-            raise ValueError(f"{value!r} must be a plain prefix of keys, not a pattern; `key` names the parts of keys")
+            raise ValueError(
+                f"{value!r} must be a plain prefix of keys, not a pattern; use `key` to name parts of keys"
+            )
         return value
 
     @field_validator("bucket")
     @classmethod
     def _names_a_bucket(cls, value: str) -> str:
         if value and not re.fullmatch(r"[A-Za-z0-9._\-]+", value):
-            raise ValueError(f"{value!r} must be the bucket's name alone, such as my-drops")
+            raise ValueError(f"{value!r} must be only the bucket's name, such as my-drops")
         return value
 
     @model_validator(mode="after")
@@ -140,5 +140,7 @@ class Feed(Envelope):
             begins["complete"] = (self.complete.folder, re.split("[%*]", self.complete.folder)[0])
         for name, (said, fixed) in begins.items():
             if not (fixed.startswith(self.prefix) or self.prefix.startswith(fixed)):
-                raise ValueError(f"{name}: no file below {self.prefix} has such a key: {said} begins with {fixed}")
+                raise ValueError(
+                    f"{name}: no file under {self.prefix} has such a key, because {said} begins with {fixed}"
+                )
         return self

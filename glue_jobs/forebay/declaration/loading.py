@@ -51,7 +51,7 @@ def load_service(place: str, *, s3: Any = None, strict: bool = False) -> Service
         return builtin_service()
     texts = texts_at(place, s3=s3)
     if "service.toml" not in texts:
-        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to begin with")
+        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to start from")
     return parse_service(texts, strict=strict)
 
 
@@ -140,7 +140,7 @@ def _taken_out(section: Section, model: type[BaseModel]) -> tuple[Any, list[Prob
             continue
         for key in [key for key in inner if key in model.model_fields and key not in given]:
             header = f"[{section.prefix}{name}]"
-            problem = f"is a setting of the table, and {header} before it makes it a part of `{name}`"
+            problem = f"is a setting of the table, but the {header} before it makes it part of `{name}`"
             hint = f"move it above {header}, or write {name} = {{ ... }} in one line"
             more = f"; for a field of this name write '\"{key}\"' = ..." if name == "where" else ""
             problems.append(Problem(section.at((name, key)), problem, hint + more))

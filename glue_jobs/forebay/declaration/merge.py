@@ -27,38 +27,42 @@ class Merge(Declared):
     into: str = Field(
         description="the name of the table with the current state; it has the same {fields} as the table's own name"
     )
-    keys: tuple[str, ...] = Field(min_length=1, description="declared columns that together name one thing, such as id")
+    keys: tuple[str, ...] = Field(
+        min_length=1, description="declared columns that together identify one thing, such as id"
+    )
     sequence_by: tuple[str, ...] = Field(
         min_length=1,
-        description="declared columns that order the changes of a key; the greatest wins, whenever it arrives",
+        description="declared columns that order the changes to a key; the greatest wins, whenever it arrives",
     )
     delete_when: str | None = Field(
         None,
         min_length=1,
-        description="SQL over the declared columns that is true of a change that deletes its key, such as op = 'd'",
+        description="SQL over the declared columns that is true for a change that deletes its key, such as op = 'd'",
     )
     ignore_null_updates: StrictBool = Field(
         False,
-        description="a change leaves columns unchanged for which it has no value; a delete clears them all",
+        description="a change leaves columns unchanged if it has no value for them; a delete clears all of them",
     )
     history: Literal["scd2"] | None = Field(
         None, description="scd2: the state has a row for each version of a key, in force from valid_from until valid_to"
     )
     snapshot: StrictBool = Field(
         False,
-        description="the rows with the greatest value in the first of sequence_by are all that there is; other keys are gone",
+        description="only the rows with the greatest value in the first sequence_by column exist; other keys are deleted",
     )
     change_feed: StrictBool = Field(
-        False, description="the state's commits say which rows they changed, so that `forebay export` can follow it"
+        False,
+        description="the state's commits record the rows that they changed, so that `forebay export` can follow it",
     )
     partitions: tuple[str, ...] = Field(
-        (), description="keys by whose values the files of the state are put apart; a merge reads only those it changes"
+        (),
+        description="keys by whose values the state is partitioned; a merge reads only the partitions that it changes",
     )
     tombstone_days: int = Field(
         90,
         ge=1,
         le=36_500,
-        description="days for which a deleted key is remembered, so that an older change that comes late does not revive it",
+        description="days for which a deleted key is remembered, so that an older change that arrives late does not revive it",
     )
 
     @property
@@ -91,7 +95,7 @@ class Merge(Declared):
         if self.into in (own := {*OWN_NAMES, "declarations"}):
             found.append(f"merge.into: {self.into!r} is one of forebay's own names, which are {', '.join(sorted(own))}")
         if self.into == name:
-            found.append("merge.into: names the table of the changes itself; the state is another table")
+            found.append("merge.into: names the table of changes itself; the state must be another table")
         return found
 
     def _of_columns(self, kinds: dict[str, str]) -> list[str]:
@@ -109,15 +113,17 @@ class Merge(Declared):
                     found.append(f"merge.{what}: {name} is {kinds[name]}; it must be one of {', '.join(types)}")
         if self.history is not None:
             taken = sorted({*HISTORY_COLUMNS} & {name.lower() for name in kinds})
-            found += [f"merge.history: has the column {name} for itself; give yours another name" for name in taken]
+            found += [f"merge.history: reserves the column {name}; give yours another name" for name in taken]
         if self.history is not None and self.ignore_null_updates:
             found.append("merge.ignore_null_updates: is for the current state only; leave it out, or leave out history")
         others = {"history": self.history is not None, "ignore_null_updates": self.ignore_null_updates}
         for name in (name for name, declared in others.items() if declared and self.snapshot):
-            found.append(f"merge.snapshot: takes the place of all rows; leave it out, or leave out {name}")
-        found += [f"merge.partitions: {name} is none of the keys" for name in self.partitions if name not in self.keys]
+            found.append(f"merge.snapshot: replaces all rows; leave it out, or leave out {name}")
+        found += [
+            f"merge.partitions: {name} is not one of the keys" for name in self.partitions if name not in self.keys
+        ]
         if len(set(self.partitions)) < len(self.partitions) or set(self.partitions) == set(self.keys):
-            found.append("merge.partitions: takes some of the keys, each once, and not all of them")
+            found.append("merge.partitions: must be some of the keys, each once, but not all of them")
         return found
 
     def state_of(self, name: str, log: str, values: str) -> str | None:

@@ -25,12 +25,12 @@ def checked(template: str) -> str:
     previous = "text"
     for name, text, stray in (match.groups() for match in PART.finditer(template)):
         if stray:
-            raise ValueError(f"has a {stray} too many")
+            raise ValueError(f"has an extra {stray}")
         if not text:
             if not re.fullmatch(r"[A-Za-z_]\w*", name):
                 raise ValueError(f"{{{name}}} must be letters, digits or _ in braces, such as {{game}}")
             if previous == "name":
-                raise ValueError(f"{{{name}}} follows another name: where would one end and the other begin?")
+                raise ValueError(f"{{{name}}} follows another name: where does one end and the other begin?")
         previous = "text" if text else "name"
     found = names(template)
     if len(set(found)) < len(found):

@@ -82,10 +82,10 @@ def parse_path(text: str) -> Path:
         step, at = _position(text, at) if text[at] == "[" else _key(text, _behind_dot(text, at))
         steps.append(step)
     if origin != "record" and (len(steps) > 1 or not OBJECT_NAME[origin].fullmatch(str(steps[0]))):
-        raise _mistake(text, len(prefix), f"{prefix} takes one plain name, such as {prefix}game")
+        raise _mistake(text, len(prefix), f"{prefix} needs one plain name, such as {prefix}game")
     if not prefix and first in RESERVED and text.startswith(str(first)):
         raise _mistake(
-            text, 0, f"{first} is the object's, whole or not at all; the record's own key is written \"{first}\""
+            text, 0, f'{first} is a property of the object, with no parts; the record\'s own key is written "{first}"'
         )
     return Path(origin, tuple(steps))
 
@@ -123,7 +123,7 @@ def _ends(text: str, at: int) -> bool:
 def _position(text: str, at: int) -> tuple[str | int, int]:
     found = POSITION.match(text, at)
     if found is None:
-        raise _mistake(text, at + 1, "a position in an array is a number from 0, such as items[0]")
+        raise _mistake(text, at + 1, "a position in an array is a number, counted from 0, such as items[0]")
     return int(found[1]), found.end()
 
 

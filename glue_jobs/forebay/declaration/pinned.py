@@ -47,8 +47,8 @@ def unpinned(plain: Mapping[str, Any], what: str) -> Service:
 
 def other_code_needed(what: str, field: str) -> Halt:
     return Halt(
-        f"{what} was started by another version of the code, and this one does not understand {field} of it; start that "
-        "version again, let it finish, and then change"
+        f"{what} was started by another version of the code, and this version does not understand its {field}. Start that "
+        "version again, let it finish, and then change versions"
     )
 
 

@@ -22,18 +22,18 @@ class Personal(Declared):
     """One field, at any depth of a record."""
 
     path: RecordPath = Field(
-        description="the field, such as email, device.id or players.*.email: arrays on the way are passed through, and * is "
+        description="the field, such as email, device.id or players.*.email: the elements of arrays are included, and * is "
         "any key"
     )
     become: Become = Field(
         "dropped",
-        description="dropped: the field is not there; masked: its values are ***; truncated: an IP address is its network "
-        "(/24, or /48 of IPv6), a date the first of its year, and any other value ***; token: a stand-in, the same for the "
-        "same value in every table, by which nobody finds the value without the secret",
+        description="dropped: the field is removed; masked: its values become ***; truncated: an IP address becomes its "
+        "network (/24, or /48 for IPv6), a date the first of its year, and any other value ***; token: a stand-in, equal for "
+        "equal values in all tables, from which nobody can find the value without the secret",
     )
 
     vault: StrictBool = Field(
-        False, description="whether what was there goes into the vault, encrypted, for those who may ask for it"
+        False, description="whether the original value is kept in the vault, encrypted, for authorised people"
     )
 
     @field_validator("path")
@@ -41,9 +41,9 @@ class Personal(Declared):
     def _of_the_record(cls, value: str) -> str:
         path = parse_path(value)
         if not path.of_record:
-            raise ValueError(f"{value} is of the file and not of the record, so it cannot be treated there")
+            raise ValueError(f"{value} belongs to the file and not to the record, so it cannot be treated")
         if path.has_position:
-            raise ValueError(f"{value}: a personal field is treated in all elements, so leave the position out")
+            raise ValueError(f"{value}: a personal field is treated in all elements, so leave out the position")
         return value
 
     @classmethod
@@ -69,8 +69,8 @@ class Privacy(Declared):
 
     personal: tuple[Annotated[Personal, BeforeValidator(_as_table)], ...] = Field(
         (),
-        description="fields that are kept in no other form, in tables, in the quarantine or among the parked records; a path "
-        "alone is dropped",
+        description="fields that are treated before anything is stored, in tables, in the quarantine and among parked "
+        "records; a path alone means dropped",
     )
 
     secret: str = Field(
@@ -81,18 +81,18 @@ class Privacy(Declared):
 
     subject: RecordPath | None = Field(
         None,
-        description="the field that says whose record it is, such as user_id: by it `forebay privacy erase` finds what is "
-        "kept of a person",
+        description="the field that identifies the person, such as user_id: `forebay privacy erase` finds a person's records "
+        "by it",
     )
     erased_rows: Literal["deleted", "anonymised"] = Field(
         "deleted",
-        description="what becomes of an erased person's rows in tables: deleted; or anonymised: their columns of the subject "
-        "and of personal fields are null",
+        description="how an erasure treats a person's rows in tables: deleted; or anonymised: the columns of the subject and "
+        "of personal fields become null",
     )
 
     landing: Literal["list", "delete", "rewrite"] = Field(
         "list",
-        description="what becomes of landed objects with records of an erased person: list: the report names them; delete: "
+        description="how an erasure treats landed objects with records of the person: list: the report names them; delete: "
         "those that hold nothing else go; rewrite: the others lose these records, too",
     )
 
@@ -108,7 +108,7 @@ class Privacy(Declared):
     )
 
     vault_keep_days: int = Field(
-        0, ge=0, description="for how many days the vault keeps values; maintenance deletes older ones. 0: for ever"
+        0, ge=0, description="days for which the vault keeps values; maintenance deletes older ones. 0: for ever"
     )
 
     @model_validator(mode="after")
@@ -117,7 +117,7 @@ class Privacy(Declared):
             if missing := [name for name in ("subject", "vault", "vault_key") if not getattr(self, name)]:
                 raise ValueError(f"has a field for the vault, so it needs {' and '.join(missing)}")
         elif self.vault or self.vault_key or self.vault_keep_days:
-            raise ValueError("has a vault, and no field goes there: give one vault = true")
+            raise ValueError("has a vault, but no field uses it: give a field vault = true")
         return self
 
     @field_validator("vault")
@@ -147,31 +147,31 @@ class Privacy(Declared):
             return self
         if has_tokens and not self.secret:
             raise ValueError(
-                "has a token, so it needs a secret: the address of an object, such as s3://bucket/forebay-tokens"
+                "has a token field, so it needs a secret: the address of an object, such as s3://bucket/forebay-tokens"
             )
         if self.secret and not has_tokens:
-            raise ValueError("has a secret, and no field becomes a token")
+            raise ValueError("has a secret, but no field becomes a token")
         return self
 
     @model_validator(mode="after")
     def _clears_by_the_subject(self) -> Privacy:
         if self.landing != "list" and self.subject is None:
-            raise ValueError(f"says landing = {self.landing}, and has no subject that tells whose a record is")
+            raise ValueError(f"says landing = {self.landing}, but has no subject, which identifies the person")
         return self
 
     def _must_know_the_subject_again(self, subject: tuple[str, ...]) -> None:
         for one in self.personal:
             if begins(one.field.path, subject) and one.become != "token":
                 raise ValueError(
-                    f"the subject {self.subject} is {one.become}, so nobody could find it: make it a token"
+                    f"the subject {self.subject} is {one.become}, so nobody could search for it: make it a token"
                 )
         if not self.secret:
-            raise ValueError("has a subject, so it needs a secret: erased subjects are remembered by their tokens")
+            raise ValueError("has a subject, so it needs a secret: forebay remembers erased subjects by their tokens")
 
     @model_validator(mode="after")
     def _says_something(self) -> Privacy:
         if not self.personal and self.subject is None:
-            raise ValueError("names no field: leave the section out")
+            raise ValueError("names no field: remove the section")
         return self
 
     @field_validator("subject")

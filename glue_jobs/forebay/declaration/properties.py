@@ -20,18 +20,18 @@ ALLOWED = {
 """The valid values of each, and their description."""
 
 REFUSED = {
-    "delta.appendOnly": "would forbid to replace, replay and erase rows",
+    "delta.appendOnly": "would prevent replacing, replaying and erasing rows",
     "delta.deletedFileRetentionDuration": "follows from time_travel_days",
     "delta.logRetentionDuration": "follows from time_travel_days",
-    "delta.setTransactionRetentionDuration": "would make the table forget which batches it has, and take them twice",
-    "delta.enableTypeWidening": "is what type_widening = true declares",
-    "delta.columnMapping.mode": "is for writers that know columns by number; forebay appends by the columns' own names",
-    "delta.enableDeletionVectors": "would keep out readers that know version 1 of the protocol only",
+    "delta.setTransactionRetentionDuration": "would make the table forget its batches, and load them twice",
+    "delta.enableTypeWidening": "is set by type_widening = true",
+    "delta.columnMapping.mode": "is for writers that address columns by number; forebay appends by the columns' own names",
+    "delta.enableDeletionVectors": "would lock out readers that support only version 1 of the protocol",
     "delta.enableRowTracking": "needs row numbers, which forebay does not write",
     "delta.enableIcebergCompatV2": "needs column mapping, and forebay appends by the columns' own names",
     "delta.universalFormat.enabledFormats": "needs column mapping, and forebay appends by the columns' own names",
 }
-OTHERS = "is none that both forebay's writers and all readers are known to keep to"
+OTHERS = "is not known to work with forebay's writers and all readers"
 
 OF_OTHERS = ("delta.", "forebay.")
 OWN_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,126}")
@@ -51,9 +51,9 @@ def _why_not(name: str, value: str) -> str | None:
     if name.lower().startswith(OF_OTHERS):
         known = {key.lower(): key for key in ALLOWED}
         if name.lower() in known:
-            return f"is written {known[name.lower()]}"
-        why = REFUSED.get(name, "is a name of forebay's own" if name.lower().startswith("forebay.") else OTHERS)
-        return f"{why}; allowed are {', '.join(ALLOWED)}, and names of your own"
+            return f"is spelled {known[name.lower()]}"
+        why = REFUSED.get(name, "is a name reserved for forebay" if name.lower().startswith("forebay.") else OTHERS)
+        return f"{why}; allowed: {', '.join(ALLOWED)}, and your own names"
     if not OWN_NAME.fullmatch(name):
         return "must be letters, digits, _, - and dots, and begin with a letter"
     return None if len(value) <= LONGEST else f"has {len(value)} characters, and {LONGEST} is the limit"

@@ -19,13 +19,13 @@ QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""", re.DOTAL
 class Rollup(Declared):
     """A row for each group of rows, kept up to date as the rows change."""
 
-    name: str = Field(description="the rollup's name: that of its table")
-    tables: tuple[str, ...] = Field(
-        min_length=1, description="the tables or states whose rows are counted, all of them together"
+    name: str = Field(description="the name of the rollup and of its table")
+    tables: tuple[str, ...] = Field(min_length=1, description="the tables or states whose rows are counted together")
+    where: str | None = Field(
+        None, min_length=1, description="SQL that must be true for a row to count; null means false"
     )
-    where: str | None = Field(None, min_length=1, description="SQL that must hold of a row that counts; null is no")
     group_by: dict[str, str] = Field(
-        min_length=1, description='columns that name a group, as SQL over a row, such as day = "date(at)"'
+        min_length=1, description='columns that identify a group, as SQL over a row, such as day = "date(at)"'
     )
     columns: dict[str, str] = Field(
         min_length=1, description='columns with aggregates, as SQL, such as revenue = "sum(amount)"'
@@ -51,7 +51,7 @@ class Rollup(Declared):
         if len(set(self.tables)) < len(self.tables):
             wrong.append("tables: names a table twice")
         if self.name in OWN_NAMES:
-            wrong.append(f"name {self.name!r} is a table of forebay's own: give the rollup another name")
+            wrong.append(f"name {self.name!r} is reserved for forebay: give the rollup another name")
         for where, sql in self.sql.items():
             if (why := _not_closed(sql)) is not None:
                 wrong.append(f"{where}: {why}: {sql}")

@@ -49,16 +49,19 @@ class Schedule(Declared):
     at: Annotated[str, AfterValidator(_time)] = Field(
         description="when: daily 04:00, Sun 02:30, Mon-Sat 04:00, Mon,Thu 04:00, or never"
     )
-    zone: Zone = Field("UTC", description="the time zone of these hours, such as Asia/Tokyo; summer time is kept")
+    zone: Zone = Field(
+        "UTC", description="the time zone of these hours, such as Asia/Tokyo; follows daylight saving time"
+    )
     group: str = Field(
         "",
-        description="compact: only tables of this group; with round first, they are then left alone at all other times",
+        description="compact: only tables of this group; with round first, no other run compacts them",
     )
     round: Literal["first", "second"] = Field(
-        "first", description="compact: small files into middling ones, or, weekly, those into large, ordered ones"
+        "first",
+        description="compact: first: small files into medium ones; second, weekly: those into large, ordered ones",
     )
     vacuum: Literal["lite", "full"] = Field(
-        "lite", description="maintain: files that the log no longer needs, or, weekly, all files, too"
+        "lite", description="maintain: lite: files that the log no longer needs; full, weekly: all other files, too"
     )
 
     @model_validator(mode="after")
@@ -66,7 +69,7 @@ class Schedule(Declared):
         others = {"compact": ("vacuum",), "maintain": ("group", "round")}.get(self.job, ("group", "round", "vacuum"))
         foreign = [name for name in others if getattr(self, name) != type(self).model_fields[name].default]
         if foreign:
-            raise ValueError(f"{', '.join(foreign)}: the job {self.job} knows no such thing")
+            raise ValueError(f"{', '.join(foreign)}: the job {self.job} has no such setting")
         return self
 
     @property

@@ -42,11 +42,11 @@ class Service(Declared):
     """Everything that one ingest job serves."""
 
     name: str = Field(description="the service's name; it is part of every transaction id, so it must not change")
-    envelope: Envelope = Field(default_factory=lambda: Envelope(), description="what lies around the records of a file")
+    envelope: Envelope = Field(default_factory=lambda: Envelope(), description="what surrounds the records of a file")
     feeds: tuple[Feed, ...] = Field(
         (),
         description="instead of one envelope: kinds of files by prefix and bucket, each with what lies around its records; "
-        "a file of none of them is ignored",
+        "a file that matches none of them is ignored",
     )
     ignored: tuple[Ignorable, ...] = Field(
         get_args(Ignorable),
@@ -57,20 +57,18 @@ class Service(Declared):
         description="services of the same lake whose files count as loaded here: this service under an earlier name, or one "
         "that fills the same tables",
     )
-    tables: tuple[Table, ...] = Field(
-        description="the destinations, tried in order: the first that fits takes the record"
-    )
+    tables: tuple[Table, ...] = Field(description="the tables, tried in order: the first that fits takes the record")
     rollups: tuple[Rollup, ...] = Field((), description="tables of aggregates over the rows of others")
     overwritten: Overwritten = Field(
         "append",
-        description="when a key gets other bytes: load them too, ignore them, or let them take the place of the earlier ones",
+        description="when a key gets new content: load it too, ignore it, or let it replace the earlier content",
     )
     overwritten_below: dict[str, Overwritten] = Field(
         default_factory=dict,
-        description="the same for keys that begin so, such as in/corrections/; the longest of these that fits decides",
+        description="the same for keys with a prefix, such as in/corrections/; the longest matching prefix wins",
     )
     privacy: Privacy | None = Field(
-        None, description="which fields of the records are personal, and what becomes of them before anything is kept"
+        None, description="which fields of the records are personal, and how they are treated before anything is stored"
     )
     new_tables_per_day: int = Field(
         2000, ge=0, description="records of further new tables go to the quarantine that day"
@@ -80,7 +78,7 @@ class Service(Declared):
     )
     schedules: dict[str, Schedule] = Field(
         default_factory=dict,
-        description="schedules of the upkeep jobs, by name, instead of the defaults; `cdk deploy` sets them",
+        description="schedules of the upkeep jobs, by name, instead of the defaults; `cdk deploy` applies them",
     )
     keep_verdicts_days: int = Field(
         400, ge=0, le=36_500, description="days that the verdicts of expectations are kept; 0: for ever"
@@ -236,7 +234,5 @@ def declaration_of(service: Service, table: str) -> Table:
     """The declaration that makes this table; `InvalidConfiguration` where none does."""
     found = service.maker_of(table)
     if found is None:
-        raise InvalidConfiguration.one(
-            f"table {table}", "no declaration defines it", "which --service does it belong to?"
-        )
+        raise InvalidConfiguration.one(f"table {table}", "no declaration defines it", "which --service defines it?")
     return found

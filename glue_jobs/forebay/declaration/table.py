@@ -33,12 +33,12 @@ RESERVED = frozenset({"declarations"})
 
 
 IN_THE_SERVICE = (
-    "is decided for records before their table is known, so that nothing personal is parked or quarantined either: "
+    "is decided before a record's table is known, so that nothing personal is parked or quarantined: "
     'declare it in service.toml, such as [privacy] personal = ["email", { path = "ip", become = "truncated" }]'
 )
 
 NOT_OF_A_TABLE = {
-    "overwritten": "is decided for files, whose rows may go to several tables, before they are read: declare it in "
+    "overwritten": "is decided for a whole file, whose rows may go to several tables: declare it in "
     'service.toml, for all keys or for some, such as overwritten_below = { "in/fixes/" = "replace" }',
     "personal": IN_THE_SERVICE,
     "privacy": IN_THE_SERVICE,
@@ -56,14 +56,16 @@ class Compaction(Declared):
     way: Literal["optimize", "rewrite"] = Field(
         "optimize", description="optimize: pack the small files; rewrite: the whole partition, into `files` files"
     )
-    files: int | None = Field(None, description="for rewrite: how many; computed from the bytes where not given")
+    files: int | None = Field(None, description="for rewrite: the number of files; default: computed from the bytes")
     target_file_mib: int | None = Field(
-        None, description="how large files should be, in MiB; by the table's size where not given"
+        None, description="the target size of files, in MiB; default: by the table's size"
     )
-    min_small_files: int = Field(8, description="small files in a partition that are worth a compaction")
-    cold_after_minutes: int = Field(60, description="a partition with a younger file is left alone")
+    min_small_files: int = Field(
+        8, description="the number of small files in a partition that makes a compaction worthwhile"
+    )
+    cold_after_minutes: int = Field(60, description="a partition with a younger file is not compacted")
     hot_small_files: int = Field(
-        200, description="but not if it has this many small files; 0: always, as fits merge tables"
+        200, description="but it is compacted if it has this many small files; 0: always, which suits merge tables"
     )
     order_by: tuple[str, ...] = Field((), description="columns by which the second, weekly round orders the rows")
 
@@ -71,10 +73,10 @@ class Compaction(Declared):
 class Table(Declared):
     """A destination, or a family of them: a name with {fields} makes one table for each value that arrives."""
 
-    name: str = Field(description="the table's name; {field} stands for that field of the record")
+    name: str = Field(description="the table's name; {field} is replaced by that field of the record")
     where: dict[RecordPath, Condition] = Field(
         default_factory=dict,
-        description="what fields of a record must be: a value, a list of values, or a table of tests; all must hold",
+        description="tests of a record's fields: a value, a list of values, or a table of tests; all must be true",
     )
     explode: RecordPath | None = Field(
         None,
@@ -84,13 +86,13 @@ class Table(Declared):
     where_sql: str | None = Field(
         None,
         min_length=1,
-        description="SQL over the declared columns that must hold as well, such as amount > 100; null is no",
+        description="SQL over the declared columns that must be true as well, such as amount > 100; null means false",
     )
     columns: tuple[Column, ...] = Field(
-        (), description="columns whose type is declared; the other fields become what `undeclared` says"
+        (), description="columns whose type is declared; `undeclared` decides about other fields"
     )
     undeclared: Undeclared = Field(
-        default_factory=lambda: Undeclared(), description="what becomes of the fields that are not declared"
+        default_factory=lambda: Undeclared(), description="how fields that are not declared are kept"
     )
     type_widening: StrictBool = Field(
         False,
@@ -98,18 +100,16 @@ class Table(Declared):
         "Delta's feature typeWidening can read it",
     )
     event_time: EventTime | None = Field(
-        None, description="which column says when a record happened, and how old it may be"
+        None, description="the column with the time of a record, and how old a record may be"
     )
-    partitions: tuple[str, ...] = Field(
-        (), description="declared columns by whose values the table's files are put apart"
-    )
+    partitions: tuple[str, ...] = Field((), description="declared columns by whose values the table is partitioned")
     partition_values: dict[str, str] = Field(
         default_factory=dict,
-        description="patterns that values of partition columns must match; else the record is refused",
+        description="patterns that values of partition columns must match; otherwise the record is refused",
     )
     cluster_by: tuple[str, ...] = Field(
         (),
-        description="instead of partitions: declared columns by which OPTIMIZE puts rows together (liquid clustering)",
+        description="instead of partitions: declared columns by which OPTIMIZE groups rows (liquid clustering)",
     )
     salt: int = Field(
         1,
@@ -118,34 +118,39 @@ class Table(Declared):
         description="tasks that write one partition's rows of a batch, each into one file; large partitions are split anyway",
     )
     expectations: dict[str, Expectation] = Field(
-        default_factory=dict, description="what must hold of each row, by name; a text is a predicate to warn about"
+        default_factory=dict, description="what must be true for each row, by name; a text alone is a check that warns"
     )
-    dedupe: Dedupe | None = Field(None, description="drop records that came before, by what makes them the same")
+    dedupe: Dedupe | None = Field(
+        None, description="drop records that were loaded before, as identified by these columns"
+    )
     mode: Literal["append", "merge"] = Field(
         "append",
-        description="append: the rows are the table; merge: they are changes, and `merge` says where their state is",
+        description="append: the rows are the table; merge: they are changes, and `merge` names their state",
     )
     merge: Merge | None = Field(
-        None, description="with mode = merge: the state that the changes are merged into, and how"
+        None, description="with mode = merge: the state into which the changes are merged, and how"
     )
-    keep_record: StrictBool = Field(False, description="keep each record's text as it came, in _record")
+    keep_record: StrictBool = Field(False, description="keep each record's original text, in _record")
     values: str = Field(USUAL_VALUES, description="the pattern that each {field} must match before it may name a table")
     properties: dict[str, str] = Field(
         default_factory=dict,
         description="Delta's properties of the table, such as delta.enableChangeDataFeed, and any of your own",
     )
     compaction: Compaction = Field(
-        default_factory=Compaction, description="how its small files are made into large ones"
+        default_factory=Compaction, description="how its small files are compacted into large ones"
     )
     time_travel_days: int = Field(
-        7, ge=1, le=3650, description="versions so old can be read, and maintenance deletes nothing that they need"
+        7,
+        ge=1,
+        le=3650,
+        description="days for which old versions stay readable; maintenance deletes nothing that they need",
     )
 
     keep_days: int = Field(
         0,
         ge=0,
         le=36_500,
-        description="days that rows are kept after they came in; maintenance deletes older ones; 0: for ever",
+        description="days that rows are kept after they were loaded; maintenance deletes older ones; 0: for ever",
     )
 
     @property
@@ -259,7 +264,7 @@ class Table(Declared):
         if not TABLE_NAME.fullmatch(plain):
             yield f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
         if self.name in RESERVED:
-            yield f"name {self.name!r} is where a lake keeps its declarations: give the table another name"
+            yield f"name {self.name!r} is the folder of a lake's declarations: give the table another name"
         for field in self.fields:
             try:
                 path_in_record(field)
@@ -267,7 +272,7 @@ class Table(Declared):
                 yield str(wrong)
         twice = [c.name.lower() for c in self.columns]
         if len(set(twice)) < len(twice):
-            yield "names a column twice (upper and lower case are the same to Spark)"
+            yield "names a column twice (Spark ignores upper and lower case)"
 
     def _is_put_apart_by_its_columns(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}
@@ -275,10 +280,10 @@ class Table(Declared):
             if name not in kinds:
                 yield f"partitions: {name} is not a declared column"
             elif kinds[name] in ("map", "binary", "json", *INEXACT):
-                yield f"partitions: {name} is {kinds[name]}, which names no folder"
+                yield f"partitions: {name} is {kinds[name]}, which cannot name a folder"
         for name, pattern in self.partition_values.items():
             if name not in self.partitions:
-                yield f"partition_values: {name} is none of the partitions"
+                yield f"partition_values: {name} is not one of the partitions"
             try:
                 re.compile(pattern)
             except re.error as problem:
@@ -289,11 +294,11 @@ class Table(Declared):
     def _is_clustered_as_delta_can(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}
         if self.cluster_by and self.partitions:
-            yield "cluster_by: is instead of partitions, and there are partitions as well"
+            yield "cluster_by: cannot be combined with partitions"
         if self.cluster_by and (self.compaction.order_by or self.compaction.way == "rewrite"):
-            yield "cluster_by: OPTIMIZE orders the rows by these, so compaction has no order_by or rewrite"
+            yield "cluster_by: OPTIMIZE orders the rows, so compaction cannot have order_by or rewrite"
         if len(set(self.cluster_by)) < len(self.cluster_by) or len(self.cluster_by) > MOST_CLUSTER_COLUMNS:
-            yield f"cluster_by: takes up to {MOST_CLUSTER_COLUMNS} columns, each once"
+            yield f"cluster_by: must be at most {MOST_CLUSTER_COLUMNS} columns, each once"
         indexed = [column.name for column in self.columns][:INDEXED_COLUMNS]
         for name in self.cluster_by:
             if name not in kinds:
@@ -306,7 +311,7 @@ class Table(Declared):
     def _knows_its_parents(self) -> Iterator[str]:
         if self.explosion is not None and not self.explosion.kept:
             yield (
-                "explode: no column says which record a row lay in; add one of its fields, such as "
+                "explode: no column identifies the record of a row; add one of the record's fields, such as "
                 '{ name = "order_id", path = "@parent.order_id" }'
             )
 
@@ -316,12 +321,12 @@ class Table(Declared):
             if name not in kinds:
                 yield f"dedupe: {name} is not a declared column"
             elif kinds[name] in INEXACT:
-                yield f"dedupe: {name} is {kinds[name]}, which Java and Python do not write alike; make it a decimal or string"
+                yield f"dedupe: {name} is {kinds[name]}, which Java and Python write differently; make it a decimal or string"
             elif kinds[name] == "map":
                 yield f"dedupe: {name} is map, whose keys have no order; make it json"
         for name in self.expectations:
             if name.startswith("_"):
-                yield f"expectations: {name} begins with _, as forebay's own names do"
+                yield f"expectations: {name} begins with _, which is reserved for forebay"
         if self.event_time is not None and kinds.get(self.event_time.column) != "timestamp":
             yield f"event_time: {self.event_time.column} is not a declared column of type timestamp"
 

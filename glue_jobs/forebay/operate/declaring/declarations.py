@@ -66,7 +66,7 @@ def texts_in_folder(folder: Path) -> dict[str, str]:
     files = files_in(folder)
     if "service.toml" not in files:
         raise InvalidConfiguration.one(
-            str(folder), "has no service.toml", "`forebay tables init` writes one to begin with"
+            str(folder), "has no service.toml", "`forebay tables init` writes one to start from"
         )
     return {name: file.read_text() for name, file in files.items()}
 
