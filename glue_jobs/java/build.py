@@ -38,7 +38,7 @@ class BuildFailed(Exception):
 
 
 def build(jars: Path, out: Path, *, spark_jars: Path | None = None) -> Path:
-    """Makes `out` unless it is there already, made from these sources; `jars` may hold `out` itself. Returns `out`.
+    """Makes `out` unless it already exists, made from these sources; `jars` may hold `out` itself. Returns `out`.
 
     `spark_jars` is the `jars` folder of PySpark; without it the one of this interpreter or of the project's `.venv`.
     """

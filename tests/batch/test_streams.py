@@ -105,7 +105,7 @@ class StreamedPlay(Play):
         return "\n".join([*texts, "{broken", ""]).encode()
 
     def roll_back(self, table: str, versions: int) -> None:
-        """Not to rows of people who were erased since."""
+        """Not to rows of people who have been erased since."""
         with suppress(InvalidConfiguration):
             super().roll_back(table, versions)
 

@@ -57,7 +57,7 @@ def test_conditions_are_compared_whole() -> None:
     other = parse_service({"service.toml": text % ("['x', 'y']", "'z'")})
     assert gets_few(other) == []
     assert impact(other, other) == []
-    assert "table b: is declared; parked records that it takes can be adopted" in impact(other, one)
+    assert "table b: is new; it can adopt matching parked records" in impact(other, one)
 
 
 def test_the_editor_knows_each_form() -> None:

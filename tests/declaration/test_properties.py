@@ -32,7 +32,7 @@ def test_a_property_that_all_keep_to_is_declared_as_are_names_of_your_own() -> N
         ("delta.enableTypeWidening", "true", "type_widening = true"),
         ("delta.enableDeletionVectors", "true", "only version 1 of the protocol; allowed: delta.enableChange"),
         ("delta.feature.rowTracking", "supported", "is not known to work with"),
-        ("forebay.derivedFrom", "b", "a name of forebay's own"),
+        ("forebay.derivedFrom", "b", "a name reserved for forebay"),
         ("team owner", "x", "must be letters, digits"),
         ("note", "x" * 5000, "has 5000 characters"),
     ],

@@ -124,7 +124,7 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             NAMED + '[privacy]\npersonal = ["@key.user"]\n' + GOOD_TABLE,
-            r"@key\.user is of the file and not of the record",
+            r"@key\.user belongs to the file and not to the record",
         ),
         (
             NAMED + '[privacy]\npersonal = ["users[0].ip"]\n' + GOOD_TABLE,

@@ -1,4 +1,4 @@
-"""A deployment into what is there already: buckets, a queue, a key, a database, roles, a VPC; and who may read."""
+"""A deployment into what already exists: buckets, a queue, a key, a database, roles, a VPC; and who may read."""
 
 from __future__ import annotations
 

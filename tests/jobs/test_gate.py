@@ -29,6 +29,6 @@ def test_a_closed_gate_lets_no_batch_through_and_holds_none() -> None:
     gate.close()
     gc.collect()
     assert (gate.closed, gate.failed, held()) == (True, False, None)
-    with pytest.raises(Halt, match="this batch is for the next run"):
+    with pytest.raises(Halt, match="the next run processes this batch"):
         gate.process(files, 2)  # type: ignore[arg-type]
     assert processed == [1]

@@ -20,7 +20,7 @@ PYTHON = "org.apache.spark.SparkException: Python worker "
     [
         (
             f"{PYTHON}failed to connect back.\n\tat org.apache.spark.api",
-            "A Python worker did not connect back to Spark",
+            "A Python worker did not connect to Spark",
         ),
         (f"{PYTHON}exited unexpectedly (crashed)\n\tat org", "A Python worker ended: was it killed, or out of memory?"),
         (

@@ -65,7 +65,7 @@ def test_tables_of_a_batch_that_is_half_done_count_before_the_ledger_has_it(tmp_
     began = datetime(2026, 11, 21, tzinfo=UTC)
     plan = Plan(generation="g", batch=0, began_at=began, service={}, files=(FILE,), ends=(), fates=fates)
     Plans(open_objects(str(tmp_path / "_forebay" / "plans")), "games").pin(plan)
-    told = "left a batch half done that fills it, too .let a job drain the queue once more under the name games"
+    told = "which also fills it, left an unfinished batch .let a job drain the queue once more under the name games"
     sharing = service("studio", more='shares_files_with = ["games"]')
     for declared in (service("studio"), sharing):
         with pytest.raises(InvalidConfiguration, match=told):

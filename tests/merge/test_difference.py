@@ -56,7 +56,9 @@ def test_what_came_and_was_compacted_has_left_where_rows_left_the_compacted_file
     assert [json.loads(one)["add"]["path"] for one in found.passing] == ["b"]
     assert of(place, 0, 2) == (["b"], [])
     (place / "b").unlink()
-    assert difference(open_objects(str(place)), 0, 2) == Unknown("maintenance deleted b, which left the changes since")
+    assert difference(open_objects(str(place)), 0, 2) == Unknown(
+        "maintenance deleted b, which the changes no longer have"
+    )
 
 
 def test_what_came_and_left_again_has_left(tmp_path: Path) -> None:
@@ -97,9 +99,7 @@ def test_a_step_takes_so_many_commits_and_says_how_far_it_came(tmp_path: Path, m
 
 def test_another_partitioning_is_not_compared_file_by_file(tmp_path: Path) -> None:
     place = log(tmp_path, [add("a")], [remove("a"), add("b", partitionValues={"day": "2026-11-22"})])
-    assert difference(open_objects(str(place)), 0, 1) == Unknown(
-        "the changes are partitioned in another way than before"
-    )
+    assert difference(open_objects(str(place)), 0, 1) == Unknown("the partitioning of the changes has changed")
 
 
 def test_no_old_version_is_read_for_rows_that_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,9 +116,7 @@ def test_what_came_last_is_live_and_need_not_be_looked_for(tmp_path: Path, monke
     assert of(place, 0, 2) == (["b", "c"], [])
     monkeypatch.setattr(module, "MOST_COMMITS", 1)
     assert of(place, 1, 2) == (["c"], [])
-    gone = (
-        "maintenance deleted b, which left the changes since"  # what came in a step that is not the last may have left
-    )
+    gone = "maintenance deleted b, which the changes no longer have"  # what came in a step that is not the last may have left
     assert difference(open_objects(str(place)), 0, 2) == Unknown(gone)
 
 

@@ -171,7 +171,7 @@ class Play:
         declared, into = self.story.declared, self.story.declared.into
         if not DeltaTable.is_deltatable(f"{lake}/others"):
             spark.read.format("delta").load(self.story.log).limit(3).write.format("delta").save(f"{lake}/others")
-        with pytest.raises(InvalidConfiguration, match="is a table of its own"):
+        with pytest.raises(InvalidConfiguration, match="is another table"):
             step(spark, lake, "others", "player_changes", declared, logs=logs, lease=Held())
         if DeltaTable.is_deltatable(f"{lake}/{into}"):
             assert step(spark, lake, into, "of_a_state", declared, logs=logs, lease=Held()) is None

@@ -280,6 +280,6 @@ def test_sql_that_would_not_have_one_answer_is_refused(shop: Shop) -> None:
 def test_a_table_of_somebody_else_is_not_written_over(shop: Shop) -> None:
     shop.bring("eu")
     shop.write("revenue", shop.rows("theirs"))
-    with pytest.raises(InvalidConfiguration, match="is a table of its own"):
+    with pytest.raises(InvalidConfiguration, match="is another table"):
         shop.roll_up()
     assert open_objects(f"{shop.lake}/revenue").names("_delta_log")

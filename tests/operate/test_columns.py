@@ -81,9 +81,9 @@ def test_diff_tells_the_last_change_and_what_the_declaration_would_change(lake: 
     )
     lines = [line.strip() for line in ran("schema", "diff", "--lake", lake, "alpha", "--service", service).splitlines()]
     assert lines[:4] == ["version 2 -> 4", "+ player.level long", "+ price double", "version 4 -> declaration"]
-    assert lines[4].startswith("table alpha: column price: is double in the table and declared long")
+    assert lines[4].startswith("table alpha: column price: is double in the table but declared long")
     assert lines[5].startswith(
-        "table alpha: column day: is declared date and not in the table (it comes with the next rows"
+        "table alpha: column day: is declared date but is not in the table (the next rows add it"
     )
     assert len(lines) == 6
 

@@ -50,10 +50,10 @@ def test_every_change_is_said_with_what_it_means() -> None:
     after = after.replace('name = "{game}"', 'name = "{game}"\nkeep_record = true\npartitions = []')
     assert changes(BEFORE, after) == [
         'table purchases: column price: was {"name": "price", "type": "double"}, is {"name": "price", "type": "long"}',
-        "table purchases: column price: a table whose column is no long fails until `forebay schema settle`; with --lake "
-        "you see which do",
-        "table purchases: column day: is declared; `forebay schema settle` fills it for old rows",
-        "table purchases: column old: is declared no more; its field becomes what the other fields become",
+        "table purchases: column price: a table whose column is not long fails until `forebay schema settle`; --lake "
+        "shows these tables",
+        "table purchases: column day: is new; `forebay schema settle` fills it for old rows",
+        "table purchases: column old: is no longer declared; its field is treated as an undeclared one",
         "table {game}: keep_record was false, is true",
     ]
 
@@ -78,7 +78,7 @@ def test_of_a_table_whose_types_may_widen_it_is_said_who_can_still_read_it() -> 
     assert re.search("Delta Lake 4.0.*delta-rs.*typeWidening.*DROP FEATURE", " ".join(said[1:]))
     wider = before.replace("where = {", "type_widening = true\nwhere = {")
     assert changes(wider, wider.replace('"int"', '"long"'))[1:] == [
-        "table purchases: column price: tables that exist get the wider type with their next rows"
+        "table purchases: column price: existing tables get the wider type with their next rows"
     ]
     assert "is no date fails until" in changes(wider, wider.replace('"int"', '"date"'))[-1]
 
@@ -105,12 +105,12 @@ def test_tables_that_come_go_or_change_places_are_said() -> None:
     asked = second + "where = { event = { exists = true } }\n"
     one, other = f"[[tables]]\n{first}", f"[[tables]]\n{asked}"
     assert changes(f'name = "studio"\n{one}{other}', f'name = "studio"\n{other}{one}') == [
-        "tables: are tried in another order, so records that fit several go elsewhere",
-        "table purchases: {game} is tried before and takes of its records those that have game",
+        "tables: are tried in a different order, so records that fit several may go elsewhere",
+        "table purchases: {game} comes first and takes those of its records that have game",
     ]
     without = f'name = "studio"\n[[tables]]\n{first}'
-    assert changes(BEFORE, without)[0].startswith("table {game}: is declared no more")
-    assert changes(without, BEFORE) == ["table {game}: is declared; parked records that it takes can be adopted"]
+    assert changes(BEFORE, without)[0].startswith("table {game}: is no longer declared")
+    assert changes(without, BEFORE) == ["table {game}: is new; it can adopt matching parked records"]
 
 
 def test_of_a_table_whose_records_others_take_before_it_is_said() -> None:
@@ -119,7 +119,7 @@ def test_of_a_table_whose_records_others_take_before_it_is_said() -> None:
     swapped = f'name = "studio"\n[[tables]]\n{asked}\n[[tables]]\n{first}'
     assert gets_few(parse_service({"service.toml": BEFORE})) == []
     assert gets_few(parse_service({"service.toml": swapped})) == [
-        "table purchases: {game} is tried before and takes of its records those that have game"
+        "table purchases: {game} comes first and takes those of its records that have game"
     ]
     with pytest.raises(
         InvalidConfiguration, match=r"table purchases: never gets a record: .*table everything is tried before"
@@ -196,7 +196,7 @@ def test_a_family_whose_tables_may_belong_to_another_is_told_with_such_a_name() 
 
     (said,) = told("'{game}'", "'{kind}'")
     assert said.startswith(
-        "table {kind}: {game} is declared before and may have a table of the same name, such as a; its"
+        "table {kind}: {game} is declared earlier and may have a table of the same name, such as a; its"
     )
     assert told("'{game}'", "'{kind}_log'") == []
     assert told("'{game}'", "'{kind}'\nvalues = 'a|b'") == []

@@ -59,7 +59,7 @@ def test_a_table_that_is_as_declared_differs_in_nothing() -> None:
 
 
 def test_a_declared_column_that_is_not_there_comes_by_itself() -> None:
-    says = f"it comes with the next rows; {SETTLE} fills it for old ones"
+    says = f"the next rows add it; {SETTLE} fills it for old ones"
     assert told('columns = [{ name = "price", type = "double" }]') == [
         (f"column price: is declared double and not in the table ({says})", True)
     ]
@@ -104,7 +104,7 @@ def test_a_declared_property_comes_by_itself() -> None:
     declared = 'properties = { "delta.enableChangeDataFeed" = "true", owner = "growth" }'
     assert told(declared, configuration={"owner": "growth", "other": "x"}) == [
         (
-            "delta.enableChangeDataFeed: is not set in the table and declared true (it comes with the next rows)",
+            "delta.enableChangeDataFeed: is not set in the table but declared true (the next rows add it)",
             True,
         )
     ]
@@ -127,11 +127,11 @@ def test_every_other_reason_for_which_a_table_takes_no_rows_is_told_at_once() ->
         partition_columns=("region",),
     )
     assert [said.partition(" (")[0] for said, _ in found] == [
-        "delta.columnMapping.mode: is on, and forebay appends by the columns' own names only",
-        "constraint positive: is checked by writers, and forebay does not",
-        "partitions: region: is a partition column of the table and not declared",
-        "partitions: are region in the table and declared none",
-        "column Level: is called level in the table, and many readers tell upper and lower case apart",
+        "delta.columnMapping.mode: is on, but forebay appends only by the columns' own names",
+        "constraint positive: binds writers, but forebay does not check it",
+        "partitions: region: is a partition column of the table but is not declared",
+        "partitions: are region in the table but declared none",
+        "column Level: is called level in the table, and many readers distinguish upper and lower case",
         "column must: may not be null in the table",
         "column made: is a generated column, which forebay does not write",
     ]
@@ -151,16 +151,16 @@ def test_another_layout_stays_until_somebody_changes_it() -> None:
     fields = [field("day", "date"), field("player", "string")]
     moved = f"{SETTLE} moves its rows"
     assert told(columns + 'partitions = ["day"]', *fields) == [
-        (f"partitions: are none in the table and declared day ({moved})", False)
+        (f"partitions: are none in the table but declared day ({moved})", False)
     ]
     assert told(columns + 'partitions = ["day"]', *fields, cluster_columns=("player",)) == [
-        (f"partitions: are none in the table and declared day (ALTER TABLE ... CLUSTER BY NONE, then {moved})", False)
+        (f"partitions: are none in the table but declared day (ALTER TABLE ... CLUSTER BY NONE, then {moved})", False)
     ]
     assert told(columns + 'cluster_by = ["player"]', *fields) == [
-        ("cluster_by: is nothing in the table and declared player (ALTER TABLE ... CLUSTER BY (player))", False)
+        ("cluster_by: is nothing in the table but declared player (ALTER TABLE ... CLUSTER BY (player))", False)
     ]
     assert told(columns, *fields, cluster_columns=("player",)) == [
-        ("cluster_by: is player in the table and declared nothing (ALTER TABLE ... CLUSTER BY NONE)", False)
+        ("cluster_by: is player in the table but declared nothing (ALTER TABLE ... CLUSTER BY NONE)", False)
     ]
 
 
@@ -193,13 +193,13 @@ def test_the_tables_of_a_lake_are_looked_at_together(tmp_path: Path) -> None:
     )
     said = failed(2, "tables", "check", str(tmp_path), "--lake", lake).splitlines()
     assert said[0].endswith("2 declarations, nothing wrong in the files")
-    comes = "column day: is declared date and not in the table (it comes with the next rows; `forebay schema settle"
+    comes = "column day: is declared date but is not in the table (the next rows add it; `forebay schema settle"
     assert [
         line.startswith(f"  table {name}: {comes}") for name, line in zip(("alpha", "beta"), said[1:], strict=False)
     ]
     assert said[3] == "  table strange: no declaration defines it, so nothing is written to it"
     assert [line.partition(" (")[0] for line in said[4:]] == [
-        "forebay: table beta: column level: is string in the table and declared long",
+        "forebay: table beta: column level: is string in the table but declared long",
         "forebay: table delta: cannot be read",
     ]
     assert "the commit of version 0 is missing" in said[5]

@@ -417,7 +417,7 @@ def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[
     plans.pin(plan)
     said = failed(1, *command(lake, service, ANNA, "--yes", "--wait-s", "0"))
     assert "batch 9 began before and is unfinished" in said
-    assert "No row was touched" in said
+    assert "No row was changed" in said
     assert len(rows(lake, "alpha")) == 6
     plans.forget("g", 9)
     plans.pin(replace(plan, service={"erased": newest_list(str(lake), "games")}))
@@ -449,7 +449,7 @@ def test_a_commit_of_somebody_else_in_between_changes_nothing(
 @pytest.mark.parametrize("nobody", ["unknown", "0", "NULL", ""])
 def test_who_is_nobody_is_not_erased_without_force(lake: Path, declared: Callable[..., str], nobody: str) -> None:
     append(lake, "alpha", "a.json", who=[nobody], n=[1])
-    assert "stands for nobody" in failed(2, *command(lake, declared(), nobody, "--yes"))
+    assert "identifies nobody" in failed(2, *command(lake, declared(), nobody, "--yes"))
     assert given(command(lake, declared(), nobody, "--yes", "--force"), "")[0] == 0
 
 
@@ -537,7 +537,7 @@ def test_what_surrounds_a_record_may_say_whose_it_is(lake: Path, declared: Calla
 def test_a_rollback_brings_no_erased_person_back(lake: Path, declared: Callable[..., str]) -> None:
     given(command(lake, declared(), ANNA, "--yes"), "")
     said = failed(2, "rollback", "alpha", "--to", "0", "--lake", str(lake), "--dry-run")
-    assert "has rows in version 0 of people who were erased since" in said
+    assert "has rows in version 0 of people who have been erased since" in said
 
 
 def test_a_rollback_brings_nobody_back_whose_rows_had_left_before_the_erasure(
@@ -554,7 +554,7 @@ def test_a_rollback_brings_nobody_back_whose_rows_had_left_before_the_erasure(
     given(command(lake, service, ANNA, "--yes"), "")
     assert DeltaTable(lake / "alpha").version() == looked + 1
     said = failed(2, *back, f"{looked - 1}")
-    assert f"has rows in version {looked - 1} of people who were erased since" in said
+    assert f"has rows in version {looked - 1} of people who have been erased since" in said
     assert "alpha" in ran(*back, f"{looked}")
     shutil.rmtree(lake / SERVICES)
     assert "nobody can tell" in failed(2, *back, f"{looked - 1}")
@@ -570,7 +570,7 @@ def test_an_erasure_is_not_finished_with_another_secret(lake: Path, declared: Ca
     first = Path(service).read_text()
     Path(service).write_text(first.replace("/secret", "/other"))
     said = failed(2, *command(lake, service))
-    assert "erasure 1: began with another secret than these declarations name; no row was touched" in said
+    assert "erasure 1: began with a different secret than these declarations name; no row was changed" in said
     assert told(lake, ANNA)
     Path(service).write_text(first)
     given(command(lake, service, "--now"), "")
@@ -621,7 +621,9 @@ def test_a_declared_column_that_has_the_subject_stays(lake: Path, declared: Call
 
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:
     (tmp_path / "plain.toml").write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
-    assert "says of no field whose record it is" in failed(2, *command(lake, f"{tmp_path}/plain.toml", ANNA))
+    assert "does not declare which field identifies a person" in failed(
+        2, *command(lake, f"{tmp_path}/plain.toml", ANNA)
+    )
 
 
 def test_a_table_that_was_dropped_is_gone_once_nothing_of_it_is_left(lake: Path, declared: Callable[..., str]) -> None:

@@ -360,7 +360,7 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path, state: str) -> None:
     with pytest.raises(InvalidConfiguration, match="export it to another folder"):
         exported(lake, "players", to)
     write_deltalake(f"{tmp_path}/other/players", rows(("a", 1)), configuration=FEED)
-    with pytest.raises(InvalidConfiguration, match="is another table than the one that is there"):
+    with pytest.raises(InvalidConfiguration, match="is not the table whose export is there"):
         exported(tmp_path / "other", "players", to)
 
 
@@ -371,7 +371,7 @@ def test_a_feed_that_maintenance_deleted_is_told_with_what_to_do(tmp_path: Path,
     shutil.rmtree(Path(state) / "_change_data")
     with pytest.raises(InvalidConfiguration, match="has no change feed from version 1 to 1") as refused:
         exported(lake, "players", to)
-    assert "is no longer there" in str(refused.value)
+    assert "no longer exists" in str(refused.value)
     assert [one.version for one in manifests_of(str(to), "players")] == [0]
 
 

@@ -142,7 +142,7 @@ def test_records_of_another_service_are_not_silently_none(lake: str, tmp_path: P
     (tmp_path / "service.toml").write_text('name = "studio"\n[[tables]]\nname = "a"\n')
     for command in (("quarantine", "retry"), ("quarantine", "drop", "--yes"), ("parked", "adopt", "a")):
         said = failed(2, *command, "--lake", lake, "--service", str(tmp_path))
-        assert said.startswith(f"forebay: service studio: none of these records in the {command[0]} are its own")
+        assert said.startswith(f"forebay: service studio: none of these records in the {command[0]} belong to it")
         assert "of service games" in said
 
 

@@ -58,7 +58,7 @@ def test_one_that_waits_for_a_job_says_that_the_job_still_ends(lake: str, comman
         os.killpg(waiting.pid, signal.SIGINT)
         _, said = waiting.communicate(timeout=60)
     ingests.let_go()
-    told = f"forebay: stopped: process {os.getpid()} on {os.uname().nodename} was asked to stop, and still ends"
+    told = f"forebay: stopped: process {os.getpid()} on {os.uname().nodename} was asked to stop, and will still end"
     assert (waiting.returncode, said) == (INTERRUPTED, f"{told} after its batch\n")
     assert DeltaTable(f"{lake}/alpha").version() == 1
 

@@ -49,7 +49,7 @@ def test_until_the_first_batch_has_ended_there_are_answers_all_the_same(tmp_path
         assert "no batch has ended yet, so nothing is in the ledger" in failed(0, *command, "--lake", lake)
         assert ran(*command, "--lake", lake, "--json") == ""
     assert "all sums hold" in ran("accounts", "--lake", lake)
-    assert "the ledger does not know it" in failed(1, "where", "s3://landing/in/a.json", "--lake", lake)
+    assert "it is not in the ledger" in failed(1, "where", "s3://landing/in/a.json", "--lake", lake)
     out = str(tmp_path / "r.html")
     assert ran("report", "--lake", lake, "--out", out) == f"wrote {out}\n"
 

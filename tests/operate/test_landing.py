@@ -253,7 +253,7 @@ def test_an_object_that_somebody_writes_meanwhile_is_left_and_listed(
         return ours(*asked)
 
     monkeypatch.setattr(landing._Clearing, "_write", write)
-    assert bucket.erase("rewrite")[0] == ("mixed.json", False, "was written meanwhile")
+    assert bucket.erase("rewrite")[0] == ("mixed.json", False, "was overwritten in the meantime")
     assert bucket.now("mixed.json") == ANNA + BEN + BEN
 
 

@@ -99,5 +99,5 @@ def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
 def test_a_lock_in_a_folder_cannot_be_broken_while_its_process_lives(tmp_path: Path) -> None:
     held = hold(str(tmp_path / "_forebay" / "checkpoints" / "ingest"), wait_s=0)
     said = failed(2, "lease", "break", "--lake", str(tmp_path), "--yes")
-    assert "end the process: the lock goes with it" in said
+    assert "end the process: its lock ends with it" in said
     held.let_go()

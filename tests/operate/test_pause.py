@@ -97,6 +97,6 @@ def test_rows_that_wait_are_counted_and_those_that_were_left_behind_are_a_proble
     assert "paused      alpha; 1 row waits" in ran("status", "--lake", lake)
     assert ran("resume", "alpha", "--lake", lake, "--dry-run") == "alpha: would get rows again; 1 row waits\n"
     hold_back(lake, "beta")
-    assert "beta: 1 row waits from when it was paused (`forebay resume beta` loads them)" in failed(
+    assert "beta: 1 row waits that arrived while it was paused (`forebay resume beta` loads them)" in failed(
         1, "status", "--lake", lake
     )

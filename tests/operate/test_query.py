@@ -71,7 +71,7 @@ def test_a_mistake_is_one_answer_with_the_tables_that_there_are(lake: str) -> No
 
 def test_a_table_of_forebay_that_no_batch_has_needed_yet_is_told_to_be_empty(lake: str) -> None:
     said = failed(2, "query", "select * from quarantine", "--lake", lake)
-    assert said == "forebay: query: quarantine has no rows yet (forebay writes this table with its first row)\n"
+    assert said == "forebay: query: quarantine has no rows yet (forebay creates this table with its first row)\n"
 
 
 def test_control_characters_of_data_do_not_reach_the_terminal(lake: str) -> None:

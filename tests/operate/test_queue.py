@@ -68,7 +68,7 @@ def test_a_dead_letter_is_explained_by_the_ledger_and_by_what_it_says(queues: Qu
         queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
     asked = ("queue", "dlq", "--queue-url", queues.url, "--lake", str(tmp_path))
     said = failed(1, *asked)
-    assert "already in the ledger (loaded): a redrive does nothing" in said
+    assert "already in the ledger (loaded): a redrive changes nothing" in said
     assert "never finished: redrive it once the cause is fixed" in said
     assert "not understood: not JSON" in said
     told = [json.loads(line) for line in failed(1, *asked, "--json").splitlines()]

@@ -90,7 +90,7 @@ def test_chosen_files_are_marked_then_announced_with_all_that_tells_their_order(
 
 def test_wrong_use_is_told_before_anything_is_marked(lake: str) -> None:
     assert "choose files, or --resume" in failed(2, "replay", "--lake", lake, "--dry-run")
-    assert "s3://landing/in/c.json: the ledger does not know it" in failed(
+    assert "s3://landing/in/c.json: it is not in the ledger" in failed(
         2, "replay", "--file", "s3://landing/in/c.json", "--lake", lake, "--dry-run"
     )
     mistyped = failed(2, "replay", "--table", "alpah", "--lake", lake, "--dry-run")

@@ -94,7 +94,7 @@ def test_each_hour_and_each_table_has_its_numbers(lake: str) -> None:
 def test_what_was_not_asked_is_said_and_not_shown_as_nothing(lake: str) -> None:
     found = reported(lake)
     assert (found.runs, found.cost) == (None, None)
-    assert [note[:21] for note in found.notes] == ["The queue was not ask", "Alarms, runs of jobs "]
+    assert [note[:21] for note in found.notes] == ["The queue is not show", "Alarms, runs of jobs "]
 
 
 def test_a_paused_table_is_marked(lake: str) -> None:

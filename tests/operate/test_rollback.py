@@ -478,7 +478,7 @@ def test_a_ledger_that_fits_no_more_when_it_begins_stops_it_before_anything_is_d
     plan = plan_rollback(view, ["alpha"], 0, replay=False)
     ledger_table = DeltaTable(f"{lake}/_forebay/ledger")
     ledger_table.delete("key = 'in/b.json'")
-    with pytest.raises(Halt, match=r"the ledger has 0 of them. A batch that has not ended wrote the others"):
+    with pytest.raises(Halt, match=r"the ledger has 0 of them. An unfinished batch wrote the others"):
         roll_back(view, plan)
     assert rows(lake, "alpha") == 5
     assert finish_earlier(view) is None, "no job is kept from starting"

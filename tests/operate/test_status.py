@@ -113,8 +113,8 @@ def test_the_newest_cause_of_a_table_that_could_not_be_written_is_named_before_t
     write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist(kept, schema_of(COLUMNS)))
     said = failed(1, "status", "--lake", lake)
     assert (
-        "look at: alpha: 3 rows wait because the table could not be written: column level: is long in the table. Put that "
-        "right (`forebay tables check` with --lake says how), then `forebay quarantine retry --table alpha`"
+        "look at: alpha: 3 rows wait because the table could not be written: column level: is long in the table. Fix the "
+        "cause (`forebay tables check` with --lake says how), then `forebay quarantine retry --table alpha`"
     ) in said
     health = failed(1, "tables", "health", "--lake", lake)
     why = "3 rows wait in the quarantine, because it could not be written: column level: is long in the table"
@@ -152,9 +152,7 @@ def test_a_rollback_that_is_half_done_is_named_with_the_way_out(lake: str) -> No
     plan = b'{"number": "n", "tables": [{"table": "alpha", "now": 3, "to": 1}], "replay": false}'
     open_objects(rollback_of(lake)).write(ROLLBACK_PLAN, plan)
     said = failed(1, "status", "--lake", lake)
-    assert (
-        "look at: a rollback of alpha is half done (repeat `forebay rollback alpha --to 1`, which finishes it)" in said
-    )
+    assert "look at: a rollback of alpha is unfinished (repeat `forebay rollback alpha --to 1` to finish it)" in said
 
 
 def test_the_same_for_machines(lake: str) -> None:

@@ -32,7 +32,7 @@ def test_tables_are_listed_with_what_they_hold_and_our_own_are_not_among_them(tm
 
 def test_what_is_begun_is_right_and_begun_only_once(mine: str) -> None:
     assert ran("tables", "check", mine).endswith("1 declaration, nothing wrong\n")
-    assert "is there already" in failed(2, "tables", "init", mine)
+    assert "already exists" in failed(2, "tables", "init", mine)
 
 
 def test_the_declarations_that_the_environment_names_are_meant_where_none_are(
@@ -84,7 +84,7 @@ def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine:
 
 def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: str, tmp_path: Path) -> None:
     place = str(tmp_path / "in-force")
-    assert "table {game}: is declared" in ran("tables", "diff", mine, place)
+    assert "table {game}: is new" in ran("tables", "diff", mine, place)
     assert not Path(place).exists()
     assert f"in force: {place}, version " in ran("tables", "push", mine, place)
     assert load_service(place) == load_service(mine)
@@ -93,7 +93,7 @@ def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: st
     ran("tables", "add", mine, "crashes", "--where", "event=crash")
     told = ran("tables", "diff", mine, place)
     assert told.splitlines() == [
-        "  table crashes: is declared; parked records that it takes can be adopted",
+        "  table crashes: is new; it can adopt matching parked records",
     ]
     assert ran("tables", "push", mine, place).startswith(told)
     assert len(load_service(place).tables) == 2
@@ -106,7 +106,7 @@ def test_what_a_change_comes_to_for_the_tables_of_a_lake_is_told_before_it_is_ma
     place, lake = str(tmp_path / "in-force"), str(tmp_path / "lake")
     ran("tables", "push", mine, place)
     write_deltalake(Path(lake, "alpha"), pa.table({"event": ["tick"], "level": [1.5]}))
-    says = "  table alpha: column level: is double in the table and declared long"
+    says = "  table alpha: column level: is double in the table but declared long"
     for command in ("diff", "push"):
         assert [
             line for line in ran("tables", command, mine, place, "--lake", lake).splitlines() if line.startswith(says)
@@ -147,7 +147,7 @@ def test_a_machine_is_told_the_same_as_json(mine: str, tmp_path: Path) -> None:
     place, lake = str(tmp_path / "in-force"), str(tmp_path / "lake")
     (told,) = map(json.loads, ran("tables", "diff", mine, place, "--json").splitlines())
     assert (told["from"], told["to"], told["same_text"]) == (None, load_service(mine).version, False)
-    assert told["changes"][0].startswith("table {game}: is declared")
+    assert told["changes"][0].startswith("table {game}: is new")
     ran("tables", "push", mine, place)
     assert json.loads(ran("tables", "diff", mine, place, "--json"))["changes"] == []
     write_deltalake(Path(lake, "alpha"), pa.table({"event": ["tick"], "level": [1.5]}))

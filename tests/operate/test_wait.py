@@ -57,7 +57,7 @@ def test_what_is_open_is_said_with_what_it_waits_for(lake: str) -> None:
     said = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T11:00", "--since", "2026-11-24T08:00"))
     assert said.splitlines() == [
         "clicks 2026-11-24T09:00Z: waits for _DONE",
-        "clicks 2026-11-24T08:00Z: no file of it was loaded",
+        "clicks 2026-11-24T08:00Z: none of its files was loaded",
     ]
 
 

@@ -23,7 +23,7 @@ def generation_of(checkpoint: Objects) -> str:
     """Of the stream that is there now; asked again, it says the same."""
     stream = _stream(checkpoint)
     if stream is None:
-        raise Halt(f"{checkpoint.place}/{STREAM} went away while the stream runs; start again")
+        raise Halt(f"{checkpoint.place}/{STREAM} disappeared while the stream was running; start again")
     stored = _told(checkpoint)
     if stored.get("stream") == stream:
         return stored["generation"]

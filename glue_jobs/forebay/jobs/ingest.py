@@ -67,12 +67,12 @@ if TYPE_CHECKING:
 __all__ = ["ingest"]
 
 OF_WORKERS = {
-    "Python worker failed to connect back": "A Python worker did not connect back to Spark: is the machine out of memory or of "
+    "Python worker failed to connect back": "A Python worker did not connect to Spark: is the machine out of memory or "
     "processes, or does it refuse connections to 127.0.0.1?",
     "Python worker exited unexpectedly": "A Python worker ended: was it killed, or out of memory?",
 }
 """Failures of a batch's workers, by Spark's messages."""
-REPEATED = "Nothing was marked as done; start again, and the batch is repeated"
+REPEATED = "Nothing was marked as done; start again to repeat the batch"
 MERGED_AT_ONCE = 8
 """States, beside the batches. Most steps are small, and wait for S3 and for the driver."""
 
@@ -317,7 +317,7 @@ class Gate:
     def process(self, files: DataFrame, batch_id: int) -> None:
         with self._passage:
             if self._batch is None:
-                raise Halt("forebay is stopping; this batch is for the next run")
+                raise Halt("forebay is stopping; the next run processes this batch")
             try:
                 self._batch.process(files, batch_id)
                 self._ended()

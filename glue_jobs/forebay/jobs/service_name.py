@@ -40,7 +40,7 @@ def must_fill_own_tables(lake: str, service: Service) -> None:
             raise InvalidConfiguration.one(
                 f"service {service.name}",
                 f"would fill table {shared}, which service {other} fills in {lake}",
-                f"give its tables other names. If {service.name} is {other} under a new name, or the two never take in the "
+                f"give its tables other names. If {service.name} is {other} under a new name, or the two never load the "
                 f'same objects, write shares_files_with = ["{other}"]',
             )
     plans = open_objects(f"{lake}/{PLANS}")
@@ -50,7 +50,7 @@ def must_fill_own_tables(lake: str, service: Service) -> None:
         if shared and holder(writer_of(lake, other)) is None:
             raise InvalidConfiguration.one(
                 f"service {service.name}",
-                f"would fill table {shared}, and service {other} left a batch half done that fills it, too",
+                f"would fill table {shared}, and service {other}, which also fills it, left an unfinished batch",
                 f"let a job drain the queue once more under the name {other}",
             )
 

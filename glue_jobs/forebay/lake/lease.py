@@ -96,13 +96,13 @@ def break_lease(folder: str, seen: Holder, *, s3: Any = None) -> None:
     lock."""
     if not is_s3(folder):
         raise InvalidConfiguration.one(
-            folder, f"is locked by {seen.who}, which lives", "end the process: the lock goes with it"
+            folder, f"is locked by {seen.who}, which is running", "end the process: its lock ends with it"
         )
     s3 = s3 or client("s3")
     there = _look(s3, *_place(folder))
     if there is None or there.holder != seen or not _write(s3, *_place(folder), replace(seen, lasts_s=0), there.etag):
         raise InvalidConfiguration.one(
-            folder, f"is not held by {seen.who} any more, or was renewed", "`forebay lease show` says who"
+            folder, f"is no longer held by {seen.who}, or was renewed", "`forebay lease show` shows the holder"
         )
 
 
@@ -112,8 +112,8 @@ class LeaseHeld(Halt):
     def __init__(self, folder: str, holder: str, wait_s: float) -> None:
         self.folder, self.holder, self.wait_s = folder, holder, wait_s
         super().__init__(
-            f"{folder} is in use by {holder}, which did not leave it within {wait_s:g} s: one driver at a time may "
-            "work there; stop the other one, then start again"
+            f"{folder} is in use by {holder}, which did not end within {wait_s:g} s. Only one driver at a time may "
+            "work there: stop the other one, then start again"
         )
 
     def __reduce__(self) -> tuple[type[LeaseHeld], tuple[str, str, float]]:
@@ -173,7 +173,7 @@ class S3Lease:
         with self._lock:
             if not self._lost:
                 _write(self._s3, self._bucket, self._key, Holder(self._holder.who, self.epoch, 0), self._etag)
-                self._lost = "it was let go"
+                self._lost = "it was released"
 
     def _look_again(self) -> None:
         with suppress(ClientError, BotoCoreError):  # nobody can take it before it is due
@@ -219,7 +219,7 @@ def _why(there: _There | None) -> str:
     """Why a lease was lost, from its current object."""
     if there is None:
         return "somebody deleted it"
-    return f"{there.holder.who} has it" if there.left_s > 0 else "somebody ended it"
+    return f"{there.holder.who} holds it" if there.left_s > 0 else "somebody ended it"
 
 
 def _place(folder: str) -> tuple[str, str]:

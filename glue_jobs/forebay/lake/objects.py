@@ -176,7 +176,7 @@ class S3Objects:
         def fetch(begin: int, end: int) -> bytes:
             found = self._get(name, Range=f"bytes={begin}-{end - 1}", **which)
             if found is None:
-                raise TryAgain(f"{self.place}/{name} went away while it was read")
+                raise TryAgain(f"{self.place}/{name} disappeared while it was read")
             return found[0]
 
         return cast(BinaryIO, Ranged(fetch, size, tail))
@@ -210,7 +210,7 @@ class S3Objects:
                         return self.read(name) == content
                     if _status(refused) != 409:  # 409: another writer of this name is under way; ask again
                         raise
-        raise Halt(f"{self.place}/{name} could not be written: another writer keeps writing it")
+        raise Halt(f"{self.place}/{name} could not be written, because another writer keeps changing it")
 
     def write_over(self, name: str, content: bytes, tag: str | None) -> bool:
         condition = {"IfMatch": tag} if tag else {"IfNoneMatch": "*"}

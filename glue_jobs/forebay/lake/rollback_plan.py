@@ -26,9 +26,7 @@ def rollback_plan(lake: str) -> dict[str, Any] | None:
 def must_not_be_half_rolled_back(lake: str) -> None:
     """Tables are back, and the ledger does not say so yet. A batch or a retry would go by counts that do not hold."""
     if rollback_plan(lake) is not None:
-        raise Halt(
-            f"a rollback of {lake} is half done: repeat the `forebay rollback`, which finishes it, then start again"
-        )
+        raise Halt(f"a rollback of {lake} is unfinished: repeat the `forebay rollback` to finish it, then start again")
 
 
 def tables_going_back(lake: str) -> frozenset[str]:

@@ -81,7 +81,7 @@ def scheme_and_bucket(lake: str) -> tuple[str, str]:
 
 
 def unknown_scheme(lake: str) -> Problem:
-    problem = "no log store is known here that keeps the commits of two writers apart on this kind of storage"
+    problem = "no known log store keeps the commits of two writers apart on this kind of storage"
     return Problem(f"lake {lake}", problem, "use s3://, s3a://, hdfs:// or file:")
 
 
@@ -93,25 +93,27 @@ def unsafe_settings(conf: Mapping[str, str], scheme: str, bucket: str) -> Iterat
 def s3a_problems(conf: Mapping[str, str], bucket: str) -> Iterator[Problem]:
     for key, value, why in dangerous_s3a_settings(conf, bucket):
         own = f"fs.s3a.bucket.{bucket}.{key.partition('fs.s3a.')[2]}"
-        suggestion = "remove it" if f".{bucket}." in key else f"remove it, or give the lake's bucket its own {own}"
+        suggestion = "remove it" if f".{bucket}." in key else f"remove it, or set {own} for the lake's bucket"
         yield Problem(key, f"`{value}` {why}", suggestion)
 
 
 def wrong_log_store(conf: Mapping[str, str], scheme: str) -> Iterator[Problem]:
     key = f"spark.delta.logStore.{scheme}.impl"
     if (found := conf.get(key)) != LOG_STORE:
-        named = f"is {found}" if found else "is not set, so Delta takes its own"
+        named = f"is {found}" if found else "is not set, so Delta uses its own"
         yield Problem(key, f"{named}; two writers would lose commits", f"set it to {LOG_STORE}")
     for_all = "spark.delta.logStore.class"
     if for_all in conf:
         yield Problem(
-            for_all, "names one log store for all schemes, which Delta does not allow beside ours", "remove it"
+            for_all,
+            "names one log store for all schemes, which Delta does not allow together with forebay's",
+            "remove it",
         )
 
 
 def dangerous_s3a_settings(conf: Mapping[str, str], bucket: str) -> Iterator[tuple[str, str, str]]:
     """Key, value and why, of what is in force for this bucket; a setting of its own comes before the general one."""
-    overwrites = "lets S3A create a file without looking whether one is there, so commits would be overwritten"
+    overwrites = "lets S3A create a file without checking whether it exists, so commits would be overwritten"
     key, flags = in_force(conf, bucket, FLAGS)
     if {"create", "*"} & set(re.split(r"[,\s]+", flags.lower())):
         yield key, flags, overwrites
@@ -120,7 +122,7 @@ def dangerous_s3a_settings(conf: Mapping[str, str], bucket: str) -> Iterator[tup
         yield key, value, overwrites
     key, value = in_force(conf, bucket, CONDITIONAL)
     if value.strip().lower() == "false":
-        yield key, value, "switches off the conditional writes that a commit is made with"
+        yield key, value, "disables the conditional writes that commits need"
 
 
 def in_force(conf: Mapping[str, str], bucket: str, name: str) -> tuple[str, str]:
@@ -182,7 +184,7 @@ class CreateTwice:
             self._clean_up()
         if not second_was_refused:
             problem = (
-                "its server ignores If-None-Match, one object could be created twice; two writers would lose commits"
+                "its server ignores If-None-Match, so one object could be created twice; two writers would lose commits"
             )
             raise InvalidConfiguration.one(
                 f"lake {self._lake}", problem, "use Amazon S3, or a server with conditional writes"
@@ -213,7 +215,7 @@ class CreateTwice:
             pass
 
     def _refusal(self, java_class: str, message: str | None) -> InvalidConfiguration:
-        what, suggestion = REFUSALS.get(java_class, ("a commit could not be tried on it", ""))
+        what, suggestion = REFUSALS.get(java_class, ("a test commit failed", ""))
         reason = (message or java_class).strip().splitlines()[0]
         return InvalidConfiguration.one(f"lake {self._lake}", f"{what}: {reason}", suggestion)
 
@@ -224,16 +226,16 @@ def class_name(failure: Any) -> str:
 
 REFUSALS = {
     f"{LOG_STORE}$CannotCreateConditionally": (
-        "its file system cannot create a file only where none is",
+        "its file system cannot create a file only if it does not exist",
         "use S3A of Hadoop 3.4.2 or newer, as on Glue 6.0",
     ),
     "java.nio.file.AccessDeniedException": (
-        "we may not write to it",
+        "writing to it is denied",
         "check the credentials, and that they allow GetObject and PutObject there",
     ),
     "org.apache.hadoop.fs.s3a.UnknownStoreException": ("there is no such bucket", "check its name and the region"),
     "org.apache.hadoop.fs.UnsupportedFileSystemException": (
-        "no file system is set up for it",
+        "no file system is configured for it",
         "set spark.hadoop.fs.s3.impl to org.apache.hadoop.fs.s3a.S3AFileSystem",
     ),
 }

@@ -42,7 +42,7 @@ def data_files(table: Objects, *, since: date | None = None) -> Iterator[pq.Parq
 def opened(table: Objects, file: LiveFile) -> Iterator[pq.ParquetFile]:
     content = table.open(unquote(file.path))
     if content is None:
-        raise TryAgain(f"{table.place}/{file.path} was deleted while it was read; run this again")
+        raise TryAgain(f"{table.place}/{file.path} was deleted while it was read; run the command again")
     with content, pq.ParquetFile(content) as parquet:
         yield parquet
 

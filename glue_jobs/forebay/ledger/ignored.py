@@ -21,8 +21,8 @@ PERIOD_MARKER = "period-marker"
 
 RULES = {
     **REASONS,
-    NO_FEED: "no declared feed has a prefix and a bucket that fit",
-    PERIOD_MARKER: "it says that a period of its feed is complete, as the feed declares",
+    NO_FEED: "no declared feed has a matching prefix and bucket",
+    PERIOD_MARKER: "it marks a period of its feed as complete, as declared",
 }
 """The meaning of each rule."""
 

@@ -34,7 +34,7 @@ Change = Callable[[Rows], Iterable["FeedPeriod"]]
 
 MONTH = "month"
 ATTEMPTS = 50
-REOPENED = "a file came: a batch loads it"
+REOPENED = "a file arrived: a batch is loading it"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -109,7 +109,7 @@ class Periods:
             tables = {month: _as_table(one for one in after if _month(one) == month) for month in sorted(months)}
             if replace_files(self._table, snapshot, MONTH, tables):
                 return True
-        raise TryAgain(f"{self._table.place}: others keep writing it")
+        raise TryAgain(f"{self._table.place}: other writers keep changing it")
 
     def _snapshot(self) -> Snapshot | None:
         try:

@@ -66,7 +66,7 @@ class Derived:
             return
         found = definition_of(objects).configuration.get(DERIVED_FROM)
         if found != self._origin:
-            problem = f"is computed from {found}" if found else "is a table of its own, which forebay did not compute"
+            problem = f"is computed from {found}" if found else "is another table, which forebay did not compute"
             raise InvalidConfiguration.one(f"table {self.path.rpartition('/')[2]}", problem, hint)
 
     def computed_by(self) -> str:
@@ -129,7 +129,7 @@ class Derived:
     @contextmanager
     def _committing(self, txn: Txn) -> Iterator[None]:
         taken_over = Halt(
-            f"another run took {self.path} over, and this one commits nothing more; the next run continues"
+            f"another run took over {self.path}, so this run commits nothing more; the next run continues"
         )
         if self._is_taken_over():
             raise taken_over

@@ -53,7 +53,7 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
     for version in range(before + 1, last + 1):
         content = table.read(commit_name(version))
         if content is None:
-            return Unknown(f"commit {version} of the changes is gone from their log")
+            return Unknown(f"commit {version} of the changes is no longer in their log")
         for action in _of_files(content):
             if not all(fields.get("dataChange", True) for fields in action.values()):
                 if "add" in action:
@@ -66,7 +66,7 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
                 if one not in left:
                     new.add(one)
             elif "partitionValues" not in action["remove"] or "size" not in action["remove"]:
-                return Unknown(f"commit {version} of the changes does not say what the files were that it removed")
+                return Unknown(f"commit {version} of the changes does not describe the files that it removed")
             else:
                 left[_identity(action["remove"])] = _as_removed(action["remove"])
     if not compactions.isdisjoint(left):
@@ -75,14 +75,14 @@ def difference(table: Objects, before: int, now: int) -> Difference | Unknown:
     for file in {**replaced, **left}.values():
         path = unquote(json.loads(file)["add"]["path"])
         if not _is_there(table, path):
-            return Unknown(f"maintenance deleted {path}, which left the changes since")
+            return Unknown(f"maintenance deleted {path}, which the changes no longer have")
     if (
         len({tuple(sorted(json.loads(file)["add"]["partitionValues"])) for file in (*came.values(), *left.values())})
         > 1
     ):
-        return Unknown("the changes are partitioned in another way than before")
+        return Unknown("the partitioning of the changes has changed")
     if left and last < now:
-        return Unknown("rows left the changes, and more commits came since than one step takes")
+        return Unknown("rows were removed from the changes, and more commits followed than one step processes")
     came_to_stay = tuple(file for one, file in came.items() if one not in left)
     return Difference(last, came_to_stay, tuple(left.values()), tuple(left[one] for one in left if one in new))
 

@@ -238,7 +238,7 @@ class Merger:
                     if stop.is_set():
                         return ended("stopped", "the run was asked to stop; the next run continues")
         except LeaseHeld as taken:
-            return ended("busy", f"{taken.holder} works on the table's tombstones; the next run takes it")
+            return ended("busy", f"{taken.holder} is working on the table's tombstones; the next run merges it")
         except (PySparkException, Py4JError, *FAILURES) as failure:
             return ended("conflict" if reason_of(failure) == "conflict" else "failed", sentence_of(failure))
         return ended("", "")

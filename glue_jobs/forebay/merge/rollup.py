@@ -61,7 +61,7 @@ class Source:
         self.before = derived.version_of(self.txn.app_id)
         if self.before > self.at.version:
             raise Halt(
-                f"rollup {rollup.name} knows version {self.before} of {self.name}, which has only {self.at.version}: was "
+                f"rollup {rollup.name} has counted version {self.before} of {self.name}, which has only {self.at.version}: was "
                 f"{self.name} restored from a copy? Delete the folder of {rollup.name}, and the next run recomputes it"
             )
         return self
@@ -129,10 +129,10 @@ def way_of(rollup: Rollup, ids: Sequence[str]) -> str:
 def _since(source: Source) -> Difference | Unknown:
     """The changes since the rollup's version of the table, up to the newest version, whose rows are read."""
     if source.before < 0:
-        return Unknown("it is new, its declaration is another one, or one of its tables is new or gone")
+        return Unknown("it is new, its declaration has changed, or one of its tables is new or deleted")
     found = difference(source.commits, source.before, source.at.version)
     if isinstance(found, Difference) and found.version < source.at.version:
-        return Unknown(f"more commits came to {source.name} than one step takes")
+        return Unknown(f"{source.name} got more commits than one step processes")
     return found
 
 

@@ -83,7 +83,7 @@ class State:
         """Refuses a table at the state's place that is none. `objects` are those at that place."""
         if self.name in RESERVED or self.name.startswith(("_", ".")):
             raise InvalidConfiguration.one(
-                f"table {self.name}", "has a name of forebay's own", "name the state otherwise"
+                f"table {self.name}", "has a name that is reserved for forebay", "give the state another name"
             )
         self.table.must_be_ours(objects, f"give the state of {self._log} another name in merge.into")
 

@@ -88,7 +88,7 @@ def step(
         return None
     if before > now:
         raise Halt(
-            f"table {state} knows version {before} of {log}, which has only {now}: was {log} restored from a copy? "
+            f"table {state} has merged version {before} of {log}, which has only {now}: was {log} restored from a copy? "
             f"Delete the folders of {state} and of its tombstones, and the next run recomputes it"
         )
     found = _difference(there, changes.schema, commits, before, now)
@@ -130,9 +130,9 @@ def kind_of(merge: Merge) -> type[State]:
 
 def _difference(there: State, schema: StructType, commits: Objects, before: int, now: int) -> Difference | Unknown:
     if before < 0:
-        return Unknown("the state is new, or its declaration is another one")
+        return Unknown("the state is new, or its declaration has changed")
     if not there.grows_into(schema):
-        return Unknown("a column of the changes has another type than before, or is gone")
+        return Unknown("a column of the changes has another type than before, or was removed")
     if isinstance(there, Snapshot):
         return Unknown("a snapshot is the whole state")
     return difference(commits, before, now)
@@ -222,5 +222,5 @@ def _must_have_columns(log: str, schema: StructType, merge: Merge) -> None:
         raise InvalidConfiguration.one(
             f"table {log}",
             f"has no column {', '.join(lacking)} to merge it by",
-            "its next batch brings declared columns; run the merge after it",
+            "its next batch adds the declared columns; run the merge after that batch",
         )

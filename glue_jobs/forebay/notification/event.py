@@ -157,7 +157,7 @@ def _form_decoded(key: Any) -> Any:
     if not isinstance(key, str) or ("%" not in key and "+" not in key):
         return key
     if _BROKEN_ESCAPE.search(key):
-        raise NotUnderstood(f"key is {shown(key)}: a % in it begins no escape")
+        raise NotUnderstood(f"key is {shown(key)}: it has a % that does not begin an escape")
     try:
         return unquote_plus(key, errors="strict")
     except UnicodeDecodeError:
@@ -170,7 +170,7 @@ def _key(key: Any) -> str:
     if not _is_utf8(key):
         raise NotUnderstood(f"key is {shown(key)}, which is not Unicode text")
     if len(key.encode()) > _LONGEST_KEY_BYTES:
-        raise NotUnderstood(f"key is {shown(key)}: {len(key.encode())} bytes, and S3 ends at {_LONGEST_KEY_BYTES}")
+        raise NotUnderstood(f"key is {shown(key)}: {len(key.encode())} bytes, but S3 allows {_LONGEST_KEY_BYTES}")
     return key
 
 

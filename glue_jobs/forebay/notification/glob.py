@@ -95,7 +95,7 @@ class _Parser:
     def _lay(self, piece: re.Match[str]) -> None:
         kind = piece.lastgroup or "plain"
         if (kind == "close" and not self._open) or (kind == "plain" and piece[0] == "["):
-            raise _invalid(self._glob, f"the {piece[0]!r} at character {piece.start() + 1} has no partner")
+            raise _invalid(self._glob, f"the {piece[0]!r} at character {piece.start() + 1} has no counterpart")
         if kind == "folders":
             self._folders()
         elif kind in ("any", "name"):
@@ -169,4 +169,4 @@ def _one_of(glob: str, characters: str, *, other: bool) -> re.Pattern[str]:
 
 
 def _invalid(glob: str, what: str) -> InvalidConfiguration:
-    return InvalidConfiguration.one("glob", f"{glob!r}: {what}", "a plain bracket is written [[] or [{]")
+    return InvalidConfiguration.one("glob", f"{glob!r}: {what}", "to match a bracket itself, write [[] or [{]")

@@ -122,7 +122,7 @@ def _in_envelope(envelope: dict[str, Any], place: str, depth: int) -> Iterator[F
         yield from _in_payload(envelope["Message"], _inside(place, "Message"), depth)
     else:
         yield _refusal(
-            place, f"SNS sent {shown(kind)} of topic {shown(envelope.get('TopicArn'))}; a person must see to it"
+            place, f"SNS sent {shown(kind)} of topic {shown(envelope.get('TopicArn'))}; a person must handle it"
         )
 
 

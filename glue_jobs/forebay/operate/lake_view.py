@@ -135,7 +135,7 @@ def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
     too, such as the ledger."""
     there = [*view.tables(), *(own_tables(view.lake) if or_own else ())]
     if name not in there:
-        hint = _perhaps(name, there) or "`forebay tables` lists those that there are"
+        hint = _perhaps(name, there) or "`forebay tables` lists the existing ones"
         raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
     return name
 
@@ -160,7 +160,7 @@ def service_of_queue(lake: str, named: str) -> str:
     if named:
         return named
     if len(there) > 1:
-        several = f"is needed, for {lake} has the services {', '.join(there)}"
+        several = f"is needed, because {lake} has the services {', '.join(there)}"
         raise InvalidConfiguration.one("--of", several, "name the one whose queue it is")
     return there[0] if there else ""
 

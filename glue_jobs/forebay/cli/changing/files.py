@@ -221,7 +221,7 @@ def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
 def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
     """Show what the ledger has of each version of a file.
 
-    `forebay where` also looks into the tables. Exit status 1 if the ledger does not know it.
+    `forebay where` also looks into the tables. Exit status 1 if it is not in the ledger.
     """
     from forebay.operate.lake_view import view_of
     from forebay.operate.looking.files import versions_of

@@ -69,7 +69,7 @@ def scan(
 @app.command()
 @answers
 def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BUCKET/KEY or a file.")]) -> None:
-    """Make the secret of tokens, unless it is there already.
+    """Make the secret of tokens, unless it already exists.
 
     Only the ingest job needs to read it. Anybody with the secret can try values until a token fits. Without it, or with
     another one, later tokens of the same values are others, so it is never written over. Undo: delete the object, before

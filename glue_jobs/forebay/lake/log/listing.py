@@ -88,7 +88,7 @@ def content_of(table: Objects, name: str) -> bytes:
     """The bytes of an object that the log was listed with."""
     content = table.read(name)
     if content is None:
-        raise BrokenLog(f"{table.place}: {name} went away while the log was read; is the table being dropped?")
+        raise BrokenLog(f"{table.place}: {name} disappeared while the log was read; is the table being dropped?")
     return content
 
 
@@ -126,7 +126,7 @@ def _listing(table: Objects, found: list[Found], *, at_least: int | None = None,
     commits = {version: f for version, f in commits.items() if up_to is None or version <= up_to}
     version, names = newest_checkpoint(found, up_to=up_to)
     if at_least is not None and version < at_least:
-        raise BrokenLog(f"{table.place}: the checkpoint of version {at_least} is not there")
+        raise BrokenLog(f"{table.place}: the checkpoint of version {at_least} does not exist")
     if not commits and not names:
         raise NoTable(f"{table.place} is not a Delta table: it has no log")
     last = max(commits, default=version)
@@ -134,7 +134,9 @@ def _listing(table: Objects, found: list[Found], *, at_least: int | None = None,
     missing = [v for v in needed if v not in commits]
     if missing:
         if any(int(match[1]) > version for f in found if (match := CHECKPOINT_V2.fullmatch(f.name))):
-            raise UnsupportedTable(f"{table.place}: its checkpoints are of the second kind (delta.checkpointPolicy=v2)")
+            raise UnsupportedTable(
+                f"{table.place}: it has V2 checkpoints (delta.checkpointPolicy=v2), which are not read"
+            )
         raise BrokenLog(f"{table.place}: the commit of version {missing[0]} is missing")
     newest = commits[last].modified if last in commits else max(f.modified for f in found if f.name in names)
     return Listing(

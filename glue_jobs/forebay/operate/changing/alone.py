@@ -49,9 +49,9 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
 def _must_be_finished(lake: str, service: str) -> None:
     if left := open_objects(f"{lake}/{PLANS}").names(service):
         raise Halt(
-            f"a batch of {service} is half done ({left[0]}): start the job once more, stop it, then repeat this command"
+            f"a batch of {service} is unfinished ({left[0]}): start the job once more, stop it, then repeat this command"
         )
     if open_objects(plans_of(lake, service)).read(RETRY_PLAN) is not None:
         raise Halt(
-            f"a retry of {service} is half done: `forebay quarantine retry` finishes it; then repeat this command"
+            f"a retry of {service} is unfinished: finish it with `forebay quarantine retry`, then repeat this command"
         )

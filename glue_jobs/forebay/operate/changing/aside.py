@@ -34,7 +34,7 @@ FILES_A_BATCH = 200
 def side_lake(lake: str, place: str) -> str:
     """The place, of a lake that is another one and not within this one. A folder in a lake would pass for a table."""
     if overlap(place, lake):
-        raise InvalidConfiguration.one(f"--into {place}", "is a part of this lake", "name a place of its own")
+        raise InvalidConfiguration.one(f"--into {place}", "is a part of this lake", "name another place")
     return place.rstrip("/")
 
 

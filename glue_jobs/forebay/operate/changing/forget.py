@@ -39,7 +39,7 @@ def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] 
     rows += (by_id := his(view.rows_with(LEDGER, "*", "file_id", file_ids)))
     unknown |= set(file_ids) - {row["file_id"] for row in by_id}
     if unknown:
-        what = "the ledger does not know it" + (f" as a file of {service}" if service else "")
+        what = "it is not in the ledger" + (f" as a file of {service}" if service else "")
         raise InvalidConfiguration(Problem(one, what) for one in sorted(unknown))
     files = {row["file_id"]: LedgerFile.of(row) for row in rows}
     return plan_of(view, sorted(files.values(), key=lambda file: file.uri), STANDING)

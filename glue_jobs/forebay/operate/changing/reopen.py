@@ -22,7 +22,7 @@ from forebay.upkeep.complete.look import periods_of, rules_of
 
 __all__ = ["WHY", "reopen"]
 
-WHY = "rows left or came back with a rollback: the next look judges it again"
+WHY = "a rollback removed or restored rows: the next check decides again"
 
 
 def reopen(view: LakeView, file_ids: Collection[str]) -> None:

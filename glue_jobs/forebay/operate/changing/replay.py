@@ -86,7 +86,7 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
     if choice.batch is not None:
         _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:
-        raise InvalidConfiguration(Problem(uri, "the ledger does not know it") for uri in sorted(unknown))
+        raise InvalidConfiguration(Problem(uri, "it is not in the ledger") for uri in sorted(unknown))
     return plan_of(view, found, (*REPLAYED, *FORGOTTEN_FILES) if uris else REPLAYED)
 
 
@@ -99,7 +99,7 @@ def plan_of(view: LakeView, found: Sequence[LedgerFile], outcomes: Sequence[str]
     of_one_service(replay.files)
     paused = paused_tables(view.lake)
     if stopped := [table for table in replay.rows if table in paused or ALL in paused]:
-        raise InvalidConfiguration.one(f"table {stopped[0]}", "is paused", "`forebay resume` it first")
+        raise InvalidConfiguration.one(f"table {stopped[0]}", "is paused", "run `forebay resume` first")
     return replay
 
 
@@ -167,8 +167,8 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
         for plan in Plans(open_objects(f"{view.lake}/{PLANS}"), service).left():
             if at_work := sorted({file.uri for file in plan.files} & uris):
                 raise Halt(
-                    f"batch {plan.batch} of {service} works on {len(at_work):,} of these files, such as {at_work[0]}, and "
-                    "began before: repeat this command once it has ended"
+                    f"batch {plan.batch} of {service} is working on {len(at_work):,} of these files, such as {at_work[0]}, and "
+                    "began earlier: repeat this command when it has ended"
                 )
     ids = {one.file_id: one.uri for one in files if one.outcome in (REPLAY, FORGET)}
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED

@@ -166,7 +166,7 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
 
     commit(
         attempt,
-        refused="the tables are back, but other writers kept changing the ledger; repeat the command to finish it",
+        refused="the tables were rolled back, but other writers kept changing the ledger; repeat the command to finish it",
     )
 
 
@@ -174,7 +174,7 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
     table, then = _there(view, name), _there(view, name)
     if (log := table.metadata().configuration.get(DERIVED_FROM)) is not None:
         what = f"is computed from {log}"
-        raise InvalidConfiguration.one(f"table {name}", what, f"take {log} back, and the next merge does the same here")
+        raise InvalidConfiguration.one(f"table {name}", what, f"roll {log} back; the next merge updates {name}")
     try:
         then.load_as_version(to)
     except (DeltaError, ValueError, OverflowError) as refused:
@@ -184,11 +184,11 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
     if isinstance(to, datetime) and at is not None and at > to:
         raise InvalidConfiguration.one(f"table {name}", f"did not exist at {to}", "its log begins later")
     if any(table.transaction_version(app) != then.transaction_version(app) for app in _erasures(view)):
-        what = f"has rows in version {then.version()} of people who were erased since"
+        what = f"has rows in version {then.version()} of people who have been erased since"
         raise InvalidConfiguration.one(f"table {name}", what, "name a later version")
     if unknown := sorted({*(table.protocol().writer_features or ())} - UNDERSTOOD):
         raise InvalidConfiguration.one(
-            f"table {name}", f"has the feature {unknown[0]}", "RESTORE it with Spark, while no job runs"
+            f"table {name}", f"has the feature {unknown[0]}", "RESTORE it with Spark while no job is running"
         )
     must_have_nobody_erased(view, name, table, then)
     return table, then
@@ -238,7 +238,7 @@ def _rows_by_file(table: DeltaTable, paths: set[str]) -> Counter[str]:
             except FileNotFoundError:
                 gone = f"its data file {fragment.path} is gone"
                 version = f"version {table.version()}"
-                raise InvalidConfiguration.one(version, gone, "maintenance deleted it: name a later one") from None
+                raise InvalidConfiguration.one(version, gone, "maintenance deleted it: name a later version") from None
             counted.update({one["values"]: one["counts"] for one in ids.value_counts().to_pylist() if one["values"]})
     return counted
 
@@ -246,7 +246,7 @@ def _rows_by_file(table: DeltaTable, paths: set[str]) -> Counter[str]:
 def _there(view: LakeView, name: str) -> DeltaTable:
     table = view.table(name)
     if table is None:
-        raise Halt(f"table {name} went away")
+        raise Halt(f"table {name} disappeared")
     return table
 
 

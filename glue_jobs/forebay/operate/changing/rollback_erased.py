@@ -1,4 +1,4 @@
-"""Whether an earlier version of a table has rows of people who were erased since.
+"""Whether an earlier version of a table has rows of people who have been erased since.
 
 In: the newest version of a table, and an earlier one. Out: `InvalidConfiguration` where it has such rows, or where nobody can
 tell. An erasure that found rows has a commit in the table, and a rollback stays behind that. An erasure that found none
@@ -32,7 +32,7 @@ def must_have_nobody_erased(view: LakeView, name: str, table: DeltaTable, then: 
     for of in open_objects(f"{view.lake}/{ERASED}").folders():
         looked = dict(_looked(view, of, name, then.version()))
         if looked and _is_found(view, of, name, table, then, looked):
-            problem = f"has rows in version {then.version()} of people who were erased since"
+            problem = f"has rows in version {then.version()} of people who have been erased since"
             raise InvalidConfiguration.one(f"table {name}", problem, "name a later version")
 
 
@@ -63,7 +63,7 @@ def _is_found(
                 if found_in(content, places, erased, file.partition).rows:
                     return True
     except ForebayError as why:
-        problem = f"may have rows in version {version} of people who were erased since, and nobody can tell: {why}"
+        problem = f"may have rows in version {version} of people who have been erased since, and this cannot be checked: {why}"
         later = f"name version {max(looked.values())} or a later one"
         raise InvalidConfiguration.one(f"table {name}", problem, later) from None
     return False
@@ -72,7 +72,7 @@ def _is_found(
 def _declared(view: LakeView, of: str) -> Service:
     service = kept_service(view.lake, of)
     if service is None or not service.subject:
-        raise ForebayError(f"the declarations of {of} that are in force do not say whose a record is")
+        raise ForebayError(f"the declarations of {of} that are in force have no subject")
     return service
 
 

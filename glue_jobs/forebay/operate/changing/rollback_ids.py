@@ -33,7 +33,7 @@ def ids_as_then(view: LakeView, plan: Rollback) -> None:
         for at in range(0, len(files), AT_ONCE):
             commit(
                 partial(_as_then, view, one, files[at : at + AT_ONCE]),
-                refused="the tables are back, but other writers kept changing the ids of their records; repeat the command",
+                refused="the tables were rolled back, but other writers kept changing the ids of records; repeat the command",
             )
 
 

@@ -66,9 +66,9 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
     found = rows_with(ledger, "*", "file_id", plan.files)
     if len(found) != len(plan.files):
         raise Halt(
-            f"{counted(len(plan.files), 'file', 'has')} rows that leave or come, but the ledger has {len(found)} of them. "
-            "A batch that has not ended wrote the others: let a job end it (`forebay ingest --drain`), "
-            "then repeat this. Nothing was done"
+            f"{counted(len(plan.files), 'file', 'has')} rows that would leave or return, but the ledger has "
+            f"{len(found)} of them. An unfinished batch wrote the others: let a job finish it (`forebay ingest --drain`), "
+            "then repeat this command. Nothing was done"
         )
     files = [LedgerFile.of(row) for row in found]
     after = {file.file_id: _entry_after(file, plan) for file in files}

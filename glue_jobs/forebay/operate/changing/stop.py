@@ -25,7 +25,7 @@ def stop(folder: str, *, wait_s: float, sleep: Callable[[float], None] = time.sl
     try:
         _wait(folder, runs, wait_s, sleep)
     except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{runs.who} was asked to stop, and still ends after its batch") from None
+        raise KeyboardInterrupt(f"{runs.who} was asked to stop, and will still end after its batch") from None
     return runs
 
 
@@ -33,5 +33,7 @@ def _wait(folder: str, runs: Holder, wait_s: float, sleep: Callable[[float], Non
     until = time.monotonic() + wait_s
     while (now := holder(folder)) is not None and now.epoch == runs.epoch:
         if time.monotonic() >= until:
-            raise TryAgain(f"{runs.who} is still at its batch after {wait_s:g} s; it will stop when that is done")
+            raise TryAgain(
+                f"{runs.who} is still working on its batch after {wait_s:g} s; it will stop when the batch is done"
+            )
         sleep(0.5)

@@ -52,13 +52,13 @@ SCHEMAS = ".schema"
 """The folder of their JSON Schemas, from that of service.toml."""
 
 WHO_READS_WIDENED = (
-    "once a type was widened, Spark with Delta Lake 4.0 or newer reads it (Glue 6.0), and Databricks Runtime 15.4 or newer",
-    "delta-rs reads its log and not its rows; whoever else reads it must know the reader feature typeWidening",
-    "ALTER TABLE ... DROP FEATURE typeWidening makes it a table for the others again, and rewrites files for that",
+    "after widening, only Spark with Delta Lake 4.0 or newer (Glue 6.0) and Databricks Runtime 15.4 or newer read it",
+    "delta-rs reads its log but not its rows; other readers must support the reader feature typeWidening",
+    "ALTER TABLE ... DROP FEATURE typeWidening makes it readable for the others again, and rewrites files for that",
 )
 
 
-FAILS_IF_OTHER = "a table whose column is no {type} fails until `forebay schema settle`; with --lake you see which do"
+FAILS_IF_OTHER = "a table whose column is not {type} fails until `forebay schema settle`; --lake shows these tables"
 
 
 def texts_in_folder(folder: Path) -> dict[str, str]:
@@ -100,7 +100,7 @@ def who_reads(table: Table) -> list[str]:
 def gets_few(service: Service) -> list[str]:
     """The tables whose records a family of tables takes first, where a record has its fields."""
     return [
-        f"table {table.name}: {family.name} is tried before and takes of its records those that have "
+        f"table {table.name}: {family.name} comes first and takes those of its records that have "
         f"{' and '.join(family.fields)}"
         for at, table in enumerate(service.tables)
         if (family := family_before(service.tables, at)) is not None
@@ -111,7 +111,7 @@ def tried_before(service: Service, name: str) -> list[str]:
     """Where a table is in the order, for somebody who has just added it."""
     names = [table.name for table in service.tables]
     later = names[names.index(name) + 1 :]
-    return [f"table {name}: is tried before {' and '.join(later)}"] if later else []
+    return [f"table {name}: comes before {' and '.join(later)}"] if later else []
 
 
 def shares_names(service: Service) -> Iterator[str]:
@@ -148,7 +148,7 @@ def shares_columns(service: Service) -> Iterator[str]:
                 continue
             if (name := common_name(other.names, table.names)) is not None:
                 yield (
-                    f"table {table.name}: {other.name} is declared before and may have a table of the same name, such as "
+                    f"table {table.name}: {other.name} is declared earlier and may have a table of the same name, such as "
                     f"{name}; its columns and rules then hold for that table's records. Give them different endings, or "
                     "fields other `values`"
                 )
@@ -181,7 +181,7 @@ def begin(folder: Path, text: str | None = None) -> Path:
     """Writes this text, or the built-in example, as a beginning. Existing files stay."""
     file = folder / "service.toml"
     if file.exists():
-        raise InvalidConfiguration.one(str(file), "is there already")
+        raise InvalidConfiguration.one(str(file), "already exists")
     folder.mkdir(parents=True, exist_ok=True)
     text = text or (resources.files("forebay.declaration") / "example" / "service.toml").read_text()
     file.write_text(f"#:schema ./{SCHEMAS}/service.json\n{text}")
@@ -202,7 +202,7 @@ def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
     """Adds `tables/<name>.toml`, if the declarations are right with it."""
     file = folder / "tables" / f"{re.sub(r'[{}]', '', name)}.toml"
     if file.exists():
-        raise InvalidConfiguration.one(str(file), "is there already")
+        raise InvalidConfiguration.one(str(file), "already exists")
     wanted = ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in where.items())
     text = f"#:schema ../{SCHEMAS}/table.json\nname = {json.dumps(name)}\n"
     text += f"where = {{ {wanted} }}\n" if where else ""
@@ -228,7 +228,7 @@ def _of_service(before: Service, after: Service) -> Iterator[str]:
         if field not in ("tables", *FILLED):
             yield from _change("service", field, getattr(before, field), getattr(after, field))
     if before.schedules != after.schedules:
-        yield "service: the clocks on AWS go by other hours only after `cdk deploy`"
+        yield "service: AWS uses the new hours only after `cdk deploy`"
     if before.name != after.name:
         yield "service: a running job refuses another name, since it is part of every transaction"
 
@@ -236,15 +236,15 @@ def _of_service(before: Service, after: Service) -> Iterator[str]:
 def _of_tables(before: Service, after: Service, compared: bool) -> Iterator[str]:
     old, new = _by_key(before), _by_key(after)
     for key in old.keys() - new.keys():
-        yield f"table {old[key].name}: is declared no more; it stays, its records go to the next declaration or are parked"
+        yield f"table {old[key].name}: is no longer declared; it remains, its records go to the next match or are parked"
     for key, table in new.items():
         if key not in old:
-            yield f"table {table.name}: is declared; parked records that it takes can be adopted"
+            yield f"table {table.name}: is new; it can adopt matching parked records"
             yield from who_reads(table)
         else:
             yield from _of_table(old[key], table, compared)
     if [key for key in old if key in new] != [key for key in new if key in old]:
-        yield "tables: are tried in another order, so records that fit several go elsewhere"
+        yield "tables: are tried in a different order, so records that fit several may go elsewhere"
 
 
 def _of_table(before: Table, after: Table, compared: bool) -> Iterator[str]:
@@ -267,13 +267,13 @@ def _of_columns(before: Table, after: Table, compared: bool) -> Iterator[str]:
     for name in [*new, *(name for name in old if name not in new)]:
         where = f"table {after.name}: column {name}"
         if name not in new:
-            yield f"{where}: is declared no more; its field becomes what the other fields become"
+            yield f"{where}: is no longer declared; its field is treated as an undeclared one"
         elif name not in old:
-            yield f"{where}: is declared; `forebay schema settle` fills it for old rows"
+            yield f"{where}: is new; `forebay schema settle` fills it for old rows"
         elif old[name] != new[name]:
             yield f"{where}: was {_said(old[name])}, is {_said(new[name])}"
             if after.type_widening and widens(old[name].type, new[name].type) and name not in after.partitions:
-                yield f"{where}: tables that exist get the wider type with their next rows"
+                yield f"{where}: existing tables get the wider type with their next rows"
             elif old[name].type != new[name].type and not compared:
                 yield f"{where}: {FAILS_IF_OTHER.format(type=new[name].type)}"
 

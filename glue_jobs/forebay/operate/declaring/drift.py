@@ -100,16 +100,16 @@ class _Looking:
 
     def of_table(self) -> Iterator[Drift]:
         if self.found.configuration.get("delta.columnMapping.mode", "none") != "none":
-            yield self.refused("delta.columnMapping.mode", "is on, and forebay appends by the columns' own names only")
+            yield self.refused("delta.columnMapping.mode", "is on, but forebay appends only by the columns' own names")
         for name, value in self.declared.properties.items():
             if (has := self.found.configuration.get(name)) != value:
-                what = f"is {has or 'not set'} in the table and declared {value}"
-                yield Drift(Problem(name, what, "it comes with the next rows"), by_itself=True)
+                what = f"is {has or 'not set'} in the table but declared {value}"
+                yield Drift(Problem(name, what, "the next rows add it"), by_itself=True)
         for key in sorted(self.found.configuration):
             if key.startswith("delta.constraints."):
                 constraint = key.removeprefix("delta.constraints.")
                 then = f"declare an expectation instead; ALTER TABLE ... DROP CONSTRAINT {constraint}"
-                yield self.refused(f"constraint {constraint}", "is checked by writers, and forebay does not", then)
+                yield self.refused(f"constraint {constraint}", "binds writers, but forebay does not check it", then)
 
     def of_layout(self) -> Iterator[Drift]:
         declared, found = self.declared.partitions, self.found.partition_columns
@@ -117,15 +117,15 @@ class _Looking:
         for name in found:
             if name not in names and name not in OF_OURS:
                 yield self.refused(
-                    f"partitions: {name}", "is a partition column of the table and not declared", "declare it"
+                    f"partitions: {name}", "is a partition column of the table but is not declared", "declare it"
                 )
         if declared != found:
-            what = f"are {', '.join(found) or 'none'} in the table and declared {', '.join(declared) or 'none'}"
+            what = f"are {', '.join(found) or 'none'} in the table but declared {', '.join(declared) or 'none'}"
             yield Drift(Problem("partitions", what, self.moved_by()))
         if self.declared.cluster_by != self.found.cluster_columns and not declared:
             by = ", ".join(self.declared.cluster_by)
             what = (
-                f"is {', '.join(self.found.cluster_columns) or 'nothing'} in the table and declared {by or 'nothing'}"
+                f"is {', '.join(self.found.cluster_columns) or 'nothing'} in the table but declared {by or 'nothing'}"
             )
             clause = f"({by})" if by else "NONE"
             yield Drift(Problem("cluster_by", what, f"ALTER TABLE ... CLUSTER BY {clause}"))
@@ -138,10 +138,10 @@ class _Looking:
         field = self.fields.get(column.name.lower())
         where, kind = f"column {column.name}", IN_DELTA.get(column.type, column.type)
         if field is None:
-            then = f"it comes with the next rows; `forebay schema settle {self.name}` fills it for old ones"
-            yield Drift(Problem(where, f"is declared {column.type} and not in the table", then), by_itself=True)
+            then = f"the next rows add it; `forebay schema settle {self.name}` fills it for old ones"
+            yield Drift(Problem(where, f"is declared {column.type} but is not in the table", then), by_itself=True)
         elif field["name"] != column.name:
-            what = f"is called {field['name']} in the table, and many readers tell upper and lower case apart"
+            what = f"is called {field['name']} in the table, and many readers distinguish upper and lower case"
             yield self.refused(where, what, "declare it so")
         else:
             yield from self.of_type(column.name, type_name(field["type"]), kind, column)
@@ -151,14 +151,14 @@ class _Looking:
         if found == kind:
             return
         what = (
-            f"is {found} in the table and declared {column.type}"
+            f"is {found} in the table but declared {column.type}"
             if column
-            else f"is {found}, and forebay's own is {kind}"
+            else f"is {found}, but forebay's column of this name is {kind}"
         )
         if column is None:
             yield self.refused(where, what, "rename it in the table")
         elif self.gets_wider(name, found, column):
-            yield Drift(Problem(where, what, "it gets wider with the next rows"), by_itself=True)
+            yield Drift(Problem(where, what, "the next rows widen it"), by_itself=True)
         elif reachable(found, kind):
             yield self.refused(where, what, f"run `forebay schema settle {self.name}`")
         else:

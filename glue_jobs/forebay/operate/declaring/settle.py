@@ -92,7 +92,7 @@ def settle(spark: SparkSession, logs: TableLogs, path: str, service: Service, de
         done = _Settling(spark, logs, seen, service, declared).run()
         if done is not None:
             return done
-    raise ChangedMeanwhile(f"{path} was changed by others {ATTEMPTS} times; try again when less arrives")
+    raise ChangedMeanwhile(f"{path} was changed by other writers {ATTEMPTS} times; try again when less data arrives")
 
 
 def with_column(service: Service, table: str, column: Mapping[str, Any]) -> Service:
@@ -247,9 +247,7 @@ class _Settling:
 def must_have_no_feed(path: str, properties: Mapping[str, str]) -> None:
     """Kernel refuses to put rows into the place of others there: a feed would have to say which."""
     if properties.get(CHANGE_FEED) == "true":
-        then = (
-            f"pause the table, set {CHANGE_FEED} to false, settle, and resume: if declared, it comes with the next rows"
-        )
+        then = f"pause the table, set {CHANGE_FEED} to false, settle, and resume: if declared, the next rows add it"
         raise InvalidConfiguration.one(path, "has a change feed, and its rows are not rewritten", then)
 
 

@@ -52,7 +52,7 @@ def export(
 ) -> Iterator[Manifest]:
     """Writes what the place lacks, a step at a time. `since` is for an empty place; without it the whole table comes first."""
     if overlap(to, view.lake):
-        raise InvalidConfiguration.one(f"--to {to}", "is a part of this lake", "name a place of its own")
+        raise InvalidConfiguration.one(f"--to {to}", "is a part of this lake", "name another place")
     table = view.table(known_table(view, name))
     assert table is not None
     configuration = table.metadata().configuration
@@ -80,7 +80,7 @@ def export(
         step = _write(target, replace(plain, since=at, version=last, keys=now), rows)
         if not target.write_once(name_of(at), json.dumps(asdict(step), indent=1).encode()):
             raise Halt(
-                f"another export of {name} to {to} was quicker; its files count, and none of this one's last step"
+                f"another export of {name} to {to} was faster: its files count, and this export's last step does not"
             )
         yield step
         at, before = last, now
@@ -88,8 +88,10 @@ def export(
 
 def _must_have_feed(service: Service, name: str, configuration: Mapping[str, str]) -> None:
     if name in {rollup.name for rollup in service.rollups}:
-        what = "is a rollup: its groups are computed again, and no feed contains them"
-        raise InvalidConfiguration.one(f"table {name}", what, "export a table that it counts, or read it whole")
+        what = "is a rollup, whose groups are recomputed, so it has no change feed"
+        raise InvalidConfiguration.one(
+            f"table {name}", what, "export one of its source tables, or read the whole rollup"
+        )
     if configuration.get(CHANGE_FEED) != "true":
         what = f'declare merge.change_feed = true of a state, or properties = {{ "{CHANGE_FEED}" = "true" }} of another table'
         raise InvalidConfiguration.one(f"table {name}", "has no change feed", what)
@@ -99,12 +101,12 @@ def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], s
     what = f"table {name}"
     if done:
         if done[-1].table_id != str(table.metadata().id):
-            raise InvalidConfiguration.one(what, "is another table than the one that is there", "name another folder")
+            raise InvalidConfiguration.one(what, "is not the table whose export is there", "name another folder")
         if done[-1].version > table.version():
-            raise InvalidConfiguration.one(what, "is older than what is there", "name another folder")
+            raise InvalidConfiguration.one(what, "is older than the export there", "name another folder")
         if since is not None:
             raise InvalidConfiguration.one(
-                what, f"is there up to version {done[-1].version}", "leave --since out, or name another folder"
+                what, f"has been exported up to version {done[-1].version}", "leave --since out, or name another folder"
             )
         return done[-1].version
     if since is None:
@@ -121,7 +123,7 @@ def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], s
         if then.version() == 0:
             return -1
         raise InvalidConfiguration.one(
-            what, f"has no version of {since}", f"its oldest one is of {made:%Y-%m-%d %H:%M}"
+            what, f"has no version of {since}", f"its oldest version is from {made:%Y-%m-%d %H:%M}"
         )
     return then.version()
 
@@ -135,7 +137,7 @@ def _must_be_of(name: str, before: Mapping[str, str], now: Mapping[str, str]) ->
     """By other keys, nobody elsewhere would find the rows that are there."""
     if before != now:
         here, there = (", ".join(f"{key} {kind}" for key, kind in keys.items()) for keys in (now, before))
-        what = f"has the keys {here}, and what is there has {there}"
+        what = f"has the keys {here}, but the export there has {there}"
         raise InvalidConfiguration.one(f"table {name}", what, "export it to another folder, from the start")
 
 

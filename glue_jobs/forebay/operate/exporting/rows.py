@@ -71,7 +71,7 @@ class _Feed:
             raise InvalidConfiguration.one(
                 f"table {self.name}",
                 f"has no change feed from version {self._at + 1} to {self.table.version()}: {refused}",
-                "try it again; if a file of the feed is no longer there, export to another folder, from the start",
+                "try it again; if a file of the feed no longer exists, export to another folder, from the start",
             ) from None
 
 
@@ -125,7 +125,7 @@ def _files_that_lost_rows(feed: _Feed) -> Any:
     if None in found:
         raise InvalidConfiguration.one(
             f"table at {feed.table.table_uri}",
-            f"lost rows before version {feed.table.version()} that forebay did not write, and that nothing names",
+            f"lost rows before version {feed.table.version()} that forebay did not write, so they cannot be identified",
             "export it to another folder, from the start",
         )
     return pa.array(list(found), feed.schema.field("_file_id").type)

@@ -82,7 +82,7 @@ def known_reason(view: LakeView, held: Held, reason: str) -> str:
         None
     }
     if reason not in known:
-        hint = meant(reason, known, f"`forebay {held} list` names those that there are")
+        hint = meant(reason, known, f"`forebay {held} list` lists the existing ones")
         raise InvalidConfiguration.one(f"--reason {reason}", "is not a reason", hint)
     return reason
 
@@ -96,7 +96,7 @@ def chosen_of(view: LakeView, held: Held, service: str, *, table: str | None, re
     if found and service not in found:
         others = ", ".join(f"{count:,} of service {name}" for name, count in found.items())
         said = f"name the declarations of that service with --service; the {held} has {others}"
-        raise InvalidConfiguration.one(f"service {service}", f"none of these records in the {held} are its own", said)
+        raise InvalidConfiguration.one(f"service {service}", f"none of these records in the {held} belong to it", said)
     count: int = found.get(service, 0)
     return count
 

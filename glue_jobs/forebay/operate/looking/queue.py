@@ -74,13 +74,15 @@ class Letter:
         if not self.files:
             return f"nothing to load: {', '.join(self.ignored) or 'it names no file'}"
         if self.outcomes is None:
-            return f"received {counted(self.received, 'time')} and never finished"
+            return f"received {counted(self.received, 'time')} but never finished"
         if not self.unknown:
-            return f"already in the ledger ({', '.join(sorted(set(self.outcomes.values())))}): a redrive does nothing"
+            return (
+                f"already in the ledger ({', '.join(sorted(set(self.outcomes.values())))}): a redrive changes nothing"
+            )
         said = sorted({self.outcomes[one] for one in self.waiting})
         so_far = f", in the ledger as {', '.join(said)}" if said else ""
         return (
-            f"received {counted(self.received, 'time')} and never finished{so_far}: redrive it once the cause is fixed"
+            f"received {counted(self.received, 'time')} but never finished{so_far}: redrive it once the cause is fixed"
         )
 
 

@@ -50,9 +50,9 @@ def report_of(view: LakeView, status: Status, health: Sequence[Health], *, hours
 
 def _notes(status: Status) -> Iterator[str]:
     if status.queue is None:
-        yield "The queue was not asked: --queue-url or --stack names it."
+        yield "The queue is not shown: name it with --queue-url or --stack."
     if status.alarms is None:
-        yield "Alarms, runs of jobs and the cost were not asked: --stack names the deployment."
+        yield "Alarms, runs of jobs and the cost are not shown: name the deployment with --stack."
 
 
 def _journey(status: Status) -> Iterator[Station]:

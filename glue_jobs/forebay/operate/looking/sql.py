@@ -49,7 +49,7 @@ def _refused(said: str, there: list[str]) -> InvalidConfiguration:
         return InvalidConfiguration.one("query", said, f"tables are {known}")
     if missing[1] in OWN_NAMES:
         problem = f"{missing[1]} has no rows yet"
-        return InvalidConfiguration.one("query", problem, "forebay writes this table with its first row")
+        return InvalidConfiguration.one("query", problem, "forebay creates this table with its first row")
     meant = "".join(f"did you mean {name}? " for name in get_close_matches(missing[1], there, 1))
     return InvalidConfiguration.one("query", f"there is no table {missing[1]}", f"{meant}Tables are {known}")
 
@@ -68,5 +68,5 @@ def _refuse_what_writes(words: list[tuple[str, bool]], sql: str) -> None:
         raise InvalidConfiguration.one("query", "is several statements", "write one")
     if found := [word for word in plain if word in WRITES]:
         raise InvalidConfiguration.one(
-            "query", f"{found[0]} is not for reading", 'a column of that name is written in quotes: "set"'
+            "query", f"{found[0]} only reads are allowed", 'a column of that name is written in quotes: "set"'
         )

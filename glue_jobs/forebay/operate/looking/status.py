@@ -112,24 +112,24 @@ class Status:
     def problems(self) -> list[str]:
         found = [
             f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
-            f"{_caused(self.causes.get(table))}. Put that right (`forebay tables check` with --lake says how), "
+            f"{_caused(self.causes.get(table))}. Fix the cause (`forebay tables check` with --lake says how), "
             f"then `forebay quarantine retry --table {table}`"
             for table, rows in sorted(self.failed.items())
         ]
         found += [
-            f"{table}: {counted(rows, 'row', 'waits')} from when it was paused (`forebay resume {table}` loads them)"
+            f"{table}: {counted(rows, 'row', 'waits')} that arrived while it was paused (`forebay resume {table}` loads them)"
             for table, rows in sorted(self.paused.items())
             if table not in self.now_paused and ALL not in self.now_paused
         ]
         if self.runs is None:
             found += [
-                f"batch {one.batch} of {one.service} began at {one.at:%Y-%m-%d %H:%M:%S} and did not end: start the job, which "
-                "finishes it"
+                f"batch {one.batch} of {one.service} began at {one.at:%Y-%m-%d %H:%M:%S} and has not ended: start the job to "
+                "finish it"
                 for one in self.begun
             ]
         for table, version in list(self.going_back.items())[:1]:
-            finish = f"repeat `forebay rollback {table} --to {version}`, which finishes it"
-            found.append(f"a rollback of {', '.join(self.going_back)} is half done ({finish})")
+            finish = f"repeat `forebay rollback {table} --to {version}` to finish it"
+            found.append(f"a rollback of {', '.join(self.going_back)} is unfinished ({finish})")
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
             found.append(f"{counted(dead, 'dead letter')} (`forebay queue dlq` says why)")
         if self.refused:

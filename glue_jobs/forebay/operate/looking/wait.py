@@ -19,7 +19,7 @@ from forebay.ledger.periods import FeedPeriod
 
 __all__ = ["Open", "feeds_meant", "open_periods", "wait"]
 
-UNSEEN = "no file of it was loaded"
+UNSEEN = "none of its files was loaded"
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ def open_periods(
         for period in _wanted(feed.complete, since, until):
             row = known.get((feed.name, period))
             if row is None or row.complete_at is None:
-                found.append(Open(feed.name, period, UNSEEN if row is None else row.why or "it is looked at"))
+                found.append(Open(feed.name, period, UNSEEN if row is None else row.why or "it is checked"))
     return found
 
 

@@ -46,7 +46,7 @@ def _verdict(page: Page) -> Iterator[str]:
         yield from (f"<li>{escape(one)}</li>" for one in page.troubles)
         yield "</ul></div>"
     else:
-        yield '<div class="verdict"><b>All is well.</b>Nobody has to do anything.</div>'
+        yield '<div class="verdict"><b>All is well.</b>No action is needed.</div>'
     yield from (f'<p class="quiet">{escape(note)}</p>' for note in page.notes)
 
 

@@ -127,7 +127,7 @@ def _must_be_of_its_secret(service: Service, plan: ErasePlan) -> None:
     assert service.privacy is not None
     secret = secret_at(service.privacy.secret)
     if any(token_of(token, secret) != token for token in plan.tokens):
-        problem = "began with another secret than these declarations name; no row was touched"
+        problem = "began with a different secret than these declarations name; no row was changed"
         raise InvalidConfiguration.one(f"erasure {plan.number}", problem, "name its declarations with --service")
 
 
@@ -205,7 +205,7 @@ def _wait_for_batches(
     until, told = time.monotonic() + wait_s, False
     while waits := next(_going_by_older(view, service, erased), ""):
         if time.monotonic() >= until:
-            raise Halt(f"{waits}. No row was touched; repeat the command to continue")
+            raise Halt(f"{waits}. No row was changed; repeat the command to continue")
         if not told:
             tell(f"waits: {waits}")
         told = True

@@ -37,7 +37,7 @@ from forebay.upkeep.erase.rows import Erased
 __all__ = ["Landed", "clear_again", "clear_landing", "held_by_us", "holding", "landed_of"]
 
 OBJECTS_AT_ONCE = 8
-WRITTEN_MEANWHILE = "was written meanwhile"
+WRITTEN_MEANWHILE = "was overwritten in the meantime"
 KEPT = (
     *("CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata"),
     *("ServerSideEncryption", "SSEKMSKeyId", "StorageClass"),
@@ -87,7 +87,7 @@ def held_by_us(lake: str, service: Service, wait_s: float, tell: Callable[[str],
     """The lease of the service's erasures."""
     place = erased_of(lake, service.name)
     if wait_s and (other := holder(place)) is not None:
-        tell(f"waits for {other.who}, which erases; if it died, for a minute")
+        tell(f"waiting for the erasure of {other.who}; if that job died, this takes a minute")
     return hold(place, wait_s=wait_s)
 
 
@@ -139,7 +139,7 @@ def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
 
 def _said_by(refused: ClientError) -> str:
     code = refused.response["Error"].get("Code", "")
-    return WRITTEN_MEANWHILE if code == "PreconditionFailed" else f"S3 says {code}"
+    return WRITTEN_MEANWHILE if code == "PreconditionFailed" else f"S3 answered {code}"
 
 
 class _Clearing:

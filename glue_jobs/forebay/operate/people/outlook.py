@@ -124,7 +124,7 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
 
 def _secret(service: Service) -> bytes:
     if not service.subject or service.privacy is None:
-        what = "says of no field whose record it is"
+        what = "does not declare which field identifies a person"
         raise InvalidConfiguration.one(f"service {service.name}", what, "add [privacy] subject, such as user_id")
     return secret_at(service.privacy.secret)
 
@@ -142,7 +142,7 @@ def _tally(erasure: TableErasure) -> Tally | None:
 
 def _too_common(person: str, token: str, tables: Mapping[str, Tally]) -> str:
     if one_spelling(person.strip().lower()) in NOBODY:
-        return "stands for nobody"
+        return "identifies nobody"
     for name, tally in tables.items():
         rows = tally.by_token.get(token, 0)
         if rows > MANY_ROWS and rows > LARGE_SHARE * tally.rows:

@@ -97,7 +97,7 @@ def _decrypted(content: bytes, key: bytes, data: str) -> bytes:
     try:
         return AESGCM(key).decrypt(content[:NONCE_BYTES], content[NONCE_BYTES:], data.encode())
     except InvalidTag as changed:
-        raise Halt(f"the vault has something else for {data} than was written there") from changed
+        raise Halt(f"the vault's value for {data} is not the one that was written") from changed
 
 
 def _files(view: LakeView, file_ids: set[str]) -> dict[str, str]:

@@ -19,7 +19,7 @@ __all__ = ["MESSAGES_A_RECEIVE", "Hours", "cost_of", "hours_of", "month_of"]
 MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
 MONTH = timedelta(days=365 / 12)
-NOT_IN_IT = "Not in it: writes to S3, landed files, functions, metrics, alarms, logs and keys"
+NOT_IN_IT = "Not included: writes to S3, landed files, functions, metrics, alarms, logs and keys"
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,7 @@ MOST_LISTED = 20_000
 MOST_BYTES = 64 << 20
 """Of files, and of the records in them: about ten seconds, and 1 GB of memory."""
 
-FEWER = "name fewer, or a part of them, such as `head -n 10000` gives"
+FEWER = "name fewer, or parts of them, such as the output of `head -n 10000`"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,7 @@ class _Get:
         if isinstance(content, Unread) or not is_packed(content):
             return content
         self.more_than_text[file] = content
-        return Unread("unavailable", "gave-up", "it is read in a process of its own")
+        return Unread("unavailable", "gave-up", "it is read in a separate process")
 
     def _fetched(self, file: LandedFile, start: int, stop: int | None) -> bytes | Unread:
         if file.bucket:

@@ -74,7 +74,7 @@ def read_alone(
 
 
 def _poison(piece: Piece, content: bytes) -> RecordBatch:
-    detail = "reading it ends the process that reads it: the job isolates such a file and refuses it"
+    detail = "reading it kills the reading process: the job isolates such a file and refuses it"
     end = PieceEnd(
         piece=piece.number, outcome="unreadable", reason=POISON, detail=detail, bytes_read=len(content), requests=1
     )

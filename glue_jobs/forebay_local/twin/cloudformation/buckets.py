@@ -26,7 +26,7 @@ def complete(s3: Any, bucket: str, properties: Properties) -> None:
 
 
 def _announce(s3: Any, bucket: str, wanted: Properties) -> None:
-    """Each time it is set S3 sends a test event, so what is there already is left alone."""
+    """Each time it is set S3 sends a test event, so what already exists is left alone."""
     there = s3.get_bucket_notification_configuration(Bucket=bucket)
     there.pop("ResponseMetadata", None)
     if not there or _arns(there) != _arns(wanted):
