@@ -18,8 +18,8 @@ __all__ = ["problems_of_adopted", "said_account"]
 
 KEYS, TOPICS = ("data_key", "assets_key", "landing_queue_key"), ("landing_topic",)
 QUEUES = ("landing_queue", "landing_dead_queue")
-MEND_REGION = "adopt one that is there; buckets of another region can send their events here, with landing_eventbridge"
-MEND_ACCOUNT = "adopt one that is there; a topic of another account will do, with landing_topic"
+MEND_REGION = "adopt one in this region; buckets in another region can send their events here, with landing_eventbridge"
+MEND_ACCOUNT = "adopt one in this account; a topic in another account works, with landing_topic"
 
 
 def said_account(env: Mapping[str, str]) -> str:
@@ -31,9 +31,9 @@ def problems_of_adopted(settings: Settings, region: str, account: str) -> Iterat
         for arn in listed(getattr(settings, name)):
             _, _, _, its_region, its_account, *_ = arn.split(":")
             if region and its_region != region:
-                yield Problem(name, f"is in {its_region}, and the service in {region}", MEND_REGION)
+                yield Problem(name, f"is in {its_region}, but the service is in {region}", MEND_REGION)
             if account and its_account != account and name in QUEUES:
-                yield Problem(name, f"is of account {its_account}, and the service of {account}", MEND_ACCOUNT)
+                yield Problem(name, f"is in account {its_account}, but the service is in {account}", MEND_ACCOUNT)
     for subnet in listed(settings.vpc_subnets):
         zone = subnet.partition(":")[2]
         if region and zone[:-1] != region:

@@ -65,7 +65,7 @@ class Alarms(Construct):
 
     def watch_landing(self, landing: Landing) -> None:
         freshness, seconds = self._settings.freshness, self._settings.freshness_s
-        budget = " The budget may hold runs back." if self._settings.budget_usd_month else ""
+        budget = " The budget may delay runs." if self._settings.budget_usd_month else ""
         self._add(
             "files-wait",
             landing.queue.metric_approximate_age_of_oldest_message(period=MINUTE),
@@ -87,7 +87,7 @@ class Alarms(Construct):
 
     def watch_deliveries(self, topics: Sequence[str], rules: Sequence[str], untold: sqs.IQueue) -> None:
         """Announcements that did not even reach a dead-letter queue are lost. `undelivered` does not count them."""
-        lost = "S3's announcements could not be delivered, nor kept in the dead-letter queue: files may have no row."
+        lost = "S3's announcements could not be delivered, or kept as dead letters: files may be missing in the tables."
         for number, arn in enumerate(topics):
             metric = _delivery("AWS/SNS", "NumberOfNotificationsFailedToRedriveToDlq", "TopicName", _last(arn, ":"))
             self._add("announcements-lost", metric, lost, of=str(number or ""))
@@ -97,7 +97,7 @@ class Alarms(Construct):
         self._add(
             "alarms-unheard",
             _delivery("AWS/SNS", "NumberOfNotificationsFailed", "TopicName", f"{self._settings.name}-alarms"),
-            "A message of the alarm topic did not reach somebody who subscribed to it.",
+            "A message from the alarm topic did not reach one of its subscribers.",
         )
         self._add(
             "job-untold",
@@ -130,12 +130,12 @@ class Alarms(Construct):
         self._add(
             "files-refused",
             self._metrics.of(BatchCommitted, "refused_files", minutes=5),
-            "A whole file could not be read. The quarantine has it, with the reason.",
+            "A whole file could not be read. It is in the quarantine, with the reason.",
         )
         self._add(
             "files-withheld",
             self._metrics.of(BatchCommitted, "withheld_files", minutes=5),
-            "S3 did not give a file: access denied, archived, or its errors lasted. Its records are not in the tables yet.",
+            "S3 did not return a file: access denied, archived, or persistent errors. Its records are not in the tables yet.",
         )
         self._add(
             "table-failed",
@@ -145,26 +145,26 @@ class Alarms(Construct):
         self._add(
             "columns-left-out",
             self._metrics.of(TroublesCounted, "full", minutes=5),
-            "A table is at its limit of columns. New fields get none; their values are in _rescued.",
+            "A table has reached its limit of columns. New fields get no column; their values are in _rescued.",
         )
 
     def watch_catalog(self) -> None:
         self._add(
             "name-taken",
             self._metrics.of(TroublesCounted, "unlisted", minutes=5),
-            "The Glue database has an entry of a table's name that is not ours. Readers do not find the table by its name.",
+            "The Glue database has an entry of another owner with a table's name. Readers do not find the table by its name.",
         )
 
     def watch_notifications(self) -> None:
         self._add(
             "missed-files",
             self._metrics.of(FilesReconciled, "missed", minutes=60),
-            "Files landed that S3 never announced. They are announced now.",
+            "Files landed that S3 never announced. forebay has announced them now.",
         )
         self._add(
             "accounts-differ",
             self._metrics.of(AccountsChecked, "differences", minutes=60),
-            "The ledger and the tables do not agree, file by file: rows are missing, doubled or left over.",
+            "The ledger and the tables do not agree, file by file: rows are missing, duplicated or left over.",
         )
 
     def watch_table(self, table: str) -> None:
@@ -225,7 +225,7 @@ class Alarms(Construct):
                 period=Duration.minutes(5),
                 label="errors of functions",
             ),
-            "A Lambda failed: the job may not have started, or its result not been reported.",
+            "A Lambda function failed: the job may not have started, or its result may not have been reported.",
             # Errors are reported late, and FILL says 0 of a period until they are.
             Bar(0, periods=3, points=1),
         )
@@ -243,8 +243,8 @@ class Alarms(Construct):
         self._add(
             "schedule-overdue",
             self._metrics.of(SchedulesChecked, "overdue", statistic="Maximum", minutes=15),
-            "A schedule has brought no run that succeeded, for longer than the time between two: retention, erasure, "
-            "compaction or the search for missed files does not happen.",
+            "A schedule has had no successful run for longer than its interval: retention, erasure, "
+            "compaction or the search for missed files is not happening.",
         )
         self._add(
             "key-unusable",

@@ -96,7 +96,7 @@ def wheel(folder: Path, root: Path = ROOT, log_store_jar: Path = LOG_STORE_JAR) 
 
 def built(jar: Path) -> Path:
     if not jar.exists():
-        raise InvalidConfiguration.one(str(jar), "is not there yet: it is fetched or built", "run `make setup`")
+        raise InvalidConfiguration.one(str(jar), "does not exist yet: it is fetched or built", "run `make setup`")
     return jar
 
 

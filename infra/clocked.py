@@ -23,12 +23,12 @@ OF_FUNCTIONS = ("start-ingest", "publish-freshness", "measure-trend", "plan-comp
 
 def problems_of_schedules(service: Service) -> list[Problem]:
     problems = [
-        Problem(f"service.toml: schedules.{name}", "is the name of a schedule that wakes a function", "choose another")
+        Problem(f"service.toml: schedules.{name}", "is the name of a schedule that starts a function", "choose another")
         for name in service.schedules
         if name in OF_FUNCTIONS
     ]
     if (length := len(tables_that_wait(service))) > MOST_CHARACTERS:
-        problem = f"groups with hours of their own name tables in {length:,} characters; {MOST_CHARACTERS:,} fit"
+        problem = f"groups with their own hours name tables in {length:,} characters; {MOST_CHARACTERS:,} fit"
         problems.append(Problem("service.toml: schedules", problem, "declare them as a family, such as asia_{game}"))
     return problems
 

@@ -20,7 +20,7 @@ from infra.settings import Settings
 
 __all__ = ["engine_in", "place_of_declarations", "settings_in"]
 
-FOLLOWS = 'follows from freshness now: "1 min" keeps a run on while files come, "10 min" drains where that is cheaper'
+FOLLOWS = 'now follows from freshness: "1 min" keeps a run on while files come, "10 min" drains where that is cheaper'
 GONE = {
     **dict.fromkeys(("mode", "stay_on_at_percent", "leave_after_minutes", "start_every_minutes"), FOLLOWS),
     **dict.fromkeys(("drain_at_messages", "trigger_s", "max_files_per_batch", "max_megabytes_per_batch"), FOLLOWS),
@@ -41,7 +41,7 @@ def settings_in(context: Mapping[str, Any]) -> Settings:
     env = str(ours.get("env", "dev"))
     if groups and env not in groups:
         raise InvalidConfiguration.one(
-            "env", f"there is no environment {env!r}", f"declared are {', '.join(sorted(groups))}"
+            "env", f"there is no environment {env!r}", f"declared: {', '.join(sorted(groups))}"
         )
     problems += _unknown_names_elsewhere(groups, env)
     try:

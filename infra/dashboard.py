@@ -88,8 +88,8 @@ def _arrivals(metrics: ServiceMetrics, landing: Landing) -> list[cw.IWidget]:
 def _looks(metrics: ServiceMetrics) -> list[cw.IWidget]:
     became, left = ("files", "duplicates", "ignored", "kept", "held"), ("received", "deleted", "deletions_failed")
     return [
-        _graph("Notifications, by what became of them", [metrics.of(QueuePolled, name) for name in became], HALF),
-        _graph("Messages in and out of our hands", [metrics.of(QueuePolled, name) for name in left], HALF),
+        _graph("Notifications, by outcome", [metrics.of(QueuePolled, name) for name in became], HALF),
+        _graph("Messages received and deleted", [metrics.of(QueuePolled, name) for name in left], HALF),
     ]
 
 
@@ -126,7 +126,7 @@ def _files(metrics: ServiceMetrics, log_groups: Sequence[str]) -> list[cw.IWidge
     return [
         _of_tables("Files by table", HealthMeasured, "files", "latest", log_groups),
         _of_tables("Small files by table, %", HealthMeasured, "small_share_percent", "latest", log_groups),
-        _graph("Compaction: small files gone, large ones come", gain),
+        _graph("Compaction: small files removed, large files added", gain),
     ]
 
 
@@ -164,8 +164,8 @@ def _upkeep(metrics: ServiceMetrics, *, watched: bool) -> list[cw.IWidget]:
     left.append(metrics.of(MaintenanceEnded, "tables_left", minutes=60, label="left by maintenance"))
     failed = metrics.by_table(TableNotCompacted, "tables"), metrics.by_table(TableNotMaintained, "tables")
     shown: list[cw.IWidget] = [
-        _graph("Runs of upkeep: tables left for the next one", left),
-        _graph("Tables that a person must look at", failed, stacked=True),
+        _graph("Runs of upkeep: tables left for the next run", left),
+        _graph("Tables that need attention", failed, stacked=True),
         _graph("Files S3 never announced", [metrics.of(FilesReconciled, "missed", minutes=60)]),
         _graph("Accounts that differ", [metrics.of(AccountsChecked, "differences", minutes=60)]),
     ]
@@ -189,7 +189,7 @@ def _trends(metrics: ServiceMetrics, jobs: Sequence[Job]) -> list[cw.IWidget]:
         expression="waiting * size",
         using_metrics={"waiting": waiting, "size": size},
         period=Duration.hours(1),
-        label="waiting, bytes, about",
+        label="waiting, bytes, approximately",
     )
     spent = [metrics.of_job(JobEnded, "dpu_seconds", job.name) for job in jobs]
     return [
@@ -209,14 +209,14 @@ def _price_of_a_day(metrics: ServiceMetrics, jobs: Sequence[Job], dpu_hour_usd: 
         expression=f"({' + '.join(f'FILL({name}, 0)' for name in spent)}) / 3600 * {dpu_hour_usd:g}",
         using_metrics=dict(spent),
         period=Duration.days(1),
-        label="USD a day, about",
+        label="USD per day, approximately",
     )
-    return _graph("What the jobs cost", [price], ALL)
+    return _graph("Cost of the jobs", [price], ALL)
 
 
 def _errors(log_groups: Sequence[str]) -> cw.LogQueryWidget:
     return cw.LogQueryWidget(
-        title="What a person must look at",
+        title="Needs attention",
         log_group_names=list(log_groups),
         query_lines=[
             "fields @timestamp, @message",

@@ -49,7 +49,7 @@ here=$(cd "${{0%/*}}/.." && pwd)
 export PYTHONPATH="$here/lib${{PYTHONPATH:+:$PYTHONPATH}}"
 [ -x "$here/{INTERPRETER}/bin/python{runtime.PYTHON}" ] && exec "$here/{INTERPRETER}/bin/python{runtime.PYTHON}" "$@"
 command -v python{runtime.PYTHON} >/dev/null || {{
-  echo "forebay: this environment is for Python {runtime.PYTHON}, which is not here: choose another emr_release" >&2
+  echo "forebay: this environment is for Python {runtime.PYTHON}, which is missing here: choose another emr_release" >&2
   exit 1
 }}
 exec python{runtime.PYTHON} "$@"

@@ -45,9 +45,9 @@ def _sentences(settings: Settings) -> Iterator[str]:
     yield from _cannot_be_replicated(settings)
     yield from beyond_quotas(settings)
     if settings.delete_data != bool(settings.delete_data_of):
-        yield f"data goes only when delete_data is true and delete_data_of is {settings.name}"
+        yield f"data is deleted only if delete_data is true and delete_data_of is {settings.name}"
     if settings.delete_data and settings.termination_protection:
-        yield "delete_data and termination_protection contradict each other: give one of them"
+        yield "delete_data and termination_protection contradict each other: set only one of them"
     if settings.delete_data_of not in ("", settings.name):
         yield f"delete_data_of is {settings.delete_data_of!r}, but this deployment is {settings.name!r}"
 
@@ -56,8 +56,8 @@ def _cannot_be_adopted(settings: Settings) -> Iterator[str]:
     ways = [settings.landing_topic, settings.landing_eventbridge, settings.landing_queue]
     if bool(settings.landing_bucket) != (sum(map(bool, ways)) == 1):
         yield (
-            "landing_bucket needs just one of landing_topic, landing_eventbridge and landing_queue, "
-            "and none of them is anything without it"
+            "landing_bucket needs exactly one of landing_topic, landing_eventbridge and landing_queue, "
+            "and each of them needs landing_bucket"
         )
     if bool(settings.landing_queue) != bool(settings.landing_dead_queue):
         yield "landing_queue and landing_dead_queue are adopted together: give both, or neither"
@@ -66,17 +66,17 @@ def _cannot_be_adopted(settings: Settings) -> Iterator[str]:
     if settings.landing_key and not settings.landing_bucket:
         yield "landing_key is for adopted buckets: give landing_bucket, too"
     if settings.producer_accounts and settings.landing_bucket:
-        yield "producer_accounts is for the bucket that is made here; the policy of an adopted bucket is yours"
+        yield "producer_accounts is for the bucket that is created here; the policy of an adopted bucket is yours"
     for setting in ("landing_bucket", "lake_bucket"):
         for bucket in listed(getattr(settings, setting)):
             if bucket.startswith(f"{settings.name}-"):
-                yield f"{setting} {bucket!r} is named as the buckets that are made here: that name is taken"
+                yield f"{setting} {bucket!r} has a name that is reserved for the buckets created here"
     if settings.lake_bucket in listed(settings.landing_bucket) and settings.lake_bucket:
         yield "lake_bucket is a landing bucket, too: the lake's own objects would be announced as files to load"
     if settings.existing_roles and (settings.analysts or settings.operators or settings.vault_users):
-        yield "existing_roles makes no roles: give analysts, operators and vault_users one of your own"
+        yield "existing_roles creates no roles: give analysts, operators and vault_users your own roles"
     if settings.existing_roles and settings.permissions_boundary:
-        yield "permissions_boundary is for roles that are made here; existing_roles bring theirs"
+        yield "permissions_boundary is for roles that are created here; existing_roles have their own"
 
 
 def _cannot_be_replicated(settings: Settings) -> Iterator[str]:
@@ -85,9 +85,9 @@ def _cannot_be_replicated(settings: Settings) -> Iterator[str]:
     if settings.replicate_to and not settings.keep_deleted_days:
         yield "replicate_to needs versions: set keep_deleted_days, too"
     if settings.replicate_to and settings.lake_bucket:
-        yield "replicate_to is for the lake that is made here; the replication of an adopted bucket is yours"
+        yield "replicate_to is for the lake that is created here; the replication of an adopted bucket is yours"
     if settings.replicate_to and settings.existing_roles:
-        yield "existing_roles makes no roles, and replicate_to needs one: replicate the bucket yourself"
+        yield "existing_roles creates no roles, and replicate_to needs one: replicate the bucket yourself"
 
 
 def _cannot_be_a_network(settings: Settings) -> Iterator[str]:
@@ -101,13 +101,13 @@ def _cannot_be_a_network(settings: Settings) -> Iterator[str]:
 
 def _what_emr_lacks(settings: Settings) -> Iterator[str]:
     if settings.worker_type == SMALLEST_WORKER:
-        yield f"worker_type {SMALLEST_WORKER} is Glue's alone: engine emr-serverless needs G.1X or larger"
+        yield f"worker_type {SMALLEST_WORKER} is only for Glue: engine emr-serverless needs G.1X or larger"
     if settings.name.startswith(RESERVED_NAMES):
         yield f"the prefix {settings.name!r}: Systems Manager keeps names that begin with {' or '.join(RESERVED_NAMES)} for AWS"
     if settings.worker_type == "G.8X":
-        yield "worker_type G.8X has 32 vCPUs, and a worker of engine emr-serverless at most 16: G.4X or smaller"
+        yield "worker_type G.8X has 32 vCPUs, but a worker of engine emr-serverless has at most 16: use G.4X or smaller"
     if not (settings.python_modules.startswith("s3://") and settings.python_modules.endswith(".tar.gz")):
         yield (
-            "engine emr-serverless installs no modules: python_modules must be the s3:// place of a packed virtual "
-            "environment, .tar.gz, such as `make bundle` makes"
+            "engine emr-serverless installs no modules: python_modules must be the s3:// address of a packed virtual "
+            "environment, .tar.gz, as `make bundle` makes it"
         )

@@ -37,7 +37,7 @@ def problems_of_region(region: str, engine: str, regions: Mapping[str, Set[str]]
     everywhere = sorted(set().union(*found.values()))
     if region not in everywhere:
         hint = meant(region, everywhere, "a newer boto3 may know it")
-        yield Problem("region", f"{region!r} is none that is known", hint)
+        yield Problem("region", f"{region!r} is not a known region", hint)
         return
     for name, there in found.items():
         if region not in there:

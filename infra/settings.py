@@ -64,74 +64,74 @@ class Settings(BaseModel):
     emr_release: Release = Field("emr-spark-8.1.0", description="emr-serverless: its release; Spark 4.1 or newer")
     freshness: Freshness = Field(
         "10 min",
-        description="how long after its arrival a file is rows, at most. When runs start and end follows from it, and alarms "
-        "ring when files take longer; `forebay plan-capacity` shows the price of others",
+        description="the longest time from a file's arrival to its rows. It decides when runs start and end, and alarms "
+        "ring when files take longer; `forebay plan-capacity` shows the price of other values",
     )
     budget_usd_month: int = Field(
         0,
         ge=0,
-        description="what all of this may cost a month: ingest runs take three quarters of it at most, and files may then "
-        "come late. Alarms ring then, at 80 % of it, and when more is expected; 0: no budget",
+        description="the most that all of this may cost per month. Ingest runs use at most three quarters of it, even if files "
+        "are late. Alarms ring then, at 80 % of it, and when more is expected; 0: no budget",
     )
     worker_type: Literal["G.025X", "G.1X", "G.2X", "G.4X", "G.8X"] = Field(
         "G.1X",
-        description="the size of one Glue worker; G.025X, a quarter of a DPU with 4 GB, is for ingest alone: upkeep takes G.1X",
+        description="the size of one Glue worker; G.025X, a quarter of a DPU with 4 GB, is only for ingest: upkeep uses G.1X",
     )
     workers: int = Field(
         2,
         ge=2,
         le=100,
-        description="maximum number of workers; one is the driver, and auto scaling uses fewer when it can",
+        description="the largest number of workers; one is the driver, and auto scaling uses fewer when it can",
     )
     maintenance_window: Window = Field(
-        "Sun:2", description="when Glue may restart a run that stays on, which it does weekly"
+        "Sun:2", description="when Glue may restart a continuous run, which it does weekly"
     )
     tables_at_once: int = Field(
-        32, ge=1, le=64, description="tables that a batch commits at the same time; each waits for S3 most of its time"
+        32, ge=1, le=64, description="the number of tables that a batch commits at once; each mostly waits for S3"
     )
     python_modules: str = Field(
         "",
-        description="glue: the packages that pip installs at a job's start; empty: our own wheels, without internet. "
-        "emr-serverless: the s3:// place of a packed environment",
+        description="glue: the packages that pip installs when a job starts; empty: our own wheels, without internet. "
+        "emr-serverless: the s3:// address of a packed environment",
     )
 
     plan_compaction_every_minutes: int = Field(
         60,
         ge=5,
         le=1440,
-        description="how often to look whether tables have small files that are worth a compaction job",
+        description="how often to check whether tables have enough small files for a compaction job",
     )
 
     status_page_every_minutes: int = Field(20, ge=1, le=1440, description="how often the status page is updated")
 
     landing_bucket: Buckets = Field(
         "",
-        description="existing buckets to adopt, comma-separated; empty: one is made. One of the next three names their "
-        "announcements",
+        description="existing buckets to adopt, comma-separated; empty: one is made. One of the next three says how they "
+        "announce files",
     )
     landing_topic: TopicArns = Field(
-        "", description="adopted buckets: the SNS topics that they announce their files to, comma-separated"
+        "", description="adopted buckets: the SNS topics to which they announce their files, comma-separated"
     )
     landing_eventbridge: bool = Field(
         False, description="adopted buckets: they announce their files to EventBridge, whose rule fills our queue"
     )
     landing_queue: QueueArn = Field(
-        "", description="adopted buckets: the existing SQS queue that their notifications reach; none is made"
+        "", description="adopted buckets: the existing SQS queue that receives their notifications; none is made"
     )
-    landing_dead_queue: QueueArn = Field("", description="where landing_queue moves what was received too often")
+    landing_dead_queue: QueueArn = Field("", description="where landing_queue moves messages received too often")
     landing_queue_key: KeyArn = Field("", description="the KMS key of landing_queue, if it has one")
     landing_key: KeyArns = Field(
         "", description="the KMS keys of adopted buckets' objects, comma-separated, if they have any"
     )
     producer_accounts: Accounts = Field(
         "",
-        description="other AWS accounts that may put files into the landing bucket that is made here, comma-separated",
+        description="other AWS accounts that may put files into the landing bucket created here, comma-separated",
     )
-    landing_prefix: Folder = Field("in/", description="only keys that begin so are files to load; empty: all")
+    landing_prefix: Folder = Field("in/", description="only files whose keys have this prefix are loaded; empty: all")
     reconcile_below: Folder = Field(
         "",
-        description="where the daily search for files that S3 never announced lists; such as in/%Y/%m/%d/, so that it lists "
-        "the last days alone; empty: all below landing_prefix",
+        description="where the daily search for files that S3 never announced lists keys, such as in/%Y/%m/%d/ to list only "
+        "the last days; empty: everything under landing_prefix",
     )
     landing_ia_days: int = Field(
         60,
@@ -143,14 +143,14 @@ class Settings(BaseModel):
         400,
         ge=0,
         le=36_500,
-        description="days until a landed file is deleted, 15 or more; 0: never. In the bucket that is made here its bytes stay "
-        "for 30 days more, as an old version",
+        description="days until a landed file is deleted, 15 or more; 0: never. The bucket created here keeps its bytes for "
+        "30 more days, as an old version",
     )
 
     lake_bucket: Bucket = Field("", description="an existing bucket for the lake; empty: one is made")
     lake_prefix: FolderOfLake = Field(
         "",
-        description="where in its bucket the lake is, so that several services share one lake_bucket; empty: at the root",
+        description="the lake's folder in its bucket, so that several services can share one lake_bucket; empty: the root",
     )
     data_key: KeyArn = Field(
         "", description="an existing KMS key for queues, topics, landed files, tables and logs; empty: one is made"
@@ -161,47 +161,47 @@ class Settings(BaseModel):
     database: Database = Field("", description="an existing Glue database for the tables; empty: one is made")
     existing_roles: RolePrefix = Field(
         "",
-        description="what the names of existing roles begin with: jobs and functions run as PREFIXingest, PREFIXstart-ingest "
-        "and so on, and no role is made; empty: they are made",
+        description="the prefix of existing roles: jobs and functions run as PREFIXingest, PREFIXstart-ingest and so on, and "
+        "no role is created; empty: roles are created",
     )
 
     vpc_subnets: Subnets = Field(
         "",
-        description="private subnets that jobs and functions run in, each with its zone; empty: they run outside of any VPC",
+        description="private subnets for jobs and functions, each with its zone; empty: they run outside of any VPC",
     )
     vpc_security_groups: SecurityGroups = Field(
         "", description="security groups of jobs and functions; Glue requires one that allows all TCP from itself"
     )
     vpc_endpoints: Vpc = Field(
         "",
-        description="the VPC in which endpoints are made, so that its subnets need no internet; empty: there is a way out",
+        description="the VPC in which endpoints are created, so that its subnets need no internet; empty: they have internet",
     )
     vpc_route_tables: RouteTables = Field(
-        "", description="with vpc_endpoints: the route tables of the subnets, which get the way to S3"
+        "", description="with vpc_endpoints: the route tables of the subnets, which get the route to S3"
     )
     lake_formation: bool = Field(
-        False, description="grant the ingest job and the analysts what they need of the tables in Lake Formation"
+        False, description="grant the ingest job and the analysts the permissions that they need in Lake Formation"
     )
     analysts: Principals = Field(
         "",
-        description="who may take on a role that reads the tables, and nothing of forebay's own; empty: no such role",
+        description="who may assume a role that reads the tables, but not forebay's own; empty: no such role",
     )
     athena: bool = Field(
         True,
-        description="analysts get an Athena workgroup, with an encrypted bucket for its results; false: give them one of yours",
+        description="analysts get an Athena workgroup, with an encrypted bucket for its results; false: give them your own",
     )
     operators: Principals = Field(
         "",
-        description="who may take on a role for all commands of `forebay`, the quarantine and the ledger; empty: no such role",
+        description="who may assume a role for all `forebay` commands, the quarantine and the ledger; empty: no such role",
     )
     vault_users: Principals = Field(
         "",
-        description="who may take on a role that shows and deletes what the vault holds of a person; empty: no such role",
+        description="who may assume a role that shows and deletes a person's values in the vault; empty: no such role",
     )
 
     log_level: Literal["INFO", "WARN", "ERROR"] = Field(
         "WARN",
-        description="lowest level of Spark's own messages in the jobs' logs; events of files and tables are always logged",
+        description="the lowest level of Spark's own messages in the jobs' logs; events are always logged",
     )
     log_days: Literal[7, 14, 30, 60, 90, 180, 365] = Field(30, description="days that logs are kept")
     alarm_email: Email = Field(
@@ -214,7 +214,7 @@ class Settings(BaseModel):
     )
     runbook_url: Url = Field(
         "",
-        description="the address of your runbook, to which alarms lead; empty: the dashboard, which shows ours",
+        description="the address of your runbook, which alarms link to; empty: the dashboard, which shows forebay's",
     )
     quarantine_percent: float = Field(
         5, gt=0, le=100, description="alarm when a larger share of an hour's records was quarantined"
@@ -224,46 +224,46 @@ class Settings(BaseModel):
         50,
         ge=5,
         le=1000,
-        description="alarm when the last day was so much slower, or its runs dearer, than the last week",
+        description="alarm when the last day was this much slower, or its runs this much more expensive, than the last week",
     )
 
     watched_tables: Names = Field(
         "",
-        description="tables that get rows at all hours, comma-separated: an alarm for each when none come, or unusually many",
+        description="tables that get rows at all hours, comma-separated: each gets an alarm for missing and for unusual rows",
     )
     stale_table_minutes: int = Field(
-        60, ge=5, le=1440, multiple_of=5, description="alarm when a watched table got no rows for so long"
+        60, ge=5, le=1440, multiple_of=5, description="alarm when a watched table got no rows for this long"
     )
     table_metrics: TableNames = Field(
         "",
-        description="tables whose own numbers become metrics, comma-separated, or *; each costs the price of 2 to 12 metrics. "
-        "Watched tables have theirs, and errors are always published",
+        description="tables that get their own metrics, comma-separated, or *; each costs the price of 2 to 12 metrics. "
+        "Watched tables always have them, and errors are always published",
     )
     dpu_hour_usd: float = Field(
         0,
         ge=0,
         le=10,
-        description="the price of a DPU-hour in your region: the dashboard then shows the cost of jobs; 0: it does not",
+        description="the price of a DPU-hour in your region, so that the dashboard shows the cost of jobs; 0: it does not",
     )
 
     keep_deleted_days: int = Field(
         0,
         ge=0,
         le=3650,
-        description="days for which a deleted object of the lake can be restored, by versions; 0: none",
+        description="days for which a deleted object of the lake can be restored, from S3 versions; 0: none",
     )
     replicate_to: Bucket = Field(
         "",
-        description="an existing bucket, with versions, that S3 copies the lake to, such as one of another region; needs "
+        description="an existing bucket with versioning to which S3 copies the lake, such as one in another region; needs "
         "keep_deleted_days",
     )
     replicate_to_key: KeyArn = Field("", description="the KMS key of replicate_to, in its region")
     permissions_boundary: PolicyArn = Field(
-        "", description="the managed policy that bounds what every role made here may do; empty: none"
+        "", description="the managed policy that limits every role created here; empty: none"
     )
     termination_protection: bool = Field(
         False,
-        description="CloudFormation refuses to delete the stack; turn it on after the first deployment, which it would hinder",
+        description="CloudFormation refuses to delete the stack; turn it on after the first deployment, which it would disturb",
     )
     conditional_commits: bool = Field(
         True, description="the lake's bucket policy refuses commits of writers that would overwrite another's"
@@ -272,7 +272,7 @@ class Settings(BaseModel):
         False, description="first of two switches: let a removed stack delete its (emptied) buckets and its keys"
     )
     delete_data_of: str = Field(
-        "", description="second of two switches: the prefix whose data may go, spelled out, such as forebay-dev"
+        "", description="second of two switches: the prefix whose data may be deleted, such as forebay-dev"
     )
 
     @property

@@ -29,7 +29,7 @@ def wheels_zip(to: Path, packages: Path = JOB_PACKAGES) -> Path:
     wheels = dict(sorted(wheels_of(packages)))
     if not wheels:
         raise InvalidConfiguration.one(
-            str(packages), "is not there yet: jobs ship packages from it", "run `make setup`"
+            str(packages), "does not exist yet: jobs ship packages from it", "run `make setup`"
         )
     pinned = sorted("==".join(name.split("-")[:2]) for name in wheels)
     texts = {"requirements.txt": "\n".join([*pinned, ""]).encode()}

@@ -135,13 +135,13 @@ def put(
 @app.command()
 def feed(
     state: State = HOME,
-    files: Annotated[int, typer.Option(min=1, help="How many different files to drop.")] = 200,
-    games: Annotated[int, typer.Option(min=1, max=10_000, help="Of how many games.")] = 8,
-    rate: Annotated[float, typer.Option(min=0, help="Files a second; 0 drops them as quickly as it goes.")] = 0,
+    files: Annotated[int, typer.Option(min=1, help="The number of different files to drop.")] = 200,
+    games: Annotated[int, typer.Option(min=1, max=10_000, help="The number of games.")] = 8,
+    rate: Annotated[float, typer.Option(min=0, help="Files a second; 0: no limit.")] = 0,
     records: Annotated[int, typer.Option(min=1, help="Records in a file, on average.")] = 250,
     seed: Annotated[int, typer.Option(help="The same seed drops the same files.")] = 1,
     chaos: Annotated[
-        bool, typer.Option("--chaos", help="Also announce files twice, late, wrapped otherwise, and send junk.")
+        bool, typer.Option("--chaos", help="Also announce files twice, late or in other wrappings, and send junk.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -169,15 +169,17 @@ def feed(
         f"records  {tally.records:,} = {sum(tally.clean.values()):,} clean + {sum(tally.mistyped.values()):,} with a wrong type"
         f" + {tally.unreadable:,} unreadable + {tally.gameless:,} without a game + {tally.unknown:,} of unknown games"
     )
-    console.print(f"late     {tally.late:,} of the clean ones happened an hour or more before")
+    console.print(f"late     {tally.late:,} of the clean records happened an hour or more earlier")
     if chaos:
-        console.print(f"chaos    {sent:,} more messages: repeated, late, wrapped, of objects that are gone, and junk")
+        console.print(f"chaos    {sent:,} more messages: repeated, late, wrapped, for deleted objects, and junk")
 
 
 @app.command()
 @answers
 def fire(
-    name: Annotated[str, typer.Argument(help="A schedule, such as start-ingest; without it they are listed.")] = "",
+    name: Annotated[
+        str, typer.Argument(help="A schedule, such as start-ingest; without it, the schedules are listed.")
+    ] = "",
     state: State = HOME,
 ) -> None:
     """Do now what a schedule would: run its function, or start its job."""
@@ -199,7 +201,9 @@ def fire(
 @app.command()
 def alarms(
     state: State = HOME,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would change, and what that does.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would change, and what that would do.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate the alarms on the queues, and act on each change.

@@ -28,8 +28,8 @@ STATE = Path(".forebay/demo")
 
 
 def demo(
-    files: Annotated[int, typer.Option(min=1, help="How many different files to drop.")] = 200,
-    games: Annotated[int, typer.Option(min=1, help="Of how many games.")] = 8,
+    files: Annotated[int, typer.Option(min=1, help="The number of different files to drop.")] = 200,
+    games: Annotated[int, typer.Option(min=1, help="The number of games.")] = 8,
     keep: Annotated[bool, typer.Option(help="Leave the twin running afterwards, to look around.")] = True,
 ) -> None:
     """Run the whole service once, with generated files.
@@ -78,7 +78,7 @@ def _story(twin: Twin, files: int, games: int) -> bool:
     fewer = view.facts(biggest.name)
     assert fewer is not None
     console.print(
-        f"compacted {biggest.name}: {counted(biggest.files, 'file')} became {fewer.files}, and not a row changed\n"
+        f"compacted {biggest.name}: {counted(biggest.files, 'file')} became {fewer.files}, and no row changed\n"
     )
     if done.left:
         console.print(styled("not compacted:", "red", f" {done.left[0].reason}, {done.left[0].detail}"))

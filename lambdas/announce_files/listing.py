@@ -40,7 +40,7 @@ def bucket_of(event: dict[str, Any], buckets: Sequence[str]) -> str:
 def asked_for(event: dict[str, Any], bucket: str, within: str, s3: Any) -> Iterator[Page]:
     ways = [name for name in ("prefix", "keys", "manifest") if event.get(name)]
     if len(ways) != 1:
-        raise InvalidConfiguration.one("event", "says not which files", 'give one of "prefix", "keys", "manifest"')
+        raise InvalidConfiguration.one("event", "does not say which files", 'give one of "prefix", "keys", "manifest"')
     if ways == ["prefix"]:
         return _below(_within([str(event["prefix"])], within)[0], bucket, s3, event)
     keys = event["keys"] if ways == ["keys"] else _lines(s3, str(event["manifest"]))

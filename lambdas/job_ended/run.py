@@ -42,7 +42,7 @@ def run_of(detail: dict[str, Any], glue: Any) -> dict[str, Any]:
 
 def reason_of(detail: dict[str, Any], run: dict[str, Any]) -> str:
     """The run's own error message is longer than the event's; where Glue does not give it, the event's must do."""
-    return str(run.get("ErrorMessage") or detail.get("message") or "none is given: look into the job's log")
+    return str(run.get("ErrorMessage") or detail.get("message") or "no reason is given: see the job's log")
 
 
 def measured(detail: dict[str, Any], run: dict[str, Any], service: str) -> JobEnded:

@@ -42,7 +42,7 @@ def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
     tables = [one for one in health_objects(s3, settings.lake) if not waits(one["table"], settings.tables_that_wait)]
     reasons = {one["table"]: reason for one in tables if (reason := why(one, now))}
     if not reasons:
-        return "no table needs it"
+        return "no table needs compaction"
     names = sorted(reasons) if len(reasons) <= MOST_NAMES else []
     log("in need", tables=dict(sorted(reasons.items())[:MOST_NAMES]))
     try:

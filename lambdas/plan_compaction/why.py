@@ -20,7 +20,7 @@ def why(health: dict[str, Any], now: datetime) -> str:
         return counted(waiting, "small file", "waits")
     cold = age(health["newest_at"], now) >= timedelta(seconds=health["cold_after_s"])
     if waiting >= health["wakes_at"] and cold:
-        return f"{counted(waiting, 'small file', 'waits')}, and nothing came lately"
+        return f"{counted(waiting, 'small file', 'waits')}, and no data arrived recently"
     if health["small_files"] > 1 and cold and age(health["measured_at"], now) >= NOT_LOOKED_AT:
         return "not checked for a week"
     return ""

@@ -66,8 +66,8 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
         return "it is already running"
     if code.is_first:
         tell(settings, code.stays, sns)
-    started = "started" if decision.cap_s else "started, to stay on"
-    return started + (" with the code of before" if code.request else "")
+    started = "started" if decision.cap_s else "started, to keep running"
+    return started + (" with the earlier code" if code.request else "")
 
 
 def asked_for(code: dict[str, Any], cap_s: int, settings: Settings) -> dict[str, Any]:
@@ -87,8 +87,8 @@ def tell(settings: Settings, stays: Sequence[str], sns: Any) -> None:
 
 def tell_of_budget(settings: Settings, sns: Any) -> None:
     text = (
-        f"The budget holds {settings.job} back, and files wait for longer than the freshness. No run starts until runs have "
-        "filled less of the last 24 hours. If that happens often, raise budget_usd_month or freshness. "
+        f"The budget delays {settings.job}, and files wait for longer than the freshness. No run starts until runs have "
+        "used less of the last 24 hours. If that happens often, raise budget_usd_month or freshness. "
         "This message comes once a day."
     )
-    send_message(sns, settings.alarm_topic, f"forebay: the budget holds {settings.job} back", text)
+    send_message(sns, settings.alarm_topic, f"forebay: the budget delays {settings.job}", text)

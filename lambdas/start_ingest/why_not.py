@@ -21,7 +21,7 @@ def why_not(runs: Sequence[dict[str, Any]], now: datetime) -> str:
     if any(state in AT_WORK for state in states):
         return "it is already running"
     if states[:1] == ["STOPPED"]:
-        return "a person stopped it: start it by hand to continue"
+        return "somebody stopped it: start it by hand to continue"
     failures = next((n for n, state in enumerate(states) if state not in FAILED), len(states))
     if not failures:
         return ""

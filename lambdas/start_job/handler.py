@@ -32,7 +32,7 @@ def handle(event: dict[str, Any], context: object) -> str:
 def start(event: dict[str, Any], jobs: Any, *, s3: Any, artefacts: str) -> str:
     if event.get("waiting"):
         started = start_waiting(s3, artefacts, jobs)
-        return f"started {', '.join(started)}" if started else "none waits that can start"
+        return f"started {', '.join(started)}" if started else "no waiting run can start"
     request = {"JobName": event["JobName"], "Arguments": event.get("Arguments") or {}}
     try:
         return f"started {jobs.start_job_run(**request)['JobRunId']}"

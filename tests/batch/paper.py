@@ -330,7 +330,7 @@ class PaperWriting(Writing):
         rows, there = staged.read(self.spark, destination.path), self.paper.rows(table)
         leaving = [row for row in there if row["_file_id"] in file_ids]
         if table in self.paper.failing and file_ids and not leaving:
-            raise Halt(f"{table}: the rows of earlier files have left")
+            raise Halt(f"{table}: the rows of earlier files were removed")
         if leaving and table not in self.paper.failing:
             self.paper.remove(table, file_ids)
         return self.committed(destination, rows)
@@ -619,7 +619,7 @@ def _read(staged: StagedTable, lake: Any, path: str) -> Rows:
 
 
 def roll_back_in(patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], back: int) -> None:
-    """So many commits each, as `forebay rollback --and-replay` does. It refuses while a batch or a retry is half done."""
+    """So many commits each, as `forebay rollback --and-replay` does. It refuses while a batch or a retry is unfinished."""
     if any("plan" in name for name in lake.objects):
         return
     patch.setattr(

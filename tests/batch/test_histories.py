@@ -163,7 +163,7 @@ class Play:
         self.waiting += [file.landed for file in chosen.files]
 
     def roll_back(self, table: str, versions: int) -> None:
-        """Not while a batch or a retry is half done."""
+        """Not while a batch or a retry is unfinished."""
         view = LakeView(self.world.lake)
         there = view.table(table)
         if there is None:

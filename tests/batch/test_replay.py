@@ -206,7 +206,7 @@ def test_a_plan_without_effect_is_carried_out_by_a_new_checkpoint(world: World) 
 def test_a_stream_that_counts_anew_is_not_taken_for_done(world: World) -> None:
     world.answers = {"a.json": BOTH, "b.json": BOTH}
     world.try_batch(0, [world.file("a.json")])
-    with pytest.raises(Halt, match=r"but not 1 of its files, such as s3://landing/b.json: .* a new --checkpoint"):
+    with pytest.raises(Halt, match=r"but lacks 1 of its files, such as s3://landing/b.json: .* a new --checkpoint"):
         world.try_batch(0, [world.file("b.json")])
     world.try_batch(0, [world.file("a.json")])
     assert isinstance(world.events[-1], BatchRepeated)

@@ -134,7 +134,7 @@ ENDLESS = number(2**60)
 REFUSED: dict[str, tuple[bytes, str, str]] = {
     "torn in a block": (WHOLE[:-3], "corrupt-file", "a value of 16 bytes"),
     "torn in the header": (WHOLE[:20], "corrupt-file", "are left"),
-    "a wrong mark": (WHOLE[:-1] + b"x", "corrupt-file", "does not end where it says"),
+    "a wrong mark": (WHOLE[:-1] + b"x", "corrupt-file", "does not have the length that it states"),
     "no schema": (b"Obj\x01" + number(0) + SYNC, "corrupt-file", "it has no schema"),
     "an unknown codec": (avro_file(SCHEMA, [], codec="lzo"), "corrupt-file", "no codec is called 'lzo'"),
     "rows that are no records": (avro_file("long", [1]), "corrupt-file", "its rows are not records"),

@@ -63,7 +63,7 @@ def test_an_empty_text_is_not_a_null(odd: str) -> None:
     [
         ("1", "1 field, and the header has 2"),
         ("1,2,3", "3 fields, and the header has 2"),
-        ('"a" b,2', "something follows the quote that closes a field"),
+        ('"a" b,2', "text follows the closing quote of a field"),
     ],
 )
 def test_a_row_that_is_none_is_refused_by_itself(row: str, said: str) -> None:
@@ -95,8 +95,11 @@ def test_a_file_without_rows_is_empty(content: str) -> None:
         (b"a,caf\xe9\n1,2\n", "the name of column 2 is not UTF-8: b'caf\\xe9'"),
         ("a," + "b" * 2000 + "\n", "the name of column 2 has 2000 bytes"),
         ("a" + "," * 10_000 + "\n", "it has 10,001 columns, and 10,000 is the limit"),
-        ("a,b\r1,2\r3,4\n", "the name of column 2 holds a return, as if lines ended with returns alone"),
-        ('"a" b,c\n1,2\n', "the header is not a row: something follows the quote that closes a field"),
+        (
+            "a,b\r1,2\r3,4\n",
+            "the name of column 2 contains a carriage return: lines may end with carriage returns alone",
+        ),
+        ('"a" b,c\n1,2\n', "the header is not a row: text follows the closing quote of a field"),
     ],
 )
 def test_a_header_that_says_nothing_clear_refuses_the_file(content: str | bytes, said: str) -> None:
@@ -120,7 +123,7 @@ def test_a_column_without_a_name_is_called_by_its_number() -> None:
 )
 def test_what_is_no_csv_is_refused_in_words(content: bytes, looks: str) -> None:
     end = read_csv(content).files["a.csv"]
-    assert (end.reason, end.detail) == ("wrong-format", f"csv is declared, and it begins as {looks}")
+    assert (end.reason, end.detail) == ("wrong-format", f"csv is declared, but it begins like {looks}")
 
 
 def test_files_of_one_batch_have_their_own_headers() -> None:

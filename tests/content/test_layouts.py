@@ -204,7 +204,7 @@ def test_of_a_refused_record_that_is_cut_the_place_and_size_are_told() -> None:
     reading = read_one(b'{"a":1}\n{"torn": "' + b"x" * 500 + b'\n{"a":2}\n', limits=Limits(raw_bytes=100))
     (refused,) = reading.refused
     assert len(refused.value) == 100
-    assert refused.detail.endswith("; of its 510 bytes from byte 8 of the content on, the first 100 are kept")
+    assert refused.detail.endswith("; of its 510 bytes from byte 8 of the content, the first 100 are kept")
 
 
 LAYOUTS = {

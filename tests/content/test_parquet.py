@@ -129,7 +129,7 @@ def test_a_torn_file_is_refused_whole(where: str) -> None:
 
 def test_what_is_declared_parquet_and_is_none_is_refused_in_words() -> None:
     end = read({"a": b'{"a": 1}'}, form=Form(format="parquet")).files["a"]
-    assert (end.reason, end.detail) == ("wrong-format", "parquet is declared, and it begins as text")
+    assert (end.reason, end.detail) == ("wrong-format", "parquet is declared, but it begins like text")
     assert read({"a": b""}, form=Form(format="parquet")).files["a"].outcome == "empty"
     end = read({"a": file_of({"a": [1]})}, form=Form(format="json")).files["a"]
     assert (end.reason, end.detail) == ("not-json", "it begins as a Parquet file")
@@ -146,7 +146,7 @@ def test_rows_whose_arrays_a_table_explodes_are_refused_in_words() -> None:
     form = Form(exploded=(Explosion(("items",)),))
     end = read({"a": file_of({"items": [[{"x": 1}], []]})}, form=form).files["a"]
     assert (end.lands, end.reason) == (False, "wrong-format")
-    assert "those of parquet are not exploded" in str(end.detail)
+    assert "rows of parquet cannot be exploded" in str(end.detail)
     assert len(read({"a": file_of({"items": ["no array"]})}, form=form).documents) == 1
 
 
@@ -175,7 +175,7 @@ def test_a_large_or_unreadable_row_is_refused_by_its_number() -> None:
         ("not-utf8", 1, 2),
         ("record-too-large", 2, 3),
     ]
-    assert "from row 2 of the content on" in reading.refused[1].detail
+    assert "from row 2 of the content" in reading.refused[1].detail
 
 
 SCALARS = st.none() | st.integers(-(2**63), 2**63 - 1)

@@ -103,8 +103,8 @@ def test_each_prefix_is_what_the_keys_of_its_files_begin_with_in_any_zone() -> N
 @pytest.mark.parametrize(
     ("said", "told"),
     [
-        ({}, "just one of marker, manifest and quiet_minutes"),
-        (HOUR | {"quiet_minutes": 5}, "just one of"),
+        ({}, "exactly one of marker, manifest and quiet_minutes"),
+        (HOUR | {"quiet_minutes": 5}, "exactly one of"),
         ({"marker": "_DONE"}, "needs a folder"),
         (HOUR | {"folder": "in/%Y/%m/%d/"}, "%Y, %m, %d, %H"),
         (DAY | {"folder": "in/%Y/%m/%d/%H/"}, "%Y, %m, %d for"),

@@ -80,7 +80,7 @@ def test_a_wrong_column_hides_nothing_of_its_table() -> None:
     found = said(table(wrong + 'event_time = { column = "at" }\npartitions = ["m", "nope"]'))
     assert [one.partition(" (")[0][:70] for one in found] == [
         "service.toml:5: table sales: column at: type: must be one of string, l",
-        "service.toml:9: table sales: partitions: m is map, which cannot name a fold",
+        "service.toml:9: table sales: partitions: m is map, which cannot name a",
         "service.toml:9: table sales: partitions: nope is not a declared column",
     ]
 

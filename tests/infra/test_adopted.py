@@ -31,8 +31,8 @@ def test_a_queue_of_another_region_or_account_is_refused_for_no_alarm_could_see_
         "landing_dead_queue: is in eu-west-1, and the service in eu-central-1",
     ]
     assert said(account="210987654321", **QUEUES) == [
-        "landing_queue: is of account 123456789012, and the service of 210987654321",
-        "landing_dead_queue: is of account 123456789012, and the service of 210987654321",
+        "landing_queue: is in account 123456789012, but the service is in 210987654321",
+        "landing_dead_queue: is in account 123456789012, but the service is in 210987654321",
     ]
 
 
@@ -68,5 +68,5 @@ def test_it_is_told_at_synth_with_everything_else(
     words = [word for pair in QUEUES.items() for word in ("-c", "=".join(pair))]
     assert app.main([*words, "-c", "service=/nowhere"]) == 2
     told = capsys.readouterr().err
-    assert "landing_queue: is of account 123456789012" in told
+    assert "landing_queue: is in account 123456789012" in told
     assert "/nowhere" in told

@@ -63,7 +63,7 @@ def test_a_schedule_with_the_name_of_one_that_wakes_a_function_is_refused(tmp_pa
     name = '[schedules.start-ingest]\njob = "maintain"\nat = "daily 04:00"\n'
     (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "orders"\n' + name)
     with pytest.raises(
-        InvalidConfiguration, match=r"schedules\.start-ingest: is the name of a schedule that wakes a function"
+        InvalidConfiguration, match=r"schedules\.start-ingest: is the name of a schedule that starts a function"
     ):
         app.build({"service": str(tmp_path)}, outdir=str(tmp_path / "out"))
 

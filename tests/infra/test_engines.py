@@ -123,6 +123,6 @@ def test_what_emr_lacks_is_said_at_once() -> None:
     with pytest.raises(InvalidConfiguration) as refused:
         settings_in({"engine": "emr-serverless", "worker_type": "G.8X"})
     assert "worker_type G.8X has 32 vCPUs" in str(refused.value)
-    with pytest.raises(InvalidConfiguration, match=r"G\.025X is Glue's alone"):
+    with pytest.raises(InvalidConfiguration, match=r"G\.025X is only for Glue"):
         settings_in({"engine": "emr-serverless", "worker_type": "G.025X"})
-    assert "python_modules must be the s3:// place of a packed virtual environment" in str(refused.value)
+    assert "python_modules must be the s3:// address of a packed virtual environment" in str(refused.value)

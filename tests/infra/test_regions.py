@@ -27,7 +27,7 @@ def test_a_region_without_the_engine_is_refused_with_some_that_have_it() -> None
 
 
 def test_a_misspelt_region_is_refused_with_the_one_that_was_meant() -> None:
-    assert said("eu-wst-1") == ["region: 'eu-wst-1' is none that is known (did you mean eu-west-1?)"]
+    assert said("eu-wst-1") == ["region: 'eu-wst-1' is not a known region (did you mean eu-west-1?)"]
 
 
 def test_the_list_of_botocore_knows_the_engines_and_all_services() -> None:
@@ -48,7 +48,7 @@ def test_a_wrong_region_is_told_with_everything_else_that_is_wrong(
     monkeypatch.setenv("CDK_DEFAULT_REGION", "eu-wst-1")
     assert app.main(["-c", "wrkers=3"]) == 2
     told = capsys.readouterr().err
-    assert "region: 'eu-wst-1' is none that is known (did you mean eu-west-1?)" in told
+    assert "region: 'eu-wst-1' is not a known region (did you mean eu-west-1?)" in told
     assert "wrkers: is unknown (did you mean workers?)" in told
-    with pytest.raises(InvalidConfiguration, match="is none that is known"):
+    with pytest.raises(InvalidConfiguration, match="is not a known region"):
         app.build({}, region="eu-wst-1")

@@ -85,7 +85,7 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
 @pytest.mark.parametrize(
     ("context", "said"),
     [
-        ({"landing_bucket": "studio-drops"}, "landing_bucket needs just one of"),
+        ({"landing_bucket": "studio-drops"}, "landing_bucket needs exactly one of"),
         ({"landing_key": "arn:aws:kms:eu-west-1:123456789012:key/abc"}, "give landing_bucket, too"),
         ({"landing_bucket": "drops,more,drops", "landing_topic": TOPIC}, "landing_bucket names drops twice"),
         ({"watched_tables": "alpha,beta,alpha"}, "watched_tables names alpha twice"),
@@ -130,8 +130,8 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
             {"landing_bucket": "forebay-dev-lake-1", "landing_topic": "arn:aws:sns:eu-west-1:123456789012:t"},
             "that name is taken",
         ),
-        ({"delete_data": True}, "data goes only when delete_data is true and delete_data_of is forebay-dev"),
-        ({"delete_data_of": "forebay-dev"}, "data goes only when"),
+        ({"delete_data": True}, "data is deleted only if delete_data is true and delete_data_of is forebay-dev"),
+        ({"delete_data_of": "forebay-dev"}, "data is deleted only if"),
         ({"watched_tables": ",".join(f"t{n}" for n in range(151))}, "watched_tables names 151 tables; 150 fit"),
         (
             {"watched_tables": ",".join(f"{n:0>40}" for n in range(100))},

@@ -823,7 +823,7 @@ def test_a_budget_tells_the_alarm_topic_and_counts_this_deployment_only(
 
 
 def test_the_dashboard_tells_what_jobs_cost_where_the_price_is_said(made: Synthesized, adopted: Synthesized) -> None:
-    priced = [w for w in dashboard_body(adopted)["widgets"] if w["properties"].get("title") == "What the jobs cost"]
+    priced = [w for w in dashboard_body(adopted)["widgets"] if w["properties"].get("title") == "Cost of the jobs"]
     ((shown, *spent),) = [widget["properties"]["metrics"] for widget in priced]
     total = "FILL(spent0, 0) + FILL(spent1, 0) + FILL(spent2, 0) + FILL(spent3, 0)"
     assert shown[0]["expression"] == f"({total}) / 3600 * 0.44"
@@ -831,7 +831,7 @@ def test_the_dashboard_tells_what_jobs_cost_where_the_price_is_said(made: Synthe
     assert {metric[3] for metric in spent} == {
         f"forebay-prod-{job}" for job in ("ingest", "compact", "maintain", "reconcile")
     }
-    assert "What the jobs cost" not in json.dumps(dashboard_body(made))
+    assert "Cost of the jobs" not in json.dumps(dashboard_body(made))
 
 
 GLOBAL = {

@@ -45,7 +45,7 @@ def test_a_job_that_is_refused_leaves_its_own_checkpoint_free(tmp_path: Path) ->
 def test_no_job_starts_while_a_rollback_is_half_done(tmp_path: Path) -> None:
     plan = open_objects(rollback_of(str(tmp_path)))
     plan.write(ROLLBACK_PLAN, b"{}")
-    with pytest.raises(Halt, match="is half done: repeat the `forebay rollback`"):
+    with pytest.raises(Halt, match="is unfinished: repeat the `forebay rollback`"):
         alone(service("studio"), settings(tmp_path, "one")).__enter__()
     plan.delete([ROLLBACK_PLAN])
     with alone(service("studio"), settings(tmp_path, "one")):

@@ -65,7 +65,7 @@ def test_an_interrupt_ends_a_continuous_run_cleanly_and_leaves_nothing_running(t
                 time.sleep(1)
             os.killpg(job.pid, signal.SIGINT)  # as a terminal does: to everything that runs in it
             _, said = job.communicate(timeout=120)
-        assert (job.returncode, said) == (0, "forebay: finishes what it has begun, then stops\n")
+        assert (job.returncode, said) == (0, "forebay: finishes the work that it has begun, then stops\n")
         assert told.accounts().rows["alpha"] == 1
         assert children
         assert not still_alive(children, within_s=60)
@@ -98,7 +98,7 @@ def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(told:
         (
             ["--queue-url", "http://127.0.0.1:9/1/q", "--lake", "s3://lake"],
             {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
-            "forebay: queue http://127.0.0.1:9/1/q: nobody answers (AWS_ENDPOINT_URL says http://127.0.0.1:9",
+            "forebay: queue http://127.0.0.1:9/1/q: nobody answers (AWS_ENDPOINT_URL is http://127.0.0.1:9",
         ),
         (["--queue-url", "arrivals", "--lake", "s3://lake"], {}, "forebay: queue arrivals: is not a URL"),
         (["--queue-url", "https://sqs/q", "--lake", "lake"], {}, "forebay: --lake: must be s3://bucket"),

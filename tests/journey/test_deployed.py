@@ -111,7 +111,7 @@ def test_the_clock_wakes_the_planner_whose_job_makes_many_files_few(twin: Twin) 
     before = lake.facts("alpha")
     assert before is not None
     assert before.files > 1
-    assert fire(twin.client, "plan-compaction") == "no table needs it"
+    assert fire(twin.client, "plan-compaction") == "no table needs compaction"
     # As if hours had passed: any small file is worth a run, and the run may take files that came just now.
     known = json.load(s3.get_object(Bucket=twin.lake_bucket, Key=health)["Body"])
     assert known["waiting"] > 0
@@ -128,7 +128,7 @@ def test_the_clock_wakes_the_planner_whose_job_makes_many_files_few(twin: Twin) 
     after = lake.facts("alpha")
     assert after is not None
     assert (after.files, after.rows) == (1, before.rows)
-    assert fire(twin.client, "plan-compaction") == "no table needs it"
+    assert fire(twin.client, "plan-compaction") == "no table needs compaction"
 
 
 def test_the_clock_wakes_maintenance_which_tells_how_it_went(twin: Twin) -> None:

@@ -153,8 +153,8 @@ def test_what_the_queue_goes_on_refusing_is_named_after_the_others_were_sent() -
 @pytest.mark.parametrize(
     ("event", "said"),
     [
-        ({}, "says not which files"),
-        ({"prefix": "in/", "keys": ["in/a"]}, "says not which files"),
+        ({}, "does not say which files"),
+        ({"prefix": "in/", "keys": ["in/a"]}, "does not say which files"),
         ({"prefix": "elsewhere/"}, "key 'elsewhere/': is not a landed file"),
         ({"keys": ["in/a", "elsewhere/b"]}, "key 'elsewhere/b': is not a landed file"),
         ({"keys": ["in/a"], "after": "in/a"}, "event.after: is not a number of names: 'in/a'"),

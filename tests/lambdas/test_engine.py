@@ -194,7 +194,7 @@ def test_runs_come_newest_first_and_what_a_person_stopped_long_ago_is_known() ->
     assert [(one["JobRunState"], one.get("ErrorMessage")) for one in found] == [("SUCCEEDED", None), ("FAILED", "boom")]
     engine, _ = jobs(run("CANCELLED", hours_ago=24 * 9))
     found = engine.get_job_runs(JobName="ingest", MaxResults=50)["JobRuns"]
-    assert "a person stopped it" in why_not(found, NOW)
+    assert "somebody stopped it" in why_not(found, NOW)
 
 
 def test_a_run_with_code_of_before_is_known_as_one_and_runs_that_code() -> None:

@@ -69,8 +69,8 @@ def test_the_job_is_started_with_the_names_of_the_tables_in_need() -> None:
 
 def test_where_nothing_is_to_be_done_no_job_is_started() -> None:
     glue = Glue()
-    assert start(SETTINGS, s3=S3(health("fine", waiting=7)), glue=glue, now=NOW) == "no table needs it"
-    assert start(SETTINGS, s3=S3(), glue=glue, now=NOW) == "no table needs it"
+    assert start(SETTINGS, s3=S3(health("fine", waiting=7)), glue=glue, now=NOW) == "no table needs compaction"
+    assert start(SETTINGS, s3=S3(), glue=glue, now=NOW) == "no table needs compaction"
     assert glue.started == []
 
 
@@ -96,13 +96,13 @@ WEEK = timedelta(days=8)
 @pytest.mark.parametrize(
     ("one", "reason"),
     [
-        (health(waiting=8), "8 small files wait, and nothing came lately"),
+        (health(waiting=8), "8 small files wait, and no data arrived recently"),
         (health(waiting=8, quiet_minutes=30), ""),
         (health(waiting=199, quiet_minutes=0), ""),
         (health(waiting=200, quiet_minutes=0), "200 small files wait"),
         (health(waiting=5000, quiet_minutes=0, hot_wakes_at=None), ""),
-        (health(waiting=3, wakes_at=3), "3 small files wait, and nothing came lately"),
-        (health(waiting=1, wakes_at=1), "1 small file waits, and nothing came lately"),
+        (health(waiting=3, wakes_at=3), "3 small files wait, and no data arrived recently"),
+        (health(waiting=1, wakes_at=1), "1 small file waits, and no data arrived recently"),
         (health(small_files=2, measured_at=NOW - WEEK), "not checked for a week"),
         (health(small_files=1, measured_at=NOW - WEEK), ""),
         (health(small_files=2, measured_at=NOW - WEEK, quiet_minutes=5), ""),

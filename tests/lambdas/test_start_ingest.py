@@ -165,7 +165,7 @@ def test_no_drain_is_started_when_nothing_waits() -> None:
 def test_a_run_stays_on_where_a_drain_would_be_too_late() -> None:
     glue = Glue("EXPIRED")
     assert start(TIGHT, glue=glue, sqs=Sqs(0), now=NOW) == "nothing waits"
-    assert start(TIGHT, glue=glue, sqs=Sqs(1), now=NOW) == "started, to stay on"
+    assert start(TIGHT, glue=glue, sqs=Sqs(1), now=NOW) == "started, to keep running"
     assert glue.started == [{"JobName": "ingest"}]
 
 
@@ -247,7 +247,7 @@ def test_a_run_that_somebody_else_started_meanwhile_is_no_failure() -> None:
 
 def test_a_job_that_a_person_stopped_stays_stopped() -> None:
     glue = Glue("STOPPED", "SUCCEEDED")
-    assert "a person stopped it" in start(TIGHT, glue=glue, sqs=Sqs(9), now=NOW)
+    assert "somebody stopped it" in start(TIGHT, glue=glue, sqs=Sqs(9), now=NOW)
     assert glue.started == []
 
 
@@ -271,7 +271,7 @@ def test_a_run_stays_on_while_files_come_fast_and_ends_when_nothing_comes_any_mo
     glue, s3, at = Glue("SUCCEEDED"), S3(), NOW.timestamp()
     busy = Pace(batches=tuple(Done(at - 20 * n, 300, 15) for n in range(60, -1, -1)))
     s3.kept[PACE] = busy.text().encode()
-    assert start(DRAIN, glue=glue, sqs=Sqs(5), s3=s3, now=NOW) == "started, to stay on"
+    assert start(DRAIN, glue=glue, sqs=Sqs(5), s3=s3, now=NOW) == "started, to keep running"
     glue.runs = [run("RUNNING", 60, ended_minutes_ago=0)]
     assert start(DRAIN, glue=glue, sqs=Sqs(0), s3=s3, now=NOW) == "it is already running"
     assert s3.put == []
@@ -343,7 +343,7 @@ def test_a_deploy_that_fails_twice_is_gone_back_from_and_a_person_is_told_once(
 ) -> None:
     failed = [run(state, lasted, ended_minutes_ago=9 + 30 * n) for n, lasted in enumerate(minutes)]
     glue, s3, sns = deployed(*failed)
-    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the earlier code"
     workers = {"WorkerType": "G.1X", "NumberOfWorkers": 4}
     arguments = {**BEFORE_ARGUMENTS, **DRAINS["Arguments"]}
     assert glue.started == [{"JobName": "ingest", "Arguments": arguments, "Timeout": 90, **workers}]
@@ -351,7 +351,7 @@ def test_a_deploy_that_fails_twice_is_gone_back_from_and_a_person_is_told_once(
     assert "keep the deployed values" not in sns.text
 
     glue.runs = [run("SUCCEEDED", 3, ended_minutes_ago=1, scriptLocation="before.py"), *failed]
-    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the code of before"
+    assert start(DRAIN, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW) == "started with the earlier code"
     assert sns.sent == ["forebay: ingest went back"]
     assert json.loads(s3.kept[GOOD]) == BEFORE
 
@@ -371,7 +371,7 @@ def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named
     glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=before)
     glue.more = {"--max_bytes_per_batch": "5", "--enable-new-thing": "true"}
     said = start(TIGHT, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW)
-    assert said == "started, to stay on with the code of before"
+    assert said == "started, to keep running with the earlier code"
     (asked,) = glue.started
     assert (asked["WorkerType"], asked["NumberOfWorkers"]) == ("G.2X", 2)
     later = {IGNORE: "max_bytes_per_batch,enable-new-thing"}
@@ -385,7 +385,7 @@ def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named
 def test_what_was_remembered_in_the_form_of_before_still_goes_back() -> None:
     glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=BEFORE_ARGUMENTS)
     said = start(TIGHT, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW)
-    assert said == "started, to stay on with the code of before"
+    assert said == "started, to keep running with the earlier code"
     assert glue.started == [{"JobName": "ingest", "Arguments": BEFORE_ARGUMENTS}]
 
 

@@ -61,11 +61,11 @@ def test_a_run_that_finds_another_at_work_waits_and_is_started_once() -> None:
     jobs.at_work.add("compact")
     for _ in range(2):
         assert "waits until that one has ended" in start({**ORDER, "Wait": True}, jobs, s3=s3, artefacts="a")
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "none waits that can start"
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "no waiting run can start"
     jobs.at_work.clear()
     assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
     jobs.at_work.clear()
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "none waits that can start"
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "no waiting run can start"
     assert (jobs.started, s3.objects) == ([ORDER], {})
 
 
@@ -76,7 +76,7 @@ def test_runs_with_other_arguments_wait_for_each_other_and_jobs_do_not() -> None
         start({**wish, "Wait": True}, jobs, s3=s3, artefacts="a")
     jobs.at_work.clear()
     assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact, maintain"
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "none waits that can start"
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "no waiting run can start"
     jobs.at_work.clear()
     assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
     assert all(wish in jobs.started for wish in (ORDER, ASIA, VACUUM))

@@ -50,7 +50,7 @@ def test_every_change_is_said_with_what_it_means() -> None:
     after = after.replace('name = "{game}"', 'name = "{game}"\nkeep_record = true\npartitions = []')
     assert changes(BEFORE, after) == [
         'table purchases: column price: was {"name": "price", "type": "double"}, is {"name": "price", "type": "long"}',
-        "table purchases: column price: a table whose column is not long fails until `forebay schema settle`; --lake "
+        "table purchases: column price: a table whose column is not of type long fails until `forebay schema settle`; --lake "
         "shows these tables",
         "table purchases: column day: is new; `forebay schema settle` fills it for old rows",
         "table purchases: column old: is no longer declared; its field is treated as an undeclared one",
@@ -80,7 +80,7 @@ def test_of_a_table_whose_types_may_widen_it_is_said_who_can_still_read_it() -> 
     assert changes(wider, wider.replace('"int"', '"long"'))[1:] == [
         "table purchases: column price: existing tables get the wider type with their next rows"
     ]
-    assert "is no date fails until" in changes(wider, wider.replace('"int"', '"date"'))[-1]
+    assert "is not of type date fails until" in changes(wider, wider.replace('"int"', '"date"'))[-1]
 
 
 def test_where_the_lake_is_looked_at_nothing_is_guessed_of_tables_that_exist() -> None:
@@ -122,7 +122,7 @@ def test_of_a_table_whose_records_others_take_before_it_is_said() -> None:
         "table purchases: {game} comes first and takes those of its records that have game"
     ]
     with pytest.raises(
-        InvalidConfiguration, match=r"table purchases: never gets a record: .*table everything is tried before"
+        InvalidConfiguration, match=r"table purchases: never gets a record: .*table everything comes first"
     ):
         parse_service({"service.toml": swapped.replace("{game}", "everything")}, strict=True)
 

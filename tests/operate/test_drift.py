@@ -61,7 +61,7 @@ def test_a_table_that_is_as_declared_differs_in_nothing() -> None:
 def test_a_declared_column_that_is_not_there_comes_by_itself() -> None:
     says = f"the next rows add it; {SETTLE} fills it for old ones"
     assert told('columns = [{ name = "price", type = "double" }]') == [
-        (f"column price: is declared double and not in the table ({says})", True)
+        (f"column price: is declared double but is not in the table ({says})", True)
     ]
 
 
@@ -143,7 +143,9 @@ def test_a_column_of_ours_that_somebody_else_made_is_named() -> None:
     schema = {"type": "struct", "fields": [field("_line", "integer"), *OURS[2:]]}
     found = Definition(0, datetime(2026, 11, 21, tzinfo=UTC), schema)
     [one] = drift("purchases", service.tables[0], found)
-    assert str(one.problem).startswith("table purchases: column _line: is integer, and forebay's own is long")
+    assert str(one.problem).startswith(
+        "table purchases: column _line: is integer, but forebay's column of this name is long"
+    )
 
 
 def test_another_layout_stays_until_somebody_changes_it() -> None:

@@ -253,7 +253,7 @@ def test_a_key_of_another_type_begins_another_export(
     kinds = COLUMNS.set(0, pa.field("id", pa.int64()))
     write_deltalake(state, rows(("1", 5)).cast(kinds), mode="overwrite", schema_mode="overwrite")
     for since, place in ((None, to), (1, tmp_path / "since")):
-        with pytest.raises(InvalidConfiguration, match="keys id long, and what is there has id string") as refused:
+        with pytest.raises(InvalidConfiguration, match="keys id long, but the export there has id string") as refused:
             exported(lake, "players", place, since=since)
         assert "another folder" in str(refused.value)
         assert [one.version for one in manifests_of(str(place), "players")][-1:] == [2], "what came before the change"

@@ -186,7 +186,7 @@ def test_a_mark_over_a_mark_that_a_batch_goes_by_is_to_be_repeated(lake: str, qu
     nothing = {"began_at": AT, "service": {}, "ends": (), "fates": ()}
     Plans(open_objects(f"{lake}/{PLANS}"), "games").pin(Plan(generation="g1", batch=7, files=(file,), **nothing))  # type: ignore[arg-type]
     said = failed(1, "files", "forget", TEST_1, "--lake", lake, "--queue-url", queue, "--yes")
-    assert f"batch 7 of games works on 1 of these files, such as {TEST_1}" in said
+    assert f"batch 7 of games is working on 1 of these files, such as {TEST_1}" in said
     assert given(("files", "forget", TEST_2, "--lake", lake, "--queue-url", queue, "--yes"), "")[0] == 0
 
 
@@ -196,7 +196,7 @@ def test_a_file_that_a_batch_may_replace_is_to_be_forgotten_once_it_ended(lake: 
     nothing = {"began_at": AT, "service": {}, "ends": (), "fates": ()}
     Plans(open_objects(f"{lake}/{PLANS}"), "games").pin(Plan(generation="g1", batch=7, files=(later,), **nothing))  # type: ignore[arg-type]
     said = failed(1, "files", "forget", TEST_1, "--lake", lake, "--queue-url", queue, "--yes")
-    assert f"batch 7 of games works on 1 of these files, such as {TEST_1}" in said
+    assert f"batch 7 of games is working on 1 of these files, such as {TEST_1}" in said
 
 
 def test_a_mark_over_a_mark_that_a_batch_ended_meanwhile_is_to_be_repeated(

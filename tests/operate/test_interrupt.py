@@ -1,4 +1,4 @@
-"""Ctrl-C while an operator's command waits, asks or works: one line, which says what is left to do, and nothing half done."""
+"""Ctrl-C while an operator's command waits, asks or works: one line, which says what is left to do, and nothing unfinished."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_delete_takes_what_holds_nothing_else(bucket: Bucket) -> None:
     others = "has records of others"
     assert bucket.erase("delete") == [
         ("mixed.json", False, others),
-        ("odd.json", False, "has records of others, and its format does not allow removing single records"),
+        ("odd.json", False, "has records of other people, and its format does not allow removing single records"),
         ("only.json", True, ""),
         ("packed.gz", False, others),
     ]

@@ -62,7 +62,7 @@ def test_a_tables_lease_is_another_one(s3: str) -> None:
     held = hold(f"{LAKE}/_forebay/maintenance/alpha", wait_s=0)
     hold(f"{LAKE}/_forebay/maintenance/beta", wait_s=0).let_go()
     assert "no job holds its lease" in ran("lease", "show", "--lake", LAKE, "--table", "beta")
-    assert "holds it" in ran("lease", "show", "--lake", LAKE, "--table", "alpha")
+    assert "holds its lease" in ran("lease", "show", "--lake", LAKE, "--table", "alpha")
     held.let_go()
 
 
@@ -91,7 +91,7 @@ def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
     assert "has ended" in failed(0, "lease", "break", "--lake", lake, "--of", "studio", "--yes")
     lives.check()
     assert "no job holds its lease" in ran("lease", "show", "--lake", lake, "--writer", "studio")
-    assert "holds it" in ran("lease", "show", "--lake", lake, "--of", "casual")
+    assert "holds its lease" in ran("lease", "show", "--lake", lake, "--of", "casual")
     for one in (gone, lives):
         one.let_go()
 

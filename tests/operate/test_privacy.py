@@ -21,6 +21,6 @@ def test_a_secret_is_made_and_stays(tmp_path: Path, s3: str) -> None:
 
 def test_what_lies_there_already_and_what_is_no_address_is_named(tmp_path: Path) -> None:
     (tmp_path / "other").write_text("a shopping list")
-    assert "holds something else than a secret" in failed(2, "privacy", "secret", f"{tmp_path}/other")
+    assert "does not hold a secret" in failed(2, "privacy", "secret", f"{tmp_path}/other")
     assert (tmp_path / "other").read_text() == "a shopping list"
     assert "names no object" in failed(2, "privacy", "secret", "tokens")

@@ -283,7 +283,7 @@ def test_nobody_writes_meanwhile_and_nothing_half_done_is_forgotten(lake: str) -
     left = Path(lake, "_forebay/plans/games/g1-7.json.gz")
     left.parent.mkdir(parents=True)
     left.write_bytes(b"")
-    with pytest.raises(Halt, match="a batch of games is half done"):
+    with pytest.raises(Halt, match="a batch of games is unfinished"):
         roll_back(view, plan)
     assert rows(lake, "alpha") == 5
 

@@ -65,6 +65,6 @@ def test_a_rollback_does_nothing_where_a_retry_begins_meanwhile(lake: str, monke
         open_objects(plans_of(lake, "games")).write(PLAN, b"")
 
     monkeypatch.setattr(FolderLease, "check", a_retry_begins)
-    with pytest.raises(Halt, match="a retry of games is half done"):
+    with pytest.raises(Halt, match="a retry of games is unfinished"):
         roll_back(view, plan)
     assert (rows(lake, "alpha"), rollback_plan(lake)) == (5, None)

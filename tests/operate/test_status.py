@@ -140,7 +140,7 @@ def test_a_batch_that_has_not_ended_is_named_and_is_a_problem_where_no_job_runs(
     plans.pin(Plan(**where, files=files, ends=(), fates=()))  # type: ignore[arg-type]
     said = failed(1, "status", "--lake", lake)
     assert "open batch  8 of games, 3 min ago: 2 files; the next start of the job finishes it" in said
-    assert f"look at: batch 8 of games began at {began:%Y-%m-%d %H:%M:%S} and did not end: start the job" in said
+    assert f"look at: batch 8 of games began at {began:%Y-%m-%d %H:%M:%S} and has not ended: start the job" in said
     lease = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
     try:
         assert "open batch  8 of games, 3 min ago: 2 files; the job is working on it" in ran("status", "--lake", lake)

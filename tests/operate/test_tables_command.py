@@ -73,7 +73,7 @@ def test_every_mistake_is_one_line_and_the_status_is_two(mine: str) -> None:
 
 def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine: str) -> None:
     said = ran("tables", "add", mine, "crashes", "--where", "event=crash", "--where", "os=android").splitlines()
-    assert said[1] == "  table crashes: is tried before {game}"
+    assert said[1] == "  table crashes: comes before {game}"
     shown = json.loads(ran("tables", "show", "crashes", "--service", mine))
     assert (shown["name"], shown["where"]) == ("crashes", {"event": "crash", "os": "android"})
     assert (shown["time_travel_days"], shown["columns"]) == (7, [])

@@ -123,7 +123,7 @@ def test_a_file_keeps_its_earlier_keys_until_all_is_encrypted_again(tmp_path: Pa
     Path(place).write_bytes(mark + new)
     assert opened(vault, made.name, vault_key(place)) == made.plain
     Path(place).write_bytes(first)
-    with pytest.raises(InvalidConfiguration, match="holds no key that decrypts"):
+    with pytest.raises(InvalidConfiguration, match="has no key that decrypts"):
         opened(vault, made.name, vault_key(place))
 
 
@@ -131,7 +131,7 @@ def test_a_file_keeps_its_earlier_keys_until_all_is_encrypted_again(tmp_path: Pa
 def test_what_is_no_file_of_keys_is_refused_by_its_name(tmp_path: Path, content: Any) -> None:
     if content is not None:
         (tmp_path / "key").write_bytes(content)
-    with pytest.raises(InvalidConfiguration, match=f"{tmp_path}/key: holds no key of a vault"):
+    with pytest.raises(InvalidConfiguration, match=f"{tmp_path}/key: has no vault key"):
         vault_key(f"{tmp_path}/key").made("one")
     if content:
         with pytest.raises(InvalidConfiguration, match="something else"):

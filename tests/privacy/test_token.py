@@ -127,5 +127,5 @@ def test_what_is_no_secret_is_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfiguration, match="holds no secret for tokens"):
         secret_at(f"{tmp_path}/none")
     (tmp_path / "some").write_text("hello")
-    with pytest.raises(InvalidConfiguration, match="holds something else"):
+    with pytest.raises(InvalidConfiguration, match="does not hold"):
         secret_at(f"{tmp_path}/some")

@@ -149,7 +149,7 @@ def test_a_file_that_is_gone_stops_the_query_unless_it_may_be_ignored(rows: Rows
     rows.put("in/gone.json", '{"id": 1}')
     rows.s3.delete_object(Bucket=BUCKET, Key="in/gone.json")
     rows.put("in/there.json", '{"id": 2}')
-    rows.fails_with("in/gone.json .*the file is gone. With the option ignoreFileDeletion")
+    rows.fails_with("in/gone.json .*the file was deleted. With the option ignoreFileDeletion")
     rows.options["ignoreFileDeletion"] = "true"
     rows.start().until(lambda: rows.ids == [2])
     rows.until(lambda: rows.queues.left(rows.queue) == (0, 0))

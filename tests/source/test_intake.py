@@ -381,7 +381,7 @@ def test_a_planner_whose_driver_is_gone_writes_no_batch_and_gives_the_messages_b
     stream.ask()
     sqs.send(body("in/a.json"))
     stream.driver_lives = False
-    with pytest.raises(Halt, match="driver of this stream is gone"):
+    with pytest.raises(Halt, match="driver of this stream has ended"):
         stream.intake.next_batch()
     assert sqs.in_flight == []
     stream.driver_lives = True

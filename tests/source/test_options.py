@@ -123,7 +123,7 @@ def test_names_that_other_sources_have_for_an_option_mean_the_same() -> None:
 
 
 def test_an_option_said_twice_in_two_ways_is_refused() -> None:
-    with pytest.raises(InvalidConfiguration, match="is given twice, as maxFilesPerBatch and maxFilesPerTrigger"):
+    with pytest.raises(InvalidConfiguration, match="is set twice, as maxFilesPerBatch and maxFilesPerTrigger"):
         SourceOptions.parse(LEAST | {"maxFilesPerBatch": "7", "maxFilesPerTrigger": "8"})
     assert SourceOptions.parse(LEAST | {"maxFilesPerBatch": "7", "maxFilesPerTrigger": "7"}).max_files_per_batch == 7
 

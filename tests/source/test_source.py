@@ -153,7 +153,7 @@ def test_wrong_options_are_refused_at_load_all_by_name(names: Names) -> None:
 
 
 def test_a_schema_of_ones_own_is_refused(names: Names) -> None:
-    with pytest.raises(Exception, match="s3-sqs has columns of its own"):
+    with pytest.raises(Exception, match="s3-sqs has its own columns"):
         names.spark.readStream.schema("name string").format("s3-sqs").options(
             **names.options
         ).load().writeStream.format("memory").queryName("own").start().awaitTermination(60)

@@ -25,7 +25,7 @@ def test_an_interrupt_while_spark_starts_waits_until_it_has_started(capfd: pytes
         start()
     assert done == ["started"]
     assert signal.getsignal(signal.SIGINT) is before
-    assert capfd.readouterr().err == "forebay: stops as soon as Spark has started; once more: at once\n"
+    assert capfd.readouterr().err == "forebay: stops as soon as Spark has started; press Ctrl-C again to stop at once\n"
 
 
 @pytest.mark.parametrize("block", ["leaving_at_once()", "interrupts_wait()", "leaving_at_once(), interrupts_wait()"])
@@ -83,4 +83,4 @@ def test_a_job_that_has_begun_something_says_that_it_stops_and_finishes_it(capfd
             os.kill(os.getpid(), number)
     assert stop.is_set()
     assert signal.getsignal(signal.SIGINT) is before
-    assert capfd.readouterr().err == "forebay: finishes what it has begun, then stops\n"
+    assert capfd.readouterr().err == "forebay: finishes the work that it has begun, then stops\n"

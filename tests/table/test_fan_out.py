@@ -229,7 +229,7 @@ def test_tables_that_cannot_be_written_do_not_stop_the_others(spark: SparkSessio
 
 
 def test_a_row_for_a_table_that_nobody_named_stops_everything(spark: SparkSession, lake: str) -> None:
-    with pytest.raises(Exception, match="a row is meant for table 'stray'"):
+    with pytest.raises(Exception, match="a row belongs to table 'stray'"):
         append(spark, rows_for(spark, ("a", 1), ("stray", 1)), [Destination("a", f"{lake}/a")], txn=Txn(A, 1))
     assert not (folder(f"{lake}/a") / "_delta_log").exists()
 

@@ -25,11 +25,11 @@ def schema(ddl: str) -> StructType:
         ("b string, a long", "a long, b string", []),
         ("a long, new string", "a long", []),
         ("a string", "a long", ["column a: is bigint in the table and string in the rows (cast it before)"]),
-        ("A long", "a long", ["column A: is called a in the table (many readers tell upper and lower case apart)"]),
+        ("A long", "a long", ["column A: is called a in the table (many readers distinguish upper and lower case)"]),
         (
             "a long",
             "a long not-null",
-            ["column a: may not be null in the table (fill it, and say so in the rows' schema)"],
+            ["column a: may not be null in the table (fill it, and declare it so in the rows' schema)"],
         ),
         ("a long not-null", "a long not-null", []),
         ("a long", "a long, b long not-null", ["column b: may not be null in the table, and the rows lack it"]),

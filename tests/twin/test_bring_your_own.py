@@ -160,7 +160,7 @@ def test_the_doctor_understands_eventbridge(events: Deployment, twin: Twin) -> N
         "the bucket drops-of-b does not send its events to EventBridge",
         f"the rule {rule} is DISABLED",
     }
-    assert found[f"the rule {rule} is DISABLED"] == "Files that land do not get into the queue."
+    assert found[f"the rule {rule} is DISABLED"] == "Files that land do not reach the queue."
 
 
 def test_an_operator_of_one_service_examines_it_and_reads_no_other(

@@ -356,7 +356,7 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
             }
         ),
         "landing.notification",
-        "does not notify of all keys below in/",
+        "does not notify of all keys under in/",
     ),
     (
         "S3 may not publish",
@@ -400,7 +400,7 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
         "alias/aws/sqs",
     ),
     ("the key is disabled", disable_key, "keys.state", "is Disabled"),
-    ("the key will be deleted", delete_key, "keys.state", "is going to be deleted"),
+    ("the key will be deleted", delete_key, "keys.state", "is scheduled for deletion"),
     ("the key keeps SNS out", without("sns."), "keys.services", "does not let sns.amazonaws.com use it"),
     ("the key keeps S3 out", without("s3."), "keys.services", "does not let s3.amazonaws.com use it"),
     ("the key keeps alarms out", without("cloudwatch."), "keys.services", "does not let cloudwatch.amazonaws.com"),
@@ -433,7 +433,7 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
         "has --queue_url https://other",
     ),
     ("Glue may not take the job's role", distrust_glue, "jobs.roles", "does not trust glue.amazonaws.com"),
-    ("the job's code is gone", remove_code, "jobs.code", "is not there, and the job"),
+    ("the job's code is gone", remove_code, "jobs.code", "does not exist, and the job"),
     ("the job may not take messages", take_right("TakeMessages"), "rights.of_ingest", "may not sqs:ReceiveMessage"),
     ("the job may not read files", take_right("ReadLandedFiles"), "rights.of_ingest", "may not s3:GetObject"),
     (
@@ -453,12 +453,12 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
         "logs.reports",
         "reports Delta 3.2.0",
     ),
-    ("a function is throttled to nothing", throttle, "functions.state", "is throttled to nothing"),
+    ("a function is throttled to nothing", throttle, "functions.state", "is throttled completely"),
     ("a schedule is off", pause_schedule, "functions.schedules", "is DISABLED"),
     ("a schedule was removed", remove_schedule, "functions.schedules", "is not there"),
     ("nobody hears of failed jobs", disable_rule, "functions.rules", "is DISABLED"),
     ("an alarm is muted", mute_alarm, "alarms.actions", "are off"),
-    ("nobody listens to alarms", nobody_listens, "alarms.listeners", "nobody listens"),
+    ("nobody listens to alarms", nobody_listens, "alarms.listeners", "nobody is subscribed"),
     (
         "alarms may not publish",
         set_topic("Policy", NOBODY, lambda on: on.alarm_topic),
@@ -518,7 +518,7 @@ RUN = {"Id": "jr_1", "JobRunState": "FAILED", "ErrorMessage": "AccessDenied on t
 PENDING = {"SubscriptionArn": "PendingConfirmation", "Protocol": "email", "Endpoint": "a@example.org"}
 ANSWERS: list[tuple[str, str, Any, str, str]] = [
     ("sts", "get_caller_identity", {"Arn": "arn:aws:iam::1:root"}, "account.identity", "root user"),
-    ("service-quotas", "list_service_quotas", {"Quotas": [QUOTA]}, "account.glue_quotas", "is 1, and this service"),
+    ("service-quotas", "list_service_quotas", {"Quotas": [QUOTA]}, "account.glue_quotas", "is 1, but this service"),
     (
         "lambda",
         "get_account_settings",
@@ -599,7 +599,7 @@ def test_a_probe_that_is_of_no_declared_feed_has_come_all_the_way(on: Deployment
 def test_a_probe_that_nobody_takes_off_the_queue_says_that_no_run_is_at_work(on: Deployment) -> None:
     (found,) = probed(on, lambda key: None)
     assert "still in the queue" in found.what
-    assert "No run of the ingest job is at work" in found.why
+    assert "No run of the ingest job is active" in found.why
     assert landed(on) == []
 
 
@@ -694,7 +694,7 @@ def test_the_command_shows_what_is_wrong_why_and_what_mends_it(on: Deployment, e
     finally:
         undo()
     assert "error  the actions of the alarm forebay-local-files-wait are off" in said
-    assert "  why   It rings, and nobody hears.\n  fix   aws cloudwatch enable-alarm-actions" in said
+    assert "  why   The alarm notifies nobody.\n  fix   aws cloudwatch enable-alarm-actions" in said
     assert told.keys() == {"severity", "check", "what", "why", "fix"}
 
 

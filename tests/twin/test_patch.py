@@ -37,7 +37,7 @@ def sent(*args: object) -> str:
     ("patch", "complaint"),
     [
         (Patch(Stock, "send", ("self", "body"), sent), "Stock.send: takes (self, body, delay) now"),
-        (Patch(Stock, "receive", ("self",), sent), "Stock.receive: is gone from moto"),
+        (Patch(Stock, "receive", ("self",), sent), "Stock.receive: no longer exists in moto"),
         (Patch(Stock, "send", None, sent), "Stock.send: is no longer a property"),
         (Patch(Stock, "send", None, sent, new=True), "Stock.send: is in moto now"),
     ],
@@ -53,7 +53,7 @@ def test_a_place_that_moved_is_named_and_then_nothing_is_replaced(patch: Patch, 
 def test_an_attribute_that_a_patch_reads_and_moto_lost_is_named() -> None:
     problems = moved([], lambda: [(Stock(), "depth"), (Stock(), "_messages")])
     assert [str(problem) for problem in problems] == [
-        f"{__name__}.Stock._messages: is gone from moto, and a patch of the twin reads it (moto {MOTO} has it)"
+        f"{__name__}.Stock._messages: no longer exists in moto, but a patch of the twin reads it (moto {MOTO} has it)"
     ]
 
 
@@ -84,13 +84,13 @@ def test_without_moto_one_line_says_what_to_install() -> None:
 
     (problem,) = missing(none_of)
     assert str(problem) == (
-        "forebay local: moto is not installed, the local twin is made of it (pip install 'forebay[dev]')"
+        "forebay local: moto is not installed, but the local twin needs it (pip install 'forebay[dev]')"
     )
 
 
 def test_another_moto_is_refused_by_its_number() -> None:
     (problem,) = missing(lambda package: "9.9.9")
-    assert "moto 9.9.9 is installed, the local twin needs exactly 5.2.5" in str(problem)
+    assert "moto 9.9.9 is installed, but the local twin needs exactly 5.2.5" in str(problem)
 
 
 def test_moto_without_its_server_is_refused() -> None:

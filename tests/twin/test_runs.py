@@ -70,7 +70,7 @@ def test_freshness_is_published_to_the_metrics_that_the_dashboard_shows(quick: T
     shown = {name for name in shown_by_dashboards(quick) if name.startswith("FreshnessMeasured")}
     assert "FreshnessMeasuredWaiting" in shown
     assert shown - published == {"FreshnessMeasuredSinceBatchSeconds"}, "no batch has ended yet"
-    assert fire.fire(quick.client, "start-waiting") == "none waits that can start"
+    assert fire.fire(quick.client, "start-waiting") == "no waiting run can start"
 
 
 def test_a_schedule_that_is_not_there_is_named_with_those_that_are(quick: Twin) -> None:
@@ -205,7 +205,7 @@ def test_a_dead_letter_raises_its_alarm_and_a_person_is_told_once(quick: Twin, m
     quick.client("sqs").send_message(QueueUrl=quick.dlq_url, MessageBody="poison")
     (foretold,) = [seen for seen in alarms.evaluations(quick.client) if seen.name == name]
     assert (foretold.before, foretold.now) == ("OK", "ALARM")
-    assert foretold.does == (f"tells the topic {quick.stack}-alarms",)
+    assert foretold.does == (f"notifies the topic {quick.stack}-alarms",)
     assert told(quick, mailbox) == []
     assert alarms.evaluate(quick.client)[name] == "ALARM"
     assert alarms.evaluate(quick.client)[name] == "ALARM"

@@ -110,7 +110,7 @@ def test_a_port_that_is_taken_is_said_in_one_line(state: Path) -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(
-            InvalidConfiguration, match=rf"--port {port}: cannot be had on 127.0.0.1: .*any free port"
+            InvalidConfiguration, match=rf"--port {port}: is not available on 127.0.0.1: .*any free port"
         ) as refused:
             local.up(state, port=port)
     assert "\n" not in str(refused.value)

@@ -138,7 +138,7 @@ class Batch:
         self.begin(files, txn, Stages())
 
     def finish_earlier(self, current: str | None) -> None:
-        """Finishes batches that an earlier generation left half done, under their own transaction. Those of the `current` one
+        """Finishes batches that an earlier generation left unfinished, under their own transaction. Those of the `current` one
         are for Spark to replay. Run again, it finds nothing to do."""
         for plan in self.plans.left():
             txn = self.txn(plan.generation, plan.batch)

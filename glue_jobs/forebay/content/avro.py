@@ -87,7 +87,7 @@ class _File:
                 raise ValueError(f"a block of {counted(count, 'row')}, at byte {cursor.at}")
             block = cursor.take(cursor.number())
             if cursor.take(SYNC_BYTES) != self.sync:
-                raise ValueError(f"a block does not end where it says, at byte {cursor.at}")
+                raise ValueError(f"a block at byte {cursor.at} does not have the length that it states")
             rows += count
             if rows > limits.max_records:
                 raise TooMany("too-many-records", f"{limits.max_records} is the limit")
@@ -103,7 +103,7 @@ class _File:
             inner.most_items = limits.max_record_bytes
             yield self.write(inner).encode("utf-8", "surrogateescape")
         if inner.at < len(content):
-            raise ValueError(f"a block has {len(content) - inner.at} bytes more than its rows")
+            raise ValueError(f"a block has {len(content) - inner.at} bytes after its rows")
 
 
 def _fed(begin: Callable[[], Any]) -> Callable[[bytes, int], bytes]:

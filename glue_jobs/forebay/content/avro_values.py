@@ -49,7 +49,7 @@ class Cursor:
         data, at, value = self.data, self.at, 0
         for shift in range(0, 70, 7):
             if at >= len(data):
-                raise ValueError("it ends within a number")
+                raise ValueError("it ends in the middle of a number")
             byte = data[at]
             at += 1
             value |= (byte & 0x7F) << shift

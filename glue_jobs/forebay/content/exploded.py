@@ -111,12 +111,12 @@ def _add(found: _Found, text: bytes, array: Span, number: int, kept: bytes, limi
 def _why_not_kept(kept: bytes, limits: Limits) -> _Why:
     """Why no element can carry this of its record."""
     if len(kept) > MOST_KEPT:
-        detail = f"its record gives each element {len(kept)} bytes, and {MOST_KEPT} is the limit"
+        detail = f"its record adds {len(kept)} bytes to each element, and {MOST_KEPT} is the limit"
         return "record-too-large", detail
     if depth := depth_beyond(kept, limits.max_depth - 1):
         return (
             "too-deep",
-            f"nested {depth + 1} levels deep with what its record gives it; {limits.max_depth} is the limit",
+            f"nested {depth + 1} levels deep with the fields of its record; {limits.max_depth} is the limit",
         )
     return None
 

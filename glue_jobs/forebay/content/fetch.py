@@ -171,5 +171,5 @@ def _meaning(file: LandedFile, error: aws.ClientError) -> Unread:
         return Unread("denied", "key-denied", said)
     outcome, reason = MEANING.get(code) or MEANING_OF_STATUS.get(status, ("unavailable", "refused-by-s3"))
     if status == 403 and outcome == "denied":
-        said += " (S3 says so for an object that is gone, too, where we may not list the bucket)"
+        said += " (S3 also answers this for a deleted object if the role may not list the bucket)"
     return Unread(outcome, reason, said)

@@ -147,7 +147,7 @@ def _add_row(
         if is_quoted and after and after[:1] not in (b"\n", dialect.delimiter) and after != b"\r\n":
             newline = text.find(b"\n", end)
             end = len(text) if newline < 0 else newline
-            found.broken.append((begin, end, "something follows the quote that closes a field"))
+            found.broken.append((begin, end, "text follows the closing quote of a field"))
             return end + 1
         ends.append(end)
         at = end + 1

@@ -68,7 +68,9 @@ class Limits:
             if getattr(self, name) > ARROW_STRINGS
         ]
         if self.max_depth > DEEPEST:
-            wrong.append(Problem("max_depth", f"{self.max_depth} is above {DEEPEST}", "no table takes a deeper record"))
+            wrong.append(
+                Problem("max_depth", f"{self.max_depth} is above {DEEPEST}", "no table accepts a deeper record")
+            )
         if wrong:
             raise InvalidConfiguration(wrong)
 

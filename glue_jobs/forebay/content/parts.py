@@ -89,7 +89,7 @@ def _refuse_to_explode(part: Part, kind: Format, form: Form, limits: Limits) -> 
     """A row is known by its number, and its elements would have none."""
     rows = part.records
     if form.exploded and len(with_exploded(part.text.utf8, rows, form.exploded, limits).starts) > len(rows.starts):
-        raise NotTaken("wrong-format", f"a table explodes an array of its rows, and those of {kind} are not exploded")
+        raise NotTaken("wrong-format", f"a table explodes an array of its rows, but rows of {kind} cannot be exploded")
 
 
 def _bounded(parts: Iterator[Part], content: Content, limits: Limits) -> Iterator[Part]:
@@ -116,5 +116,5 @@ def _not_json(content: Content) -> NotTaken:
     named_falsely = is_named_archive(content.key) and not content.was_packed
     reason: FileReason = "corrupt-archive" if named_falsely else "not-json"
     return NotTaken(
-        reason, f"it begins as {looks_like(content.data) or 'neither JSON nor another known format'}", content.head
+        reason, f"it begins like {looks_like(content.data) or 'neither JSON nor another known format'}", content.head
     )

@@ -197,7 +197,7 @@ def _end_unread(piece: Piece, fetched: Fetched, why: Unread) -> PieceEnd:
 
 def _too_large(limits: Limits) -> Unread:
     return Unread(
-        "unreadable", "too-large", f"it takes more memory than the {limits.task_memory_bytes} bytes of a task"
+        "unreadable", "too-large", f"it needs more memory than the {limits.task_memory_bytes} bytes of a task"
     )
 
 

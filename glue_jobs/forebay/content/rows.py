@@ -153,7 +153,7 @@ def _detail(refused: Refused, begin: str, raw_bytes: int) -> str:
     size = refused.end - refused.start
     if size <= raw_bytes:
         return refused.detail
-    return f"{refused.detail}; of its {size} bytes from {begin} of the content on, the first {raw_bytes} are kept"
+    return f"{refused.detail}; of its {size} bytes from {begin} of the content, the first {raw_bytes} are kept"
 
 
 @dataclass(frozen=True, slots=True)

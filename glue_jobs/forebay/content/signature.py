@@ -64,7 +64,7 @@ def format_of(content: bytes, key: str, form: Form) -> Format:
     """Never `auto`."""
     looks = looks_like(content)
     if looks == ENCRYPTED:
-        raise _not_taken("encrypted", f"it begins as {looks}", content)
+        raise _not_taken("encrypted", f"it begins like {looks}", content)
     if form.format == "auto":
         return BINARY[looks] if looks in BINARY else _named(content, key, looks)
     if form.format == "json" or not content:
@@ -78,7 +78,7 @@ def format_of(content: bytes, key: str, form: Form) -> Format:
     elif looks is None and _BEGINS_AS_JSON.match(content):
         looks = "JSON"
     if looks is not None:
-        raise _not_taken("wrong-format", f"{form.format} is declared, and it begins as {looks}", content)
+        raise _not_taken("wrong-format", f"{form.format} is declared, but it begins like {looks}", content)
     return form.format
 
 

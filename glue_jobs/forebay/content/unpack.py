@@ -54,7 +54,7 @@ def expand(data: bytes, limits: Limits) -> bytes | Unread:
         data = content
     if _unpacker(data) is None:
         return data
-    return Unread("unreadable", "expansion-bomb", f"archives lie within archives, more than {MOST_LAYERS} deep")
+    return Unread("unreadable", "expansion-bomb", f"archives are nested more than {MOST_LAYERS} deep")
 
 
 def most_expanded_bytes(archive_bytes: int, limits: Limits) -> int:

@@ -105,11 +105,11 @@ def _reasons(text: bytes, starts: Any, ends: Any, limits: Limits) -> Iterator[tu
 def why_no_record(part: bytes, limits: Limits) -> Reason:
     """The reason for a part of a text that is not an object, or not JSON."""
     if len(part) > limits.max_record_bytes:
-        return "record-too-large", f"more than {limits.max_record_bytes} bytes without a border"
+        return "record-too-large", f"more than {limits.max_record_bytes} bytes without the end of a record"
     if len(part) > SHORT_BYTES:
         return "not-json", "its brackets or quotes do not close"
     if b"\0" in part:
-        return "not-json", "it holds NUL bytes"
+        return "not-json", "it contains NUL bytes"
     if part == b"[":
         return "torn-array", "the array that begins here never closes: the file ends before it does"
     try:

@@ -2,7 +2,7 @@
 
 In: declared tables, in the order of their files. Out: the same tables in the order in which a record tries them, and for each
 table the earlier one that takes everything it asks for. Nobody should have to know the order of files: a table with conditions
-is tried before a table without, and a family such as `{game}` before the table that takes every record.
+comes before a table without, and a family such as `{game}` before the table that takes every record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The name of a service: its checkpoint, its files in the ledger, and its tables go by it.
 
 In: a lake, a checkpoint, and the declarations of a job that starts. Out: nothing, or `InvalidConfiguration` with what to do.
-Under another name the job would not find the commits of a batch that is half done, and would load files again.
+Under another name the job would not find the commits of a batch that is unfinished, and would load files again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def must_be_of_service(checkpoint: Objects, name: str) -> None:
 
 def must_fill_own_tables(lake: str, service: Service) -> None:
     """Services know only their own files. So two that fill one table would each bring the rows of the same objects. Files of a
-    batch that is half done are in nobody's ledger yet."""
+    batch that is unfinished are in nobody's ledger yet."""
     for other, tables in sorted(tables_of_others(open_objects(table_path(lake, LEDGER)), [service.name]).items()):
         if other not in service.shares_files_with and (shared := _shared(service, tables)):
             raise InvalidConfiguration.one(

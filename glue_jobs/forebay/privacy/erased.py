@@ -29,7 +29,7 @@ def erased_at(address: str) -> frozenset[str]:
     folder, _, name = address.rpartition("/")
     found = open_objects(folder).read(name)
     if found is None:
-        raise Halt(f"{address}, a list of erased subjects, is gone: without it their records would come back")
+        raise Halt(f"{address}, a list of erased subjects, is missing: without it, their records would be loaded again")
     return frozenset(found.decode().split())
 
 

@@ -126,7 +126,7 @@ class LocalKey:
         for key in reversed(self._keys()):
             if hmac.compare_digest(tag, _tag(key, name, nonce + hidden)):
                 return _hidden(key, name, nonce, hidden)
-        raise InvalidConfiguration.one(f"vault_key {self.place}", f"holds no key that decrypts the wrapping key {name}")
+        raise InvalidConfiguration.one(f"vault_key {self.place}", f"has no key that decrypts the wrapping key {name}")
 
     def encrypted_again(self, wrapped: bytes, name: str) -> bytes:
         return self._encrypted(self.decrypted(wrapped, name), name)
@@ -141,7 +141,7 @@ class LocalKey:
         keys = _keys_of(open_objects(folder).read(name) or b"")
         if not keys:
             raise InvalidConfiguration.one(
-                f"vault_key {self.place}", "holds no key of a vault", "`forebay privacy rotate` makes one"
+                f"vault_key {self.place}", "has no vault key", "`forebay privacy rotate` makes one"
             )
         return keys
 
@@ -152,7 +152,7 @@ def add_local_key(place: str) -> None:
     objects = open_objects(folder)
     before = objects.read(name) or MARK
     if before != MARK and not _keys_of(before):
-        raise InvalidConfiguration.one(f"vault_key {place}", "holds something else than keys of a vault")
+        raise InvalidConfiguration.one(f"vault_key {place}", "does not hold vault keys")
     objects.write(name, before + b64encode(secrets.token_bytes(KEY_BYTES)) + b"\n")
 
 

@@ -33,7 +33,7 @@ def secret_at(address: str) -> bytes:
     if found is None:
         raise InvalidConfiguration.one(address, "holds no secret for tokens", MAKE)
     if not found.startswith(MARK) or len(secret := _decoded(found.removeprefix(MARK))) != BYTES:
-        raise InvalidConfiguration.one(address, "holds something else than a secret for tokens", MAKE)
+        raise InvalidConfiguration.one(address, "does not hold a secret for tokens", MAKE)
     return secret
 
 

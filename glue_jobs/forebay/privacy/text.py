@@ -47,7 +47,7 @@ def treated_text(
     except (IndexError, RecursionError) as torn:
         raise ValueError("the text is not a JSON object") from torn
     if not ends:
-        raise ValueError("more follows the JSON object")
+        raise ValueError("text follows the JSON object")
     if originals is not None:
         originals += found
     return treated
@@ -178,7 +178,7 @@ def _behind_comma(text: str, at: int, close: str) -> int:
         raise ValueError("no comma")
     at = _past_blanks(text, at + 1)
     if text[at] == close:
-        raise ValueError("a comma, and nothing behind it")
+        raise ValueError("a comma is followed by nothing")
     return at
 
 

@@ -74,7 +74,7 @@ def opened(vault: str, name: str, key: VaultKey) -> bytes:
     """A wrapping key, decrypted; only for who may decrypt what the vault holds."""
     found = open_objects(wrapping_of(vault)).read(f"{name}.json")
     if found is None:
-        raise Halt(f"{wrapping_of(vault)}/{name}.json is gone, and with it what its keys encrypted")
+        raise Halt(f"{wrapping_of(vault)}/{name}.json is missing, and the data that its keys encrypted is lost")
     return key.decrypted(_wrapped(found), name)
 
 

@@ -137,7 +137,7 @@ def _unread(file: LandedFile, end: PieceEnd, layout: Layout, options: SourceOpti
     """The text of the row that stands for a file which was not read; none where it is passed over."""
     why = f"{file.uri} ({end.reason}): {end.detail}"
     if end.outcome == "missing" and not options.ignore_file_deletion:
-        raise Halt(f"{why}; the file is gone. With the option ignoreFileDeletion the query continues without it")
+        raise Halt(f"{why}; the file was deleted. With the option ignoreFileDeletion, the query continues without it")
     if end.outcome == "denied":
         raise InvalidConfiguration.one(
             file.uri, f"may not be read: {end.detail}", "allow s3:GetObject, and kms:Decrypt"

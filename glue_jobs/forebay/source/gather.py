@@ -145,7 +145,9 @@ class Gatherer:
             # nor keep messages from the next one.
             # The pool may be shut down by now.
             self._queue.hold(_all_receipts(gathered), None, for_s=0)
-            raise Halt("the driver of this stream is gone; the messages received meanwhile went back to the queue")
+            raise Halt(
+                "the driver of this stream has ended; the messages that it received have been returned to the queue"
+            )
         self._visibility.hold(gathered.admission.receipts)
         self._visibility.hold(notice.message.receipt for notice in gathered.admission.held)
 

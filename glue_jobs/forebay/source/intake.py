@@ -128,7 +128,7 @@ class Intake:
             raise InvalidConfiguration.one(
                 "manifestPath",
                 f"{self._manifests.path} belongs to an earlier checkpoint, which committed batches before {foreign[0]}",
-                "restore that checkpoint; or delete both, and what was not committed comes from the queue again",
+                "restore that checkpoint; or delete both, and the queue redelivers what was not committed",
             )
         return [manifest.rows for manifest in manifests]
 

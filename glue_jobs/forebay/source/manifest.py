@@ -145,8 +145,8 @@ class Manifests:
         content = self._store.read(_name(number))
         if content is None:
             raise Halt(
-                f"{self._store.place}/{_name(number)} is gone, and the checkpoint still asks for that batch: is this "
-                "manifestPath the one of this checkpoint? Each needs one of its own; restore what was deleted"
+                f"{self._store.place}/{_name(number)} no longer exists, but the checkpoint still needs that batch: does this "
+                "manifestPath belong to this checkpoint? Each checkpoint needs its own. Restore what was deleted"
             )
         return Manifest.decode(content)
 

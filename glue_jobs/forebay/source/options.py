@@ -95,9 +95,7 @@ class SourceOptions:
                 problem = f"{text!r} is not allowed" if text != REQUIRED else "is missing"
                 problems.append(Problem(name, problem, f"allowed: {option.allowed}"))
             if len(set(said.values())) > 1:
-                problems.append(
-                    Problem(option.name, f"is given twice, as {' and '.join(said)}", "leave one of them out")
-                )
+                problems.append(Problem(option.name, f"is set twice, as {' and '.join(said)}", "leave one of them out"))
         if problems:
             raise InvalidConfiguration(problems)
         return cls(**{option.field: values[option.field] for option in OPTIONS if option.effect})
@@ -160,7 +158,7 @@ OPTIONS = (
         "text",
         "",
         "an AWS region",
-        "The region of the queue. By default the one in its URL, or that of the environment.",
+        "The region of the queue. Default: the region in its URL, or that of the environment.",
         str,
     ),
     Option(
@@ -168,7 +166,7 @@ OPTIONS = (
         "url",
         "",
         "an http(s) URL",
-        "The endpoint of SQS. By default that of the environment (`AWS_ENDPOINT_URL_SQS`).",
+        "The endpoint of SQS. Default: that of the environment (`AWS_ENDPOINT_URL_SQS`).",
         url_or_nothing,
     ),
     Option(
@@ -210,7 +208,7 @@ OPTIONS = (
         "int",
         "5",
         "0 to 20, or a duration such as `5s`",
-        "How long a poll of an empty queue waits, 20 s at most. Stopping may take as long.",
+        "How long a poll of an empty queue waits, 20 s at most. Stopping may take this long.",
         wait_s,
         also=("sqsFetchInterval",),
     ),
@@ -224,7 +222,7 @@ OPTIONS = (
         number_between(0, 3600),
     ),
     Option(
-        "bucketAllowList", "list", "", "bucket names, comma-separated", "Only files of these buckets.", bucket_names
+        "bucketAllowList", "list", "", "bucket names, comma-separated", "Only files in these buckets.", bucket_names
     ),
     Option(
         "pathFilter",
@@ -239,7 +237,7 @@ OPTIONS = (
         "bool",
         "false",
         "`true` or `false`",
-        "Also take objects that frameworks write beside data, such as `_SUCCESS` and dot-files.",
+        "Also load objects that frameworks write next to data, such as `_SUCCESS` and dot-files.",
         yes_or_no,
     ),
     Option(
@@ -247,7 +245,7 @@ OPTIONS = (
         "text",
         "none",
         "`none` or `oldest-first`",
-        "The order of the rows in a batch. Batches have no order.",
+        "The order of the rows within a batch. Batches themselves have no order.",
         one_of("none", "oldest-first"),
     ),
     Option("drain", "bool", "false", "`true` or `false`", "Report when the queue is empty.", yes_or_no),
@@ -264,7 +262,7 @@ OPTIONS = (
         "text",
         "none",
         "`none`, `cloudwatch` or `cloudwatch:NAMESPACE`",
-        "Where the source publishes the numbers of each poll, besides the log.",
+        "Where the source publishes the metrics of each poll, besides the log.",
         where_numbers_go,
     ),
     Option("service", "text", "s3-sqs", "a name", "The dimension of these metrics.", name_of),
@@ -289,7 +287,7 @@ OPTIONS = (
         "bool",
         "false",
         "`true` or `false`",
-        "With `fileFormat`: skip a file that is gone, instead of stopping the query.",
+        "With `fileFormat`: skip a deleted file, instead of stopping the query.",
         yes_or_no,
     ),
     Option(
@@ -305,15 +303,15 @@ OPTIONS = (
         "text",
         "_corrupt_record",
         "a name",
-        "With `fileFormat`: the string column that gets the text of records that do not fit, if the schema has it.",
+        "With `fileFormat`: the string column for the text of records that do not fit, if the schema has it.",
         name_of,
     ),
     Option(
         "timeZone",
         "text",
         "UTC",
-        "a zone's name",
-        "With `fileFormat`: the zone of times without an offset. A source in Python does not know the zone of the session.",
+        "the name of a time zone",
+        "With `fileFormat`: the time zone of times without an offset. A Python source does not know the session's time zone.",
         time_zone,
     ),
     Option(

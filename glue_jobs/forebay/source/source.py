@@ -90,7 +90,7 @@ class FileNames(DataSource):
 
     def schema(self) -> str:
         if self._checked.file_format:
-            raise InvalidConfiguration.one("schema", "fileFormat needs one", "say .schema(...) before .load()")
+            raise InvalidConfiguration.one("schema", "fileFormat needs one", "call .schema(...) before .load()")
         return SCHEMA
 
     def streamReader(self, schema: StructType) -> FileNamesReader:  # noqa: N802 (Spark's name)
@@ -99,7 +99,7 @@ class FileNames(DataSource):
         columns = [column.split()[0] for column in SCHEMA.split(", ")]
         if schema.names != columns:
             raise InvalidConfiguration.one(
-                "schema", "s3-sqs has columns of its own without fileFormat", f"they are {SCHEMA}"
+                "schema", "s3-sqs has its own columns without fileFormat", f"they are {SCHEMA}"
             )
         return FileNamesReader(self._checked)
 
@@ -232,7 +232,7 @@ def open_intake(options: SourceOptions, *, emit: Emit, told_to_end: Callable[[],
     try:
         sqs = client("sqs", region=options.region_of_queue, endpoint_url=options.endpoint or None, config=connections)
     except NoRegionError as error:
-        raise InvalidConfiguration.one("region", "is not said, and not in the environment", "an AWS region") from error
+        raise InvalidConfiguration.one("region", "is neither set nor in the environment", "an AWS region") from error
     queue = Queue(sqs, options.queue_url, visibility_timeout_s=options.visibility_timeout_s)
     started_by = os.getppid()  # the JVM; when it dies, its children get another parent
     return Intake(

@@ -42,7 +42,7 @@ class Jar:
                 f"{self.group}:{self.artifact}:{self.version} could not be fetched; is Maven Central reachable?"
             )
         if hashlib.sha256(fetched.read_bytes()).hexdigest() != self.sha256:
-            raise NotFetched(f"{self.name} is not the file that jars.lock names; nothing was installed from it")
+            raise NotFetched(f"{self.name} is not the file that jars.lock names, so it was not installed")
         fetched.replace(folder / self.name)
 
 

@@ -132,7 +132,7 @@ def laptop_settings(env: Mapping[str, str]) -> dict[str, str]:
     found = sorted(str(jar) for jar in jar_folder.glob("*.jar"))
     if not found:
         raise InvalidConfiguration.one(
-            str(jar_folder), "the JVM libraries are not there", "run `make setup`, or set FOREBAY_JARS to their folder"
+            str(jar_folder), "the JVM libraries are missing", "run `make setup`, or set FOREBAY_JARS to their folder"
         )
     log4j = _PACKAGE_ROOT / "forebay" / "spark" / "log4j2.properties"
     options = [f"-Dlog4j2.configurationFile=file:{log4j}", "-XX:+UseParallelGC"]

@@ -22,7 +22,7 @@ def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         if number == signal.SIGINT and not stop.is_set():
-            _say("forebay: finishes what it has begun, then stops")
+            _say("forebay: finishes the work that it has begun, then stops")
         stop.set()
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -50,7 +50,9 @@ def leaving_at_once(left: str = "") -> Iterator[None]:
 
 
 @contextmanager
-def interrupts_wait(says: str = "stops as soon as Spark has started; once more: at once") -> Iterator[None]:
+def interrupts_wait(
+    says: str = "stops as soon as Spark has started; press Ctrl-C again to stop at once",
+) -> Iterator[None]:
     """An interrupt takes effect when the block has ended, a second one at once. While Spark starts, PySpark talks to a JVM that
     is only half there. Interrupted, it prints a hundred lines of tracebacks. Where a command leaves at once, it still does."""
     if threading.current_thread() is not threading.main_thread():

@@ -66,7 +66,7 @@ class LogNotTidied(Event):
 @dataclass(frozen=True, kw_only=True)
 class CatalogEntryForeign(ErrorEvent):
     """The database has an entry of this name that is not ours: it is not changed. The table is written all the same, and
-    readers do not find it by its name: rename one of the two, or give the service a database of its own."""
+    readers do not find it by its name: rename one of the two, or give the service its own database."""
 
     table: str
     database: str

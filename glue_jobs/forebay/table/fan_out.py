@@ -143,7 +143,7 @@ class _Commit:
             if isinstance(found, Skipped):
                 return found
             seen = found
-        raise ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times meanwhile")
+        raise ChangesTooOften(f"table {table.name} at {table.path} was changed by other writers {ATTEMPTS} times")
 
     def _look(self, table: Destination, staged: StagedTable, *, again: bool = False) -> Seen | Skipped | None:
         """The files are written; does the present table take them?"""
@@ -153,11 +153,11 @@ class _Commit:
         fit(table, seen, staged.fixed_schema)
         partitions = table.partition_columns if seen is None else seen.partition_columns
         if tuple(partitions) != staged.partition_columns:
-            raise OtherwiseNow(f"table {table.name} got other partition columns meanwhile")
+            raise OtherwiseNow(f"table {table.name} got other partition columns in the meantime")
         if seen is not None:
             now = with_wider_types(table, seen, staged.fixed_schema) or seen.schema
             if problem := next(misfits(staged.schema, now), None):
-                raise OtherwiseNow(f"table {table.name} got other columns meanwhile: {problem}")
+                raise OtherwiseNow(f"table {table.name} got other columns in the meantime: {problem}")
         return seen
 
     def _looked_for(self, table: Destination, failure: LogFailed) -> Committed | Failed:

@@ -146,7 +146,7 @@ class _Task:
         partitions = {name: place.partition_columns for name, place in self.places.items()}
         table = json.loads(key)[0]
         if table not in partitions:
-            raise Halt(f"a row is meant for table {table!r}, which is not among the batch's tables")
+            raise Halt(f"a row belongs to table {table!r}, which is not among the batch's tables")
         return parse_destination(key, partitions)
 
 

@@ -77,7 +77,7 @@ def remove(
         except Exception as refused:
             if not is_conflict(refused):
                 return _failed(table, refused)
-    why = f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times"
+    why = f"table {table.name} at {table.path} was changed by other writers {ATTEMPTS} times"
     return Failed(ChangesTooOften(why)) if file_ids else None
 
 
@@ -139,8 +139,8 @@ def _while_they_stand(spark: SparkSession, table: Destination, file_ids: Collect
 
 def _unfinished(table: Destination, why: ForebayError) -> Halt:
     return Halt(
-        f"table {table.name} at {table.path}: the rows of earlier files have left, and the new ones that take their place "
-        f"cannot be written, so the batch stays open: {why}. Repair the table and start again; nothing is lost"
+        f"table {table.name} at {table.path}: the rows of earlier files were removed, but their replacements "
+        f"cannot be written, so the batch remains open: {why}. Repair the table and start again; nothing is lost"
     )
 
 

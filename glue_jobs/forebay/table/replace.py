@@ -87,7 +87,9 @@ def replace(
             except Exception as refused:
                 if not _may_be_tried_again(logs, table, seen, refused):
                     raise
-        return Failed(ChangesTooOften(f"table {table.name} at {table.path} was changed by others {ATTEMPTS} times"))
+        return Failed(
+            ChangesTooOften(f"table {table.name} at {table.path} was changed by other writers {ATTEMPTS} times")
+        )
     except LogFailed as failure:
         return Failed(failure, may_be_in=True)
     except Exception as failure:

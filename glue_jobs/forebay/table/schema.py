@@ -139,9 +139,11 @@ def _struct_misfits(path: str, rows: StructType, table: StructType) -> Iterator[
         if there is None:
             continue
         if there.name != field.name:
-            yield Problem(where, f"is called {there.name} in the table", "many readers tell upper and lower case apart")
+            yield Problem(
+                where, f"is called {there.name} in the table", "many readers distinguish upper and lower case"
+            )
         if field.nullable and not there.nullable:
-            yield Problem(where, "may not be null in the table", "fill it, and say so in the rows' schema")
+            yield Problem(where, "may not be null in the table", "fill it, and declare it so in the rows' schema")
         yield from _type_misfits(f"{path}{field.name}", field.dataType, there.dataType)
     for field in table.fields:
         if not field.nullable and field.name.lower() not in ours:

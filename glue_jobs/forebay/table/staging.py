@@ -164,7 +164,7 @@ class Staging(ABC):
             if rows != self.expected[name]:
                 wanted = counted(self.expected[name], "row", "was")
                 raise Halt(
-                    f"{name}: {wanted} counted, but its data files hold {rows}. The landed files were read again, and had "
+                    f"{name}: {wanted} were counted, but its data files hold {rows}. The landed files were read again, and had "
                     "changed. Nothing of them was committed. The next start repeats the batch"
                 )
 

@@ -66,16 +66,16 @@ def over_tables(
 
     def of_one(table: str) -> Result:
         if stop.is_set():
-            detail = "the run was asked to stop; the next run takes the table"
+            detail = "the run was asked to stop; the next run processes the table"
             return unfinished(table=table, reason="stopped", detail=detail)
         try:
             lease = hold(lease_of(lake, table), wait_s=0)
         except LeaseHeld as taken:
-            detail = f"{taken.holder} works on the table; the next run takes it"
+            detail = f"{taken.holder} is working on the table; the next run processes it"
             return unfinished(table=table, reason="busy", detail=detail)
         try:
             if table in tables_going_back(lake):
-                detail = "a rollback of it is half done: repeat the `forebay rollback`, which finishes it"
+                detail = "a rollback of it is unfinished: repeat the `forebay rollback`, which finishes it"
                 return unfinished(table=table, reason="busy", detail=detail)
             return work(table, lease)
         finally:

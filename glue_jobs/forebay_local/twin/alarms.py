@@ -65,7 +65,7 @@ def _evaluation(client: Client, alarm: dict[str, Any]) -> Evaluation:
 
 def _in_words(action: str) -> str:
     name = action.rpartition(":")[2]
-    return f"runs the function {name}" if ":lambda:" in action else f"tells the topic {name}"
+    return f"runs the function {name}" if ":lambda:" in action else f"notifies the topic {name}"
 
 
 def _measured(sqs: Any, alarm: dict[str, Any]) -> float:

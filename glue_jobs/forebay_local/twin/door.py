@@ -49,11 +49,13 @@ def guarded(
 def _problem(environ: WSGIEnvironment, key: str, vended: Callable[[str], bool]) -> str | None:
     host = environ.get("HTTP_HOST", "")
     if not _is_of_this_machine(host) or "HTTP_ORIGIN" in environ:
-        return f"The twin answers programs of this machine only, by its address; this came for {host!r}."
+        return f"The twin answers only programs on this machine, by its address; this request was for {host!r}."
     signed_by = _access_key_id(environ)
     if any(secrets.compare_digest(held.encode(), key.encode()) for held in keys_in(signed_by)) or vended(signed_by):
         return None
-    return 'The twin answers only who has its key. Set what `forebay local env` prints: eval "$(forebay local env)".'
+    return (
+        'The twin answers only requests with its key. Set what `forebay local env` prints: eval "$(forebay local env)".'
+    )
 
 
 def _access_key_id(environ: WSGIEnvironment) -> str:

@@ -128,7 +128,7 @@ def act(backend: Any, arn: str, alarm: Any, before: str, now: str, reason: str) 
         }
         get_backend(backend.account_id, backend.region_name).invoke(arn, None, json.dumps(event), {}, {})
     else:
-        print(f"the alarm {alarm.name} has an action that the local twin cannot do: {arn}", file=sys.stderr)
+        print(f"the alarm {alarm.name} has an action that the local twin does not support: {arn}", file=sys.stderr)
 
 
 _PUT_ALARM_TAKES = (

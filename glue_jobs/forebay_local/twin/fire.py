@@ -33,7 +33,7 @@ def fire(client: Client, name: str) -> Any:
     known = schedules(client)
     if name not in known:
         raise InvalidConfiguration.one(
-            f"schedule {name}", "is not in the twin", f"there are {', '.join(sorted(known)) or 'none'}"
+            f"schedule {name}", "is not in the twin", f"known: {', '.join(sorted(known)) or 'none'}"
         )
     scheduler = client("scheduler")
     target = scheduler.get_schedule(Name=name, GroupName=known[name])["Target"]

@@ -47,9 +47,11 @@ def missing(version: Callable[[str], str] = version) -> list[Problem]:
     try:
         found = version("moto")
     except PackageNotFoundError:
-        return [Problem("forebay local", "moto is not installed, the local twin is made of it", INSTALL)]
+        return [Problem("forebay local", "moto is not installed, but the local twin needs it", INSTALL)]
     if found != MOTO:
-        return [Problem("forebay local", f"moto {found} is installed, the local twin needs exactly {MOTO}", INSTALL)]
+        return [
+            Problem("forebay local", f"moto {found} is installed, but the local twin needs exactly {MOTO}", INSTALL)
+        ]
     try:
         version("flask-cors")
     except PackageNotFoundError:
@@ -70,7 +72,9 @@ def moved(patches: Iterable[Patch], relied_on: ReliedOn = list) -> list[Problem]
     for thing, attribute in wanted:
         if not hasattr(thing, attribute):
             name = f"{type(thing).__module__}.{type(thing).__name__}.{attribute}"
-            problems.append(Problem(name, "is gone from moto, and a patch of the twin reads it", f"moto {MOTO} has it"))
+            problems.append(
+                Problem(name, "no longer exists in moto, but a patch of the twin reads it", f"moto {MOTO} has it")
+            )
     return problems
 
 
@@ -89,11 +93,13 @@ def _moved(patch: Patch) -> Problem | None:
     if patch.new:
         return None if was is None else Problem(patch.place, "is in moto now; the patch that adds it can go")
     if was is None:
-        return Problem(patch.place, "is gone from moto, and a patch of the twin replaces it", f"moto {MOTO} has it")
+        return Problem(
+            patch.place, "no longer exists in moto, but a patch of the twin replaces it", f"moto {MOTO} has it"
+        )
     if patch.takes is None:
         if isinstance(was, property):
             return None
-        return Problem(patch.place, "is no longer a property in moto, and a patch of the twin replaces it as one")
+        return Problem(patch.place, "is no longer a property in moto, but a patch of the twin replaces it as one")
     takes = tuple(inspect.signature(was).parameters)
     if takes != patch.takes:
         return Problem(

@@ -42,7 +42,7 @@ def main(argv: list[str] | None = None) -> int:
         return 2
     key = os.environ.pop(KEY, "")
     if not key:
-        print(f"{KEY} is not set: the twin answers nobody without a key", file=sys.stderr)
+        print(f"{KEY} is not set: the twin answers no request without a key", file=sys.stderr)
         return 2
     _be_quiet()
     server = _bind(options.port, key)

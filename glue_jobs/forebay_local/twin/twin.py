@@ -224,8 +224,8 @@ def _refuse_if_taken(port: int) -> None:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as why:
-            where, suggestion = f"forebay local --port {port}", "leave it out and any free port is taken"
-            raise InvalidConfiguration.one(where, f"cannot be had on 127.0.0.1: {why.strerror}", suggestion) from why
+            where, suggestion = f"forebay local --port {port}", "leave it out to use any free port"
+            raise InvalidConfiguration.one(where, f"is not available on 127.0.0.1: {why.strerror}", suggestion) from why
 
 
 def _ready(process: Process, log: Path, wait_s: float) -> str:

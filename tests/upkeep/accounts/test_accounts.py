@@ -114,7 +114,7 @@ def test_a_file_loaded_twice_and_another_one_lost_do_not_make_up_for_each_other(
     lake.entry("lost", {"alpha": 1})
     lake.rows("alpha", "new")
     assert lake.accounts().differences() == [
-        "alpha: 3 rows as the ledger says, but not of the same files; such as "
+        "alpha: 3 rows as the ledger says, but from other files; such as "
         "s3://landing/lost (1 in the ledger, 0 in the table), s3://landing/new (1 in the ledger, 2 in the table)"
     ]
 

@@ -102,7 +102,7 @@ def test_each_folder_with_files_needs_a_marker_of_its_own() -> None:
 def test_an_hour_without_files_is_complete_by_its_marker_and_never_by_silence() -> None:
     assert why(MARKER, known()) == ""
     assert why(MARKER, known(said={})) == "waits for _DONE"
-    assert why(QUIET, known(), NOW + timedelta(days=900)) == "waits for any file"
+    assert why(QUIET, known(), NOW + timedelta(days=900)) == "waits for its first file"
 
 
 @pytest.mark.parametrize(
@@ -136,7 +136,10 @@ def test_silence_counts_from_the_last_file_and_not_before_the_hour_is_over() -> 
         quiet = end + timedelta(minutes=30)
         seen = known(row(one), listed=(one,))
         found = judge(QUIET, PERIOD, seen, quiet - timedelta(seconds=1))
-        assert (found.not_before, found.why) == (quiet, f"waits for nothing new until {quiet:%Y-%m-%dT%H:%M:%SZ}")
+        assert (found.not_before, found.why) == (
+            quiet,
+            f"waits until {quiet:%Y-%m-%dT%H:%M:%SZ}, if no more files arrive",
+        )
         assert why(QUIET, seen, quiet) == ""
 
 

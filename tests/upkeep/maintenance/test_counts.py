@@ -95,6 +95,6 @@ def test_a_version_that_is_gone_is_told_and_nothing_changes(lake: Path) -> None:
     ledger(lake).optimize.compact()
     ledger(lake).optimize.z_order(["key"])
     ledger(lake).vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
-    with pytest.raises(Halt, match=r"of the ledger's version 1 is gone"):
+    with pytest.raises(Halt, match=r"of the ledger's version 1 no longer exists"):
         change(lake, {"a.json": {"alpha": 1}})
     assert rows(lake) == before

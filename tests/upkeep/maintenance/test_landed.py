@@ -114,7 +114,7 @@ def test_parquet_that_arrow_writes_otherwise_stays() -> None:
     table = pa.table({"who": ["anna", "ben"], "at": pa.array([1, 2], pa.timestamp("ns"))})
     pq.write_table(table, before := io.BytesIO(), use_deprecated_int96_timestamps=True)
     found = of_csv(before.getvalue(), "in/a.parquet")
-    assert (found.content, found.unclear) == (None, "is Parquet of a schema that cannot be written again")
+    assert (found.content, found.unclear) == (None, "is Parquet with a schema that cannot be rewritten")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +140,7 @@ def of_zip(**members: bytes) -> bytes:
 def test_an_archive_is_theirs_where_each_member_is() -> None:
     assert left(of_zip(a=BEN, b=b""), "in/a.zip") == Left()
     assert left(of_zip(a=ANNA, b=ANNA + b"\n" + ANNA), "in/a.zip") == Left(3, b"")
-    assert left(of_zip(a=ANNA, b=BEN), "in/a.zip").unclear == "is an archive with records of others"
+    assert left(of_zip(a=ANNA, b=BEN), "in/a.zip").unclear == "is an archive with records of other people"
 
 
 def test_records_inside_of_a_document_are_looked_at_one_by_one() -> None:
@@ -167,11 +167,11 @@ def test_an_array_that_the_file_ends_within_is_theirs_if_its_records_are() -> No
         (ANNA + b"\n{torn\n", "has records that cannot be read"),
         (
             b"[" + ANNA + b"," + BEN + b"]",
-            "has records of others, and its format does not allow removing single records",
+            "has records of other people, and its format does not allow removing single records",
         ),
-        (b'{"items": [{"user": {"id": "anna"}}, {"user": {"id": "ben"}}]}\n', "line 1 is of others, too"),
+        (b'{"items": [{"user": {"id": "anna"}}, {"user": {"id": "ben"}}]}\n', "line 1 belongs to other people, too"),
         (b"BZh91AY&SY" + b"x" * 50, "cannot be read: corrupt-archive"),
-        (bz2.compress(ANNA + b"\n" + BEN), "is packed, and not by gzip"),
+        (bz2.compress(ANNA + b"\n" + BEN), "is compressed, but not by gzip"),
         (gzip.compress(ANNA, mtime=0)[:-9], "cannot be read: corrupt-archive"),
         (b"PAR1\xff\xfe" + ANNA, "cannot be read"),
         (b'{"user": "\xff"}\n' + ANNA, "has records that cannot be read"),

@@ -8,7 +8,7 @@ under an application id of its own; a record leaves where it was held last of al
 
 A batch that replaces or replays a file moves the file's held records, too. Never do both: each makes its plan durable before it
 looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a retry
-leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is half done, or the other way round.
+leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is unfinished, or the other way round.
 
 Whole files that could not be read are not among them: those are loaded by announcing them again.
 """

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["rollback"]
 
-FINISHES = "finishes the rollback, then stops; once more: at once, and the same command finishes it later"
+FINISHES = "finishes the rollback, then stops. Press Ctrl-C again to stop at once; the same command finishes it later"
 
 
 def rollback(

@@ -268,6 +268,6 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     if unsearched := [one["table"] for one in done["tables"] if not one["searched"]]:
         error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}", markup=False)
     if rows := sum(one["rows_not_judged"] for one in done["tables"] if one["searched"]):
-        error_console.print(f"{counted(rows, 'row', 'keeps')} a text that is not JSON, so nobody can tell whose")
+        error_console.print(f"{counted(rows, 'row', 'keeps')} a text that is not JSON, so the person is unknown")
     if any(one["refused"] for one in done["tables"]):
         raise typer.Exit(1)

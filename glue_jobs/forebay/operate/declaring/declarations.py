@@ -58,7 +58,9 @@ WHO_READS_WIDENED = (
 )
 
 
-FAILS_IF_OTHER = "a table whose column is not {type} fails until `forebay schema settle`; --lake shows these tables"
+FAILS_IF_OTHER = (
+    "a table whose column is not of type {type} fails until `forebay schema settle`; --lake shows these tables"
+)
 
 
 def texts_in_folder(folder: Path) -> dict[str, str]:
@@ -81,7 +83,7 @@ def impact(before: Service | None, after: Service, *, compared: bool = False) ->
     """The effects on records and tables; empty where there are none. `compared`: the caller compares with the lake as well,
     so no sentence guesses about tables that exist. They may equal `after` already."""
     if before is None:
-        said = [said for table in after.tables for said in (f"table {table.name}: is declared", *who_reads(table))]
+        said = [said for table in after.tables for said in (f"table {table.name}: is new", *who_reads(table))]
         return [*said, *_of_all(after)]
     known = _of_all(before)
     few = [said for said in _of_all(after) if said not in known]

@@ -26,8 +26,10 @@ RUNS_QUOTA, DPUS_QUOTA = "Max concurrent job runs per account", "Max task DPUs p
 def identity(on: Deployment) -> Iterator[Finding]:
     arn = on.client("sts").get_caller_identity()["Arn"]
     if arn.endswith(":root"):
-        why = "Nothing limits what a command of the root user can do by mistake."
-        yield warning("account.identity", "you are the account's root user", why, "sign in with a role: aws sso login")
+        why = "Nothing limits the damage that a mistaken command by the root user can do."
+        yield warning(
+            "account.identity", "you are the root user of the account", why, "sign in with a role: aws sso login"
+        )
 
 
 def clock(on: Deployment) -> Iterator[Finding]:
@@ -38,7 +40,7 @@ def clock(on: Deployment) -> Iterator[Finding]:
     off = abs((on.now() - _utc(parsedate_to_datetime(headers["date"]))).total_seconds())
     if off >= LATE_S:
         said = error if off >= REFUSED_S else warning
-        why = "AWS refuses signed requests that are five minutes off, and ages of files are wrong."
+        why = "AWS refuses requests whose time is five minutes off, and file ages are wrong."
         yield said("account.clock", f"this machine's clock is {off:,.0f} s off AWS's", why, "sudo chronyc makestep")
 
 
@@ -59,7 +61,7 @@ def bootstrap_key(on: Deployment) -> Iterator[Finding]:
     defaults = [rule.get("ApplyServerSideEncryptionByDefault", {}) for rule in rules]
     for key in (by["KMSMasterKeyID"] for by in defaults if by.get("KMSMasterKeyID")):
         arn = key if key.startswith("arn:") else f"arn:aws:kms:{region}:{on.account}:key/{key}"
-        why = "Jobs read their code from that bucket. Without kms:Decrypt on the key no job starts."
+        why = "Jobs read their code from that bucket. Without kms:Decrypt on the key, no job starts."
         yield warning(
             "account.bootstrap_key", f"{bucket} is encrypted with {key}", why, f"deploy with -c assets_key={arn}"
         )
@@ -67,11 +69,11 @@ def bootstrap_key(on: Deployment) -> Iterator[Finding]:
 
 def stack(on: Deployment) -> Iterator[Finding]:
     if on.status == "ROLLBACK_COMPLETE" or on.status.endswith("_FAILED"):
-        why = "A deployment or a removal failed; the stack may be half changed."
+        why = "A deployment or a removal failed; the stack may be in a mixed state."
         fix = f"aws cloudformation describe-stack-events --stack-name {on.stack}, then cdk deploy"
         yield error("account.stack", f"the stack {on.stack} is in {on.status}", why, fix)
     elif on.status.endswith("_IN_PROGRESS"):
-        why = "A deployment is under way; other findings may be of parts that are not ready."
+        why = "A deployment is in progress; other findings may concern parts that are not ready."
         fix = f"aws cloudformation wait stack-update-complete --stack-name {on.stack}"
         yield warning("account.stack", f"the stack {on.stack} is in {on.status}", why, fix)
 
@@ -85,8 +87,8 @@ def glue_quotas(on: Deployment) -> Iterator[Finding]:
     for name, wanted in ((RUNS_QUOTA, jobs), (DPUS_QUOTA, dpus)):
         value, code = next((found for known, found in allowed.items() if known.lower() == name.lower()), (None, ""))
         if value is not None and value < wanted:
-            what = f"the quota {name!r} of Glue is {value:g}, and this service may need {wanted:g}"
-            why = "A run beyond the quota does not start, or waits; files wait with it."
+            what = f"the quota {name!r} of Glue is {value:g}, but this service may need {wanted:g}"
+            why = "A run beyond the quota does not start, or waits, and files wait with it."
             fix = (
                 "aws service-quotas request-service-quota-increase --service-code glue "
                 f"--quota-code {code} --desired-value {4 * wanted:g}"

@@ -100,16 +100,16 @@ def _refusal(check: str, refused: ClientError) -> Finding:
     operation = str(refused.operation_name)
     right = rights.NEEDED.get(operation, operation)
     if code in DENIED:
-        why = f"The check {check} could not be made: {message}"
-        return warning(check, f"you may not {right}", why, f"allow {right} to whoever runs `forebay doctor`")
+        why = f"The check {check} could not run: {message}"
+        return warning(check, f"you may not {right}", why, f"allow {right} for the identity that runs `forebay doctor`")
     if code == "404" or "NotFound" in code or "NonExistent" in code or "NotExist" in code or code.startswith("NoSuch"):
         why = f"AWS answered {code} to {operation}: {message}. Somebody may have removed it by hand."
         return error(
             check,
-            "a part of the deployment is gone",
+            "a part of the deployment is missing",
             why,
-            "cdk deploy; where it changes nothing, `cdk diff` and drift detection",
+            "cdk deploy; if that changes nothing, `cdk diff` and drift detection",
         )
     return warning(
-        check, f"{operation} failed with {code}", f"The check {check} could not be made: {message}", "run it again"
+        check, f"{operation} failed with {code}", f"The check {check} could not run: {message}", "run it again"
     )

@@ -21,9 +21,9 @@ def state(on: Deployment) -> Iterator[Finding]:
                 yield error("functions.state", what, said.get(f"{attribute}Reason", "Lambda gives no reason."))
         reserved = on.client("lambda").get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions")
         if reserved == 0:
-            what = f"the function {name} is throttled to nothing"
+            what = f"the function {name} is throttled completely"
             fix = f"aws lambda delete-function-concurrency --function-name {name}"
-            yield error("functions.state", what, "Somebody stopped it by a reserved concurrency of 0.", fix)
+            yield error("functions.state", what, "Somebody stopped it with a reserved concurrency of 0.", fix)
 
 
 def schedules(on: Deployment) -> Iterator[Finding]:
@@ -32,12 +32,12 @@ def schedules(on: Deployment) -> Iterator[Finding]:
         ask = partial(on.client("scheduler").get_schedule, Name=name, GroupName=group)
         said = answer_or_none(ask, {"ResourceNotFoundException"})
         if said is None:
-            yield error("functions.schedules", f"the schedule {name} is not there", "What it wakes never runs.")
+            yield error("functions.schedules", f"the schedule {name} does not exist", "Its target never runs.")
             continue
         if said["State"] != "ENABLED":
             what = f"the schedule {name} is {said['State']}"
             fix = "enable it in the console of EventBridge Scheduler, or deploy again"
-            yield error("functions.schedules", what, "What it wakes does not run.", fix)
+            yield error("functions.schedules", what, "Its target does not run.", fix)
 
 
 def rules(on: Deployment) -> Iterator[Finding]:
@@ -52,5 +52,5 @@ def rules(on: Deployment) -> Iterator[Finding]:
 
 def _unheard(on: Deployment, rule: str) -> str:
     if any(arn.endswith(f"/{rule}") for arn in on.landed_rules):
-        return "Files that land do not get into the queue."
-    return "Nobody hears of failed jobs."
+        return "Files that land do not reach the queue."
+    return "Nobody is notified of failed jobs."

@@ -26,8 +26,10 @@ def definitions(on: Deployment) -> Iterator[Finding]:
     """Definitions that somebody may have edited in the console."""
     for job in _jobs(on):
         if job.get("GlueVersion") != runtime.GLUE:
-            what = f"the job {job['Name']} runs on Glue {job.get('GlueVersion')}, and is tested on {runtime.GLUE}"
-            yield error("jobs.definitions", what, "Another Spark or Delta may lack what the job needs.")
+            what = (
+                f"the job {job['Name']} runs on Glue {job.get('GlueVersion')}, but forebay is tested on {runtime.GLUE}"
+            )
+            yield error("jobs.definitions", what, "Another version of Spark or Delta may lack what the job needs.")
         if (most := job.get("ExecutionProperty", {}).get("MaxConcurrentRuns", 1)) != 1:
             what = f"the job {job['Name']} allows {counted(most, 'run')} at one time"
             yield warning("jobs.definitions", what, "The second run waits for the first one's lease, and is billed.")
@@ -37,8 +39,8 @@ def definitions(on: Deployment) -> Iterator[Finding]:
             wanted |= {"--queue_url": on.queue_url, "--landing_buckets": ",".join(on.landing_buckets)}
         for name, value in wanted.items():
             if arguments.get(name) != value:
-                what = f"the job {job['Name']} has {name} {arguments.get(name, '(none)')}, and {value} was deployed"
-                yield error("jobs.definitions", what, "It works on another queue, bucket or lake.")
+                what = f"the job {job['Name']} has {name} {arguments.get(name, '(none)')}, but {value} was deployed"
+                yield error("jobs.definitions", what, "It uses another queue, bucket or lake.")
 
 
 def roles(on: Deployment) -> Iterator[Finding]:
@@ -64,9 +66,9 @@ def code(on: Deployment) -> Iterator[Finding]:
             if place.startswith("s3://") and place not in asked:
                 asked.add(place)
                 if not _is_there(on, place):
-                    what = f"{place} is not there, and the job {job['Name']} needs it"
-                    fix = "cdk deploy; where it changes nothing: cdk deploy --force"
-                    yield error("jobs.code", what, "The next run fails at its start.", fix)
+                    what = f"{place} does not exist, and the job {job['Name']} needs it"
+                    fix = "cdk deploy; if that changes nothing: cdk deploy --force"
+                    yield error("jobs.code", what, "The next run fails when it starts.", fix)
 
 
 def _is_there(on: Deployment, place: str) -> bool:

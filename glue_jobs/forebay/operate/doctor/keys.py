@@ -16,9 +16,9 @@ def state(on: Deployment) -> Iterator[Finding]:
     for key in on.of("KMS::Key"):
         about = on.client("kms").describe_key(KeyId=key)["KeyMetadata"]
         if about["KeyState"] == "PendingDeletion":
-            why = "When it is gone, everything that it encrypted is gone: files, tables, messages."
+            why = "When the key is deleted, everything that it encrypted is lost: files, tables, messages."
             fix = f"aws kms cancel-key-deletion --key-id {key} && aws kms enable-key --key-id {key}"
-            yield error("keys.state", f"the KMS key {key} is going to be deleted", why, fix)
+            yield error("keys.state", f"the KMS key {key} is scheduled for deletion", why, fix)
         elif about["KeyState"] != "Enabled":
             what = f"the KMS key {key} is {about['KeyState']}"
             yield error("keys.state", what, "Nothing can be read or written.", f"aws kms enable-key --key-id {key}")
@@ -30,17 +30,17 @@ def services(on: Deployment) -> Iterator[Finding]:
         return
     policy = on.client("kms").get_key_policy(KeyId=key, PolicyName="default")["Policy"]
     alarm = f"arn:{on.partition}:cloudwatch:{on.region}:{on.account}:alarm:{on.name}-any"
-    users = [(service, source, "Notifications cannot be put into the queue.") for service, source in on.fillers]
+    users = [(service, source, "Notifications cannot reach the queue.") for service, source in on.fillers]
     if any(map(on.owns, on.arrivals_topics)):
         why = "S3 cannot publish to the encrypted topic, and drops its notifications."
         users += [("s3.amazonaws.com", on.bucket_arn(bucket), why) for bucket in on.landing_buckets]
-    users.append(("cloudwatch.amazonaws.com", alarm, "Alarms ring, and nobody hears them."))
+    users.append(("cloudwatch.amazonaws.com", alarm, "Alarms notify nobody."))
     for service, source, why in users:
         if not lets_in(policy, service, "kms:GenerateDataKey", source=source, account=on.account):
             yield error("keys.services", f"the policy of the KMS key {key} does not let {service} use it", why)
     if not _logs_may_use_it(on, policy):
         what = f"the policy of the KMS key {key} does not let CloudWatch Logs use it"
-        yield error("keys.services", what, "Log groups that are encrypted with it take nothing in.")
+        yield error("keys.services", what, "Log groups that are encrypted with it receive nothing.")
 
 
 def _logs_may_use_it(on: Deployment, policy: str) -> bool:

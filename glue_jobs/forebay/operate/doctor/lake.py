@@ -30,7 +30,7 @@ def commits(on: Deployment) -> Iterator[Finding]:
     commit = f"{on.bucket_arn(on.lake_bucket)}/{on.key_in_lake(COMMIT)}"
     if not any(_refuses_unconditional(one, commit) for one in statements(policy)):
         what = f"the policy of {on.lake_bucket} does not refuse a commit that is put without a condition"
-        why = "Another writer without a conditional PUT can overwrite a commit, and nobody notices the lost rows."
+        why = "Another writer without conditional PUTs can overwrite a commit, and nobody notices the lost rows."
         fix = f"cdk deploy -c conditional_commits=true; see {GUIDE}"
         if not on.owns(on.lake_bucket):
             fix = f"add the statement of infra/README.md, Bring your own, to the bucket's policy; see {GUIDE}"
@@ -56,7 +56,7 @@ def lifecycle(on: Deployment) -> Iterator[Finding]:
             continue
         does = "deletes objects" if deletes else f"moves objects to {', '.join(sorted(moves))}"
         what = f"the lifecycle rule {rule.get('ID', '(unnamed)')!r} of {on.lake_bucket} {does}"
-        why = "It takes live data files and commits in _delta_log: tables become unreadable, or dear to read."
+        why = "It affects live data files and commits in _delta_log: tables become unreadable, or expensive to read."
         yield error("lake.lifecycle", what, why, "remove the rule; `forebay maintain` deletes what no table needs")
 
 
@@ -80,7 +80,7 @@ def access(on: Deployment) -> Iterator[Finding]:
                 f"aws s3api put-public-access-block --bucket {bucket} --public-access-block-configuration "
                 "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true"
             )
-            yield warning("lake.access", what, "One wrong policy would show the data to everybody.", fix)
+            yield warning("lake.access", what, "One wrong policy would expose the data to everybody.", fix)
 
 
 def vault(on: Deployment) -> Iterator[Finding]:
@@ -91,8 +91,8 @@ def vault(on: Deployment) -> Iterator[Finding]:
             yield warning(
                 "lake.vault",
                 f"the vault {bucket} keeps old versions of its objects",
-                "Values that were replaced, or are older than vault_keep_days, are still in these versions. Only an erasure "
-                "deletes versions, and only of the people whom it names.",
+                "Values that were replaced, or are older than vault_keep_days, remain in these versions. Only an erasure "
+                "deletes versions, and only for the people that it names.",
                 "suspend the versioning, and add a lifecycle rule that deletes noncurrent versions after a day",
             )
 
@@ -110,7 +110,7 @@ def encryption(on: Deployment) -> Iterator[Finding]:
     key = key_of_data(on)
     if key and found and found[0] and found[0].rpartition("/")[2] != key.rpartition("/")[2]:
         what = f"the lake {on.lake_bucket} encrypts with {found[0]}, and the deployed key is {key}"
-        yield error("lake.encryption", what, "The jobs may not use that key: they can write nothing.")
+        yield error("lake.encryption", what, "The jobs may not use that key, so they cannot write.")
 
 
 def catalog(on: Deployment) -> Iterator[Finding]:
@@ -121,9 +121,9 @@ def catalog(on: Deployment) -> Iterator[Finding]:
     for entry in (entry for page in pages for entry in page["TableList"]):
         place = str(entry.get("StorageDescriptor", {}).get("Location", "")).replace("s3a://", "s3://", 1).rstrip("/")
         if place != f"{lake}/{entry['Name']}" and _is_a_table(on, entry["Name"]):
-            found = f"the entry {entry['Name']} of the Glue database {database} is of {place or 'no place'}"
-            why = f"The table {lake}/{entry['Name']} has no entry, and readers do not find it by its name."
-            yield error("lake.catalog", found, why, "rename one of the two, or give the service a database of its own")
+            found = f"the entry {entry['Name']} of the Glue database {database} points to {place or 'no place'}"
+            why = f"The table {lake}/{entry['Name']} has no entry, so readers do not find it by its name."
+            yield error("lake.catalog", found, why, "rename one of the two, or give the service its own database")
 
 
 def _database_of(on: Deployment) -> str:

@@ -16,7 +16,7 @@ __all__ = ["expiry", "notification", "subscription", "topic"]
 
 CREATED = ("s3:ObjectCreated:*", "s3:ObjectCreated:Put")
 NOT_FOUND = ("NotFound", "NotFoundException")
-NOT_ANNOUNCED = "Files that land are announced to nobody, and are not loaded before the nightly reconcile."
+NOT_ANNOUNCED = "Files that land are not announced, and are not loaded before the nightly reconcile."
 LEAST_DAYS = 15
 """SQS keeps a message for 14 days; reconcile looks that far back."""
 
@@ -42,7 +42,7 @@ def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Fi
     """How notifications reach an adopted queue is its owner's choice. Without any of the bucket's, none does."""
     if on.adopts_queue:
         if not any(key.endswith("Configurations") or key == "EventBridgeConfiguration" for key in found):
-            what = f"the bucket {bucket} notifies nobody"
+            what = f"the bucket {bucket} has no notifications"
             yield warning("landing.notification", what, NOT_ANNOUNCED)
         return
     ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] in on.arrivals_topics]
@@ -52,11 +52,11 @@ def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Fi
         yield said("landing.notification", what, NOT_ANNOUNCED)
         return
     if not any(set(CREATED) & set(one["Events"]) for one in ours):
-        what = f"the bucket {bucket} notifies of {', '.join(ours[0]['Events'])} only"
-        yield error("landing.notification", what, "Files that are put are not among these events.")
+        what = f"the bucket {bucket} notifies only of {', '.join(ours[0]['Events'])}"
+        yield error("landing.notification", what, "These events do not include files that are put.")
     if not any(_reaches(one, on.landing_prefix) for one in ours):
-        what = f"the bucket {bucket} does not notify of all keys below {on.landing_prefix or 'its root'}"
-        yield error("landing.notification", what, "Files of other keys are never announced.")
+        what = f"the bucket {bucket} does not notify of all keys under {on.landing_prefix or 'its root'}"
+        yield error("landing.notification", what, "Files with other keys are never announced.")
 
 
 def _reaches(configuration: Mapping[str, Any], prefix: str) -> bool:
@@ -72,7 +72,7 @@ def topic(on: Deployment) -> Iterator[Finding]:
             source = on.bucket_arn(bucket)
             if not lets_in(policy, "s3.amazonaws.com", "sns:Publish", source=source, account=on.account):
                 what = f"the policy of the topic {topic_arn} does not let S3 publish for {bucket}"
-                yield error("landing.topic", what, "S3 drops notifications that it may not publish.")
+                yield error("landing.topic", what, "S3 drops the notifications that it may not publish.")
 
 
 def subscription(on: Deployment) -> Iterator[Finding]:
@@ -94,7 +94,7 @@ def _subscription_to(on: Deployment, topic_arn: str) -> Iterator[Finding]:
     said = answer["Attributes"]
     if said.get("Endpoint") != on.queue_arn(on.queue_url):
         what = f"the subscription delivers to {said.get('Endpoint')}"
-        yield error("landing.subscription", what, f"The job takes from {on.queue_arn(on.queue_url)}.")
+        yield error("landing.subscription", what, f"The job reads from {on.queue_arn(on.queue_url)}.")
     if str(said.get("PendingConfirmation", "false")).lower() == "true":
         what = "the queue's subscription is not confirmed"
         yield error("landing.subscription", what, "An unconfirmed subscription gets nothing.")
@@ -104,7 +104,9 @@ def _subscription_to(on: Deployment, topic_arn: str) -> Iterator[Finding]:
             f"aws sns set-subscription-attributes --subscription-arn {arn} --attribute-name FilterPolicy "
             "--attribute-value '{}'"
         )
-        yield error("landing.subscription", what, "SNS drops what a filter refuses, without a dead letter.", fix)
+        yield error(
+            "landing.subscription", what, "SNS drops messages that the filter refuses, without a dead letter.", fix
+        )
     if not said.get("RedrivePolicy"):
         what = "the subscription has no dead-letter queue"
         yield warning("landing.subscription", what, "What SNS cannot deliver is lost until reconcile finds the files.")
@@ -116,8 +118,8 @@ def expiry(on: Deployment) -> Iterator[Finding]:
         days = rule.get("Expiration", {}).get("Days", LEAST_DAYS)
         if rule["Status"] == "Enabled" and days < LEAST_DAYS:
             what = f"the rule {rule.get('ID', '(unnamed)')!r} of {bucket} deletes files after {counted(days, 'day')}"
-            why = "A message may wait for 14 days, and reconcile looks back 15: a file can be gone before it is loaded."
-            yield warning("landing.expiry", what, why, f"let the rule wait for {LEAST_DAYS} days or more")
+            why = "A message may wait for 14 days, and reconcile looks back 15 days: a file may be deleted before it is loaded."
+            yield warning("landing.expiry", what, why, f"set the rule to {LEAST_DAYS} days or more")
 
 
 def lifecycle_rules(on: Deployment, bucket: str) -> list[dict[str, Any]]:

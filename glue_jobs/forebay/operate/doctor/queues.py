@@ -34,15 +34,15 @@ def redrive(on: Deployment) -> Iterator[Finding]:
     fault = partial(error, "queues.redrive")
     if policy.get("deadLetterTargetArn") != on.queue_arn(dead):
         what = f"messages of {_name(on.queue_url)} do not move to {_name(dead)}"
-        yield fault(what, "A message that never succeeds comes back until SQS deletes it, and no alarm rings.")
+        yield fault(what, "A message that never succeeds is redelivered until SQS deletes it, and no alarm rings.")
     elif int(policy["maxReceiveCount"]) < LEAST_RECEIVES:
         what = f"a message moves to {_name(dead)} after {policy['maxReceiveCount']} receives"
-        yield fault(what, "One restart of the job is enough to make dead letters of good files.")
+        yield fault(what, "A single restart of the job can turn good files into dead letters.")
     kept, kept_dead = int(said["MessageRetentionPeriod"]), int(_attributes(on, dead)["MessageRetentionPeriod"])
     if kept_dead <= kept:
         what = f"{_name(dead)} keeps messages for {kept_dead} s, no longer than the queue, {kept} s"
         fix = f"aws sqs set-queue-attributes --queue-url {dead} --attributes MessageRetentionPeriod=1209600"
-        yield fault(what, "A message takes its age along: it may be deleted on arrival.", fix)
+        yield fault(what, "A message keeps its age when it moves: it may be deleted on arrival.", fix)
 
 
 def dead_letters(on: Deployment) -> Iterator[Finding]:
@@ -50,7 +50,7 @@ def dead_letters(on: Deployment) -> Iterator[Finding]:
     for url, why in (
         (
             dead,
-            "Each was not understood, or was received too often while its batch never finished. The command says which.",
+            "Each was not understood, or was received too often while its batch never finished. The command shows which.",
         ),
         (on.undelivered_url, "They could not be delivered to the queue."),
     ):

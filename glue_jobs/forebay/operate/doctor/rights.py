@@ -84,8 +84,10 @@ def of_ingest(on: Deployment) -> Iterator[Finding]:
         )
         if any(one["EvalDecision"] != "allowed" for one in answer["EvaluationResults"]):
             what = f"the role of {job} may not {action} on {resource}"
-            why = "The job needs it. The template grants it: a policy was edited, or a boundary takes it away."
-            yield error("rights.of_ingest", what, why, f"cdk deploy; else look at the boundary of {arn}")
+            why = "The job needs it. The template grants it, so somebody edited a policy, or a boundary denies it."
+            yield error(
+                "rights.of_ingest", what, why, f"cdk deploy; if that does not help, check the boundary of {arn}"
+            )
 
 
 def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:

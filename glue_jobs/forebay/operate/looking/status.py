@@ -86,7 +86,7 @@ class Status:
     """Rows by table that wait because it is paused, or was."""
     now_paused: frozenset[str] = frozenset()
     going_back: Mapping[str, int] = field(default_factory=dict)
-    """Tables whose rollback is half done, and the version that each goes to."""
+    """Tables whose rollback is unfinished, and the version that each goes to."""
     replays: int = 0
     """Files that wait to be read again."""
     forgets: int = 0

@@ -94,7 +94,7 @@ class Accounts:
 
     def differences(self) -> list[str]:
         """Every sum that does not hold, in a sentence."""
-        found = [f"{file}: its records in the ledger are not the sum of what became of them" for file in self.uneven]
+        found = [f"{file}: its records in the ledger do not equal the sum of their fates" for file in self.uneven]
         found += [
             f"{file}: has more than one row in the ledger, so it may have been loaded twice" for file in self.twice
         ]
@@ -106,7 +106,7 @@ class Accounts:
         such_as = [str(one) for one in self.apart if one.table == name][:SUCH_AS]
         of_files = f"; such as {', '.join(such_as)}" if such_as else ""
         if ledger == rows:
-            return f"{name}: {counted(rows, 'row')} as the ledger says, but not of the same files{of_files}"
+            return f"{name}: {counted(rows, 'row')} as the ledger says, but from other files{of_files}"
         return f"{name}: the ledger says {counted(ledger, 'row')}, the table has {rows}{of_files}"
 
 

@@ -56,7 +56,7 @@ class _Look:
             raise UnsupportedTable(f"{self.table.place}: deletion vectors delete rows that cannot be counted by file")
         content = self.table.open(unquote(file.path))
         if content is None:
-            raise TryAgain(f"{self.table.place}/{file.path} went away while it was counted; count again")
+            raise TryAgain(f"{self.table.place}/{file.path} disappeared while it was counted; count again")
         with content:
             metadata = pq.read_metadata(content)
             if self.column not in metadata.schema.to_arrow_schema().names:

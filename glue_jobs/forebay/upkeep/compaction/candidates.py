@@ -53,9 +53,9 @@ def _not_at_all(
     table: TableState, partitions: Iterable[Partition], policy: Policy, group: str, thresholds: Thresholds
 ) -> tuple[str, str] | None:
     if policy.only not in (None, group):
-        return "other-group", f"is in the group {group}, this run is for {policy.only}"
+        return "other-group", f"is in the group {group}, but this run is for {policy.only}"
     if table.clustered and policy.round == "first":
-        return "clustered", "whatever optimizes a clustered table clusters it: that is for the second round"
+        return "clustered", "optimizing a clustered table also clusters it, which only the second round does"
     by = {column for partition in partitions for column, _ in partition}
     if policy.round == "second" and (both := by & set(thresholds.order_by)):
         return "cannot-order", f"is partitioned by {', '.join(sorted(both))}: order by columns within a partition"

@@ -128,9 +128,9 @@ def _afford(wanted: Iterable[Task], budget: Budget) -> tuple[list[Task], list[Sk
 def _unaffordable(task: Task, budget: Budget) -> Skipped:
     costs = f"costs {task.bytes:,} bytes and {task.dpu_s:.1f} DPU-seconds"
     if budget.allows(task.bytes, task.dpu_s):
-        reason, detail = "over-budget", f"{costs}, more than is left of the budget; a later run takes it"
+        reason, detail = "over-budget", f"{costs}, more than remains of the budget; a later run compacts it"
     else:
-        reason, detail = "larger-than-budget", f"{costs}, more than a whole run may: no run will take it"
+        reason, detail = "larger-than-budget", f"{costs}, more than a whole run may cost: no run will compact it"
     return Skipped(
         table=task.table,
         reason=reason,

@@ -107,7 +107,7 @@ class Thresholds:
             yield Problem(
                 f"{where}.hot_small_files",
                 f"{self.hot_small_files} is below min_small_files, {self.min_small_files}",
-                "a hot partition has to wait longer than a cold one",
+                "a hot partition must wait longer than a cold one",
             )
         yield from self._problems_of_time(where)
         if "" in self.order_by or len(set(self.order_by)) < len(self.order_by):
@@ -120,7 +120,7 @@ class Thresholds:
             yield Problem(f"{where}.files", f"{self.files} is not from 1 to {MOST_FILES:,}")
         if self.files is not None and self.way != "rewrite":
             yield Problem(
-                f"{where}.files", "a number of files is for the way rewrite", "set way to rewrite, or leave it out"
+                f"{where}.files", "a number of files is only for the way rewrite", "set way to rewrite, or leave it out"
             )
         target = self.target_file_bytes
         if target is not None and not MIB <= target <= LARGEST_TARGET:

@@ -63,7 +63,7 @@ def judge(rule: Complete, period: Period, known: Known, now: datetime) -> Judgem
         found = replace(found, files=len(counted), rows=written, refused=refused)
     quiet = max([period.end, *came]) + timedelta(minutes=rule.quiet_minutes)
     if rule.quiet_minutes and now < quiet:
-        return replace(found, why=f"waits for nothing new until {quiet:%Y-%m-%dT%H:%M:%SZ}", not_before=quiet)
+        return replace(found, why=f"waits until {quiet:%Y-%m-%dT%H:%M:%SZ}, if no more files arrive", not_before=quiet)
     return replace(found, why=next(_missing(rule, known, mine, counted), ""))
 
 
@@ -75,12 +75,12 @@ def _missing(
     if known.rows is None:
         return
     if rule.quiet_minutes and not mine:
-        yield "waits for any file"
+        yield "waits for its first file"
     unread = [one.uri for one in known.listed if not _ids(one, known) & (known.rows.keys() | set(known.skipped))]
     if unread:
         yield _such_as(unread, "not loaded yet")
     if known.on_their_way:
-        yield _such_as([*known.on_their_way], "in a batch that has not ended")
+        yield _such_as([*known.on_their_way], "in an unfinished batch")
     open_rows = [row for row in mine if not _is_done(row, known)]
     for outcome in sorted({row["outcome"] for row in open_rows}):
         uris = [f"s3://{row['bucket']}/{row['key']}" for row in open_rows if row["outcome"] == outcome]

@@ -100,7 +100,7 @@ def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any
     def of(file: LiveFile) -> list[tuple[Any, ...]]:
         content = ledger.open(unquote(file.path))
         if content is None:
-            raise Halt(f"{file.path} of the ledger's version {version} is gone, so nobody knows what it counted then")
+            raise Halt(f"{file.path} of the ledger's version {version} no longer exists, so its counts are unknown")
         with content:
             return [row for _, rows in _rows_of(content, ids, SAME) for row in rows]
 

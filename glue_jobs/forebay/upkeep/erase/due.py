@@ -67,7 +67,7 @@ def _finder(table: str, service: Service, erased: Erased, snapshot: Snapshot) ->
     def find(content: BinaryIO, file: LiveFile) -> Found:
         found = found_in(content, places, erased, file.partition)
         if found.rows and any(place.column in dict(file.partition) for place in places):
-            raise Refused("is partitioned by whose its rows are, so its log names them")
+            raise Refused("is partitioned by its subject, so its log names people")
         return found
 
     return find if places or is_of_nobody(table, service) else None

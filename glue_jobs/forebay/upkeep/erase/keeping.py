@@ -23,7 +23,7 @@ def must_keep_subject(lake: str, service: Service) -> None:
     if newest is not None and newest.subject not in ("", subject):
         raise InvalidConfiguration.one(
             "privacy: subject",
-            f"must not change: the subject was {newest.subject} when people were erased, and it keeps their late records out",
+            f"must not change: people were erased by the subject {newest.subject}, which keeps their late records out",
             f'write subject = "{newest.subject}"',
         )
     before = kept_service(lake, service.name)
@@ -31,6 +31,6 @@ def must_keep_subject(lake: str, service: Service) -> None:
         for table, column in lost_columns(before, service):
             raise InvalidConfiguration.one(
                 f"table {table}",
-                f"column {column.name} has the subject {subject} of earlier rows, and without it nobody is erased from them",
+                f"column {column.name} has the subject {subject} of earlier rows, which an erasure needs",
                 f'keep {{ name = "{column.name}", path = "{column.source}" }}; another column may have the same path',
             )

@@ -75,7 +75,7 @@ def _packed(left: bytes | None, content: Content, raw: bytes) -> bytes | None:
     if not left or not content.was_packed:
         return left
     if not raw.startswith(GZIP):
-        raise _Unclear("has records of others, is packed, and not by gzip")
+        raise _Unclear("has records of other people, and is compressed, but not by gzip")
     return gzip.compress(left, mtime=0)
 
 
@@ -111,7 +111,7 @@ def _object(line: bytes) -> str:
 def _is_theirs(text: str, paths: Sequence[Keys], erased: Erased, where: str) -> bool:
     tokens = subject_tokens(text, paths, erased.secret)
     if tokens & erased.tokens and not tokens <= erased.tokens:
-        raise _Unclear(f"{where} is of others, too")
+        raise _Unclear(f"{where} belongs to other people, too")
     return bool(tokens & erased.tokens)
 
 
@@ -126,14 +126,14 @@ def _of_records(content: Content, form: Form, paths: Sequence[Keys], erased: Era
         return Left(sum(records.theirs), _without_stretches(content.data, records))
     if kind == "parquet":
         return Left(sum(records.theirs), _without_rows(content.data, records))
-    raise _Unclear("has records of others, and its format does not allow removing single records")
+    raise _Unclear("has records of other people, and its format does not allow removing single records")
 
 
 def _of_members(contents: Sequence[Content], form: Form, paths: Sequence[Keys], erased: Erased) -> Left:
     """Of an archive of several files."""
     theirs = [one for content in contents for one in _records_of(content, form, paths, erased).theirs]
     if any(theirs) and not all(theirs):
-        raise _Unclear("is an archive with records of others")
+        raise _Unclear("is an archive with records of other people")
     return Left(len(theirs), b"") if any(theirs) else Left()
 
 
@@ -169,10 +169,10 @@ def _without_rows(content: bytes, records: _Records) -> bytes:
                 if kept.num_rows:
                     writer.write_table(kept)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as why:
-        raise _Unclear(f"is Parquet that cannot be written again: {why}") from None
+        raise _Unclear(f"is Parquet that cannot be rewritten: {why}") from None
     after = into.getvalue()
     if pq.ParquetFile(io.BytesIO(after)).schema != before.schema:
-        raise _Unclear("is Parquet of a schema that cannot be written again")
+        raise _Unclear("is Parquet with a schema that cannot be rewritten")
     return after
 
 

@@ -53,7 +53,7 @@ UNDERSTOOD = {
 }
 """Table features with which a commit may exchange files as it does here."""
 SWITCHES = {
-    "delta.appendOnly": "lets nobody delete rows",
+    "delta.appendOnly": "does not allow deleting rows",
     "delta.enableRowTracking": "numbers its rows",
     "delta.enableInCommitTimestamps": "keeps the time of its commits",
 }
@@ -136,7 +136,7 @@ class TableErasure:
             if not leaving or self._objects.write_once(commit_name(done.version), self._commit(snapshot, leaving)):
                 self._tidy(leaving)
                 return done
-        raise Halt(f"{self.name}: others committed {ATTEMPTS} times before us; run it again when there is less to do")
+        raise Halt(f"{self.name}: other writers committed {ATTEMPTS} times; run the command again later")
 
     # --- inside ---
 

@@ -184,7 +184,7 @@ class _Run:
             lease = hold(f"{self._service.privacy.vault}/{MAINTAINED}", wait_s=0)
         except LeaseHeld as taken:
             yield TableMaintenance(
-                table=VAULT, reason="busy", detail=f"{taken.holder} works on it; the next run takes it"
+                table=VAULT, reason="busy", detail=f"{taken.holder} is working on it; the next run processes it"
             )
             return
         try:

@@ -69,7 +69,7 @@ def _rows(ledger: Objects, services: Collection[str], looked_at: Callable[[LiveF
     def rows(path: str) -> pa.Table:
         content = ledger.read(path)
         if content is None:
-            raise TryAgain(f"{ledger.place}/{path} went away while it was looked at")
+            raise TryAgain(f"{ledger.place}/{path} disappeared while it was checked")
         parquet = pq.ParquetFile(pa.BufferReader(content))
         return rows_of(parquet, services, ["file_hash", "outcome"]).filter(pc.field("outcome") != "missing")
 
