@@ -45,7 +45,7 @@ def beyond_quotas(settings: Settings) -> Iterator[str]:
         yield f"watched_tables names {counted(count, 'table')}; {MOST_WATCHED} fit into a stack, with two alarms for each"
     for name, (most, where) in LENGTHS.items():
         if (length := len(getattr(settings, name))) > most:
-            yield f"{name} has {length:,} characters; the limit is {most:,}, for {where}"
+            yield f"{name} has {length:,} characters; {most:,} fit into {where}"
     buckets = listed(settings.landing_bucket)
     said = sum(AROUND_A_BUCKET + len(bucket) + len(settings.landing_prefix) for bucket in buckets)
     if said > MOST_IN_A_STATEMENT:

@@ -76,7 +76,7 @@ def test_all_bad_files_of_a_batch_say_why_and_the_good_ones_land() -> None:
 
 def test_a_file_that_is_no_json_keeps_how_it_begins() -> None:
     end = read_one(PNG).files["file.json"]
-    assert (end.head[:9], end.detail) == ("\\x89PNG\r\n", "it begins as a PNG image")
+    assert (end.head[:9], end.detail) == ("\\x89PNG\r\n", "it begins like a PNG image")
 
 
 def test_a_file_of_no_known_format_is_not_called_a_text() -> None:

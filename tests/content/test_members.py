@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[bytes, str, str]] = {
     "a torn one": (zip_of({"a.json": b'{"a": 1}'})[:-9], "corrupt-archive", "cannot be read"),
     "one of which a member is broken": (broken("b.json"), "corrupt-archive", "Bad CRC-32 for file 'b.json'"),
     "an encrypted one": (encrypted(), "encrypted", "a.json of the zip archive is encrypted"),
-    "one with an image": (zip_of({"a.json": b"{}", "b.png": PNG}), "not-json", "in b.png: it begins as a PNG image"),
+    "one with an image": (zip_of({"a.json": b"{}", "b.png": PNG}), "not-json", "in b.png: it begins like a PNG image"),
     "a zip in a zip": (zip_of({"b.zip": zip_of({"a": b"{}"})}), "not-json", "a zip archive within an archive"),
     "a workbook": (zip_of({"[Content_Types].xml": b"<a/>"}), "wrong-format", "an Office document"),
     "one with a long name": (zip_of({"n" * 2000: b"{}"}), "corrupt-archive", "longer than 1024 bytes"),

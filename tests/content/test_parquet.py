@@ -132,7 +132,7 @@ def test_what_is_declared_parquet_and_is_none_is_refused_in_words() -> None:
     assert (end.reason, end.detail) == ("wrong-format", "parquet is declared, but it begins like text")
     assert read({"a": b""}, form=Form(format="parquet")).files["a"].outcome == "empty"
     end = read({"a": file_of({"a": [1]})}, form=Form(format="json")).files["a"]
-    assert (end.reason, end.detail) == ("not-json", "it begins as a Parquet file")
+    assert (end.reason, end.detail) == ("not-json", "it begins like a Parquet file")
 
 
 def test_two_columns_of_one_name_are_refused() -> None:
@@ -242,4 +242,4 @@ def test_an_encrypted_file_is_refused_as_such(plaintext_footer: bool) -> None:
 def test_a_text_that_begins_as_the_name_of_a_binary_format_is_a_text(word: str) -> None:
     reading = read({"a.csv": f"{word},n\nx,1\n".encode(), "b.orc": b"ORC" + bytes(100) + b"ORC\x18"})
     assert [json.loads(row.value) for row in reading.documents] == [{word: "x", "n": "1"}]
-    assert reading.files["b.orc"].detail == "it begins as an ORC file"
+    assert reading.files["b.orc"].detail == "it begins like an ORC file"

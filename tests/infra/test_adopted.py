@@ -27,8 +27,8 @@ def test_what_is_in_the_region_and_the_account_is_fine_and_so_is_all_where_nobod
 
 def test_a_queue_of_another_region_or_account_is_refused_for_no_alarm_could_see_it() -> None:
     assert said("eu-central-1", **QUEUES) == [
-        "landing_queue: is in eu-west-1, and the service in eu-central-1",
-        "landing_dead_queue: is in eu-west-1, and the service in eu-central-1",
+        "landing_queue: is in eu-west-1, but the service is in eu-central-1",
+        "landing_dead_queue: is in eu-west-1, but the service is in eu-central-1",
     ]
     assert said(account="210987654321", **QUEUES) == [
         "landing_queue: is in account 123456789012, but the service is in 210987654321",
@@ -38,7 +38,7 @@ def test_a_queue_of_another_region_or_account_is_refused_for_no_alarm_could_see_
 
 def test_a_key_works_in_its_region_alone_and_may_be_of_another_account() -> None:
     key = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"
-    assert said("us-east-1", data_key=key) == ["data_key: is in eu-west-1, and the service in us-east-1"]
+    assert said("us-east-1", data_key=key) == ["data_key: is in eu-west-1, but the service is in us-east-1"]
     assert said(data_key=key) == []
 
 
@@ -47,7 +47,7 @@ def test_a_topic_of_another_region_is_refused_for_neither_cloudformation_nor_its
 ):
     topics = {"landing_bucket": "drops", "landing_topic": f"{HERE}:near,arn:aws:sns:us-east-1:210987654321:far"}
     (problem,) = problems_of_adopted(settings_in(topics), "eu-west-1", "123456789012")
-    assert (problem.where, problem.what) == ("landing_topic", "is in us-east-1, and the service in eu-west-1")
+    assert (problem.where, problem.what) == ("landing_topic", "is in us-east-1, but the service is in eu-west-1")
     assert "landing_eventbridge" in problem.suggestion, "the remedy must work"
     assert said("", **topics) == []
 

@@ -78,7 +78,7 @@ def test_a_typo_in_another_environment_shows_already_now() -> None:
 
 def test_an_environment_that_is_not_declared_is_refused() -> None:
     assert problems({"env": "live", "environments": {"dev": {}}}) == {
-        "env": "there is no environment 'live' (declared are dev)"
+        "env": "there is no environment 'live' (declared: dev)"
     }
 
 
@@ -128,7 +128,7 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
         ),
         (
             {"landing_bucket": "forebay-dev-lake-1", "landing_topic": "arn:aws:sns:eu-west-1:123456789012:t"},
-            "that name is taken",
+            "has a name that is reserved",
         ),
         ({"delete_data": True}, "data is deleted only if delete_data is true and delete_data_of is forebay-dev"),
         ({"delete_data_of": "forebay-dev"}, "data is deleted only if"),

@@ -195,7 +195,7 @@ def test_a_budget_that_is_spent_holds_a_run_back() -> None:
 
 def test_a_person_is_told_once_a_day_that_the_budget_makes_files_late() -> None:
     glue, s3, sns, bounded = Glue("SUCCEEDED"), S3(), Sns(), replace(DRAIN, share_per_mille=40)
-    told = "forebay: the budget holds ingest back"
+    told = "forebay: the budget delays ingest"
 
     def look(hours: float, settings: Settings = bounded) -> list[str]:
         assert start(settings, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW + timedelta(hours=hours)).startswith(
@@ -225,7 +225,7 @@ def test_a_message_of_the_budget_that_could_not_be_sent_is_sent_by_the_next_look
     with pytest.raises(ConnectionError):
         start(bounded, glue=glue, sqs=Sqs(1), s3=s3, sns=Denied(), now=NOW)
     start(bounded, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW + timedelta(minutes=1))
-    assert sns.sent == ["forebay: the budget holds ingest back"]
+    assert sns.sent == ["forebay: the budget delays ingest"]
 
 
 def test_a_look_reads_its_note_once() -> None:

@@ -51,7 +51,7 @@ def test_no_retry_begins_while_a_rollback_is_half_done(
                 tries.run(Choice("quarantine"))
         assert tries.plans.read(PLAN) is not None
     open_objects(rollback_of(lake)).write("plan.json", b'{"number": "n", "tables": [], "replay": false}')
-    with pytest.raises(Halt, match="repeat the `forebay rollback`, which finishes it"):
+    with pytest.raises(Halt, match="repeat the `forebay rollback` to finish it"):
         tries.run(Choice("quarantine"))
     assert tries.plans.read(PLAN) is None, "the rollback would wait for it"
     assert finish_earlier(LakeView(lake)) is not None

@@ -49,7 +49,7 @@ def test_a_wrapping_key_is_stored_encrypted_and_opens_again(key: VaultKey, tmp_p
     made = _made(str(tmp_path / "vault"), key)
     assert opened(str(tmp_path / "vault"), made.name, key) == made.plain
     assert str(made.plain) not in repr(made)
-    with pytest.raises(Halt, match="is gone"):
+    with pytest.raises(Halt, match="is missing"):
         opened(str(tmp_path / "vault"), "another", key)
 
 
@@ -127,14 +127,14 @@ def test_a_file_keeps_its_earlier_keys_until_all_is_encrypted_again(tmp_path: Pa
         opened(vault, made.name, vault_key(place))
 
 
-@pytest.mark.parametrize("content", [None, b"", b"something else", b"forebay vault key 1\nshort\n"])
+@pytest.mark.parametrize("content", [None, b"", b"does not hold", b"forebay vault key 1\nshort\n"])
 def test_what_is_no_file_of_keys_is_refused_by_its_name(tmp_path: Path, content: Any) -> None:
     if content is not None:
         (tmp_path / "key").write_bytes(content)
     with pytest.raises(InvalidConfiguration, match=f"{tmp_path}/key: has no vault key"):
         vault_key(f"{tmp_path}/key").made("one")
     if content:
-        with pytest.raises(InvalidConfiguration, match="something else"):
+        with pytest.raises(InvalidConfiguration, match="does not hold"):
             add_local_key(f"{tmp_path}/key")
 
 

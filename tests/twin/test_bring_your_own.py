@@ -134,7 +134,7 @@ def test_an_adopted_bucket_that_notifies_nobody_is_told(queue: Deployment, twin:
     finally:
         before.pop("ResponseMetadata")
         s3.put_bucket_notification_configuration(Bucket="drops-of-ours", NotificationConfiguration=before)
-    assert found == ["the bucket drops-of-ours notifies nobody"]
+    assert found == ["the bucket drops-of-ours has no notifications"]
 
 
 def test_files_of_two_buckets_reach_the_queue_by_eventbridge(events: Deployment, twin: Twin) -> None:

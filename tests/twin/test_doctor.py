@@ -345,7 +345,7 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
         "the bucket announces deletions only",
         set_notification({"Events": ["s3:ObjectRemoved:*"]}),
         "landing.notification",
-        "notifies of s3:ObjectRemoved",
+        "notifies only of s3:ObjectRemoved",
     ),
     (
         "the bucket announces another folder",
@@ -444,8 +444,8 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
     ),
     ("the job may not tell of hours", take_right("TellOfPeriods"), "rights.of_ingest", "may not events:PutEvents"),
     ("the job may not use the key", take_right("UseDataKey"), "rights.of_ingest", "may not kms:Decrypt"),
-    ("a log group was removed", remove_log_group, "logs.groups", "is not there"),
-    ("a log is kept for ever", keep_log_for_ever, "logs.groups", "is kept for ever"),
+    ("a log group was removed", remove_log_group, "logs.groups", "does not exist"),
+    ("a log is kept for ever", keep_log_for_ever, "logs.groups", "never expires"),
     ("the job runs on another Spark", report(spark="3.5.4"), "logs.reports", "reports Spark 3.5.4"),
     (
         "the job runs on another Delta",
@@ -455,9 +455,9 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
     ),
     ("a function is throttled to nothing", throttle, "functions.state", "is throttled completely"),
     ("a schedule is off", pause_schedule, "functions.schedules", "is DISABLED"),
-    ("a schedule was removed", remove_schedule, "functions.schedules", "is not there"),
+    ("a schedule was removed", remove_schedule, "functions.schedules", "does not exist"),
     ("nobody hears of failed jobs", disable_rule, "functions.rules", "is DISABLED"),
-    ("an alarm is muted", mute_alarm, "alarms.actions", "are off"),
+    ("an alarm is muted", mute_alarm, "alarms.actions", "are disabled"),
     ("nobody listens to alarms", nobody_listens, "alarms.listeners", "nobody is subscribed"),
     (
         "alarms may not publish",
@@ -564,7 +564,7 @@ def test_a_right_that_the_caller_lacks_is_named_and_the_other_checks_go_on(on: D
 def test_a_queue_that_was_removed_by_hand_is_one_finding_for_each_check_that_needs_it(on: Deployment) -> None:
     gone = replace(on, outputs={**on.outputs, "QueueUrl": f"{on.queue_url}-gone"})
     found = {one.check: one for one in examine(gone)}
-    assert "is gone" in found["queues.redrive"].what
+    assert "is missing" in found["queues.redrive"].what
     assert "has --queue_url" in found["jobs.definitions"].what
 
 
@@ -693,7 +693,7 @@ def test_the_command_shows_what_is_wrong_why_and_what_mends_it(on: Deployment, e
         told = json.loads(failed(1, "doctor", "--stack", on.stack, "--json"))
     finally:
         undo()
-    assert "error  the actions of the alarm forebay-local-files-wait are off" in said
+    assert "error  the actions of the alarm forebay-local-files-wait are disabled" in said
     assert "  why   The alarm notifies nobody.\n  fix   aws cloudwatch enable-alarm-actions" in said
     assert told.keys() == {"severity", "check", "what", "why", "fix"}
 

@@ -74,7 +74,7 @@ def test_freshness_is_published_to_the_metrics_that_the_dashboard_shows(quick: T
 
 
 def test_a_schedule_that_is_not_there_is_named_with_those_that_are(quick: Twin) -> None:
-    with pytest.raises(InvalidConfiguration, match=r"schedule nightly: is not in the twin .there are .*start-ingest"):
+    with pytest.raises(InvalidConfiguration, match=r"schedule nightly: is not in the twin .known: .*start-ingest"):
         fire.fire(quick.client, "nightly")
 
 

@@ -88,7 +88,7 @@ def test_a_file_counts_as_loaded_under_the_id_of_any_of_the_services() -> None:
 
 
 def test_a_file_of_a_batch_that_has_not_ended_is_waited_for_though_it_lies_there_no_longer() -> None:
-    assert "has not ended" in why(MARKER, known(row(file()), on_their_way=[f"{FOLDER}b"]))
+    assert "in an unfinished batch" in why(MARKER, known(row(file()), on_their_way=[f"{FOLDER}b"]))
 
 
 def test_each_folder_with_files_needs_a_marker_of_its_own() -> None:

@@ -149,7 +149,7 @@ def test_records_inside_of_a_document_are_looked_at_one_by_one() -> None:
     mixed, theirs, others = (
         json.dumps({"Records": [json.loads(x) for x in some]}).encode() for some in ([ANNA, BEN], [ANNA], [BEN])
     )
-    assert "records of others" in left(mixed, **inside).unclear
+    assert "records of other people" in left(mixed, **inside).unclear
     assert left(theirs + b"\n" + theirs, **inside) == Left(2, b"")
     assert left(others, **inside) == Left()
     around = json.dumps({"user": {"id": "anna"}, "Records": [{"n": 1}]}).encode()
