@@ -32,7 +32,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     ),
     "true values": (
         f"{JOURNEY}/test_bad_input.py::test_a_number_that_no_type_holds_is_kept_digit_by_digit",
-        f"{BATCH}/test_columns.py::test_each_value_is_read_as_its_type_or_is_a_misfit",
+        f"{BATCH}/test_columns.py::test_what_cannot_be_computed_is_null_and_said_in_rescued",
     ),
     "writers are safe together": (
         "tests/chaos/test_crashes.py::test_a_commit_whose_answer_is_lost_stands_exactly_once",
@@ -70,7 +70,9 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "skew": ("tests/table/test_fan_out.py::test_a_table_with_nearly_all_rows_is_written_by_several_tasks",),
     "new columns": ("tests/table/test_shaping.py::test_a_new_field_is_a_column_in_the_very_commit_that_brings_it",),
     "declared columns in SQL": (f"{BATCH}/test_declared_sql.py::test_a_check_sees_the_columns_of_its_own_table",),
-    "routing": (f"{BATCH}/test_routing.py::test_spark_routes_a_record_as_the_definition_does",),
+    "routing": (
+        f"{BATCH}/test_routing.py::test_sql_that_is_null_or_cannot_be_computed_leaves_the_record_to_the_next_table",
+    ),
     "expectations": (
         f"{JOURNEY}/test_expectations.py"
         "::test_violations_are_counted_dropped_or_quarantined_and_a_table_with_too_many_fails",

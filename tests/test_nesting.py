@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,11 +18,10 @@ from forebay.operate.trying.samples import read_samples
 from forebay.operate.trying.trial import try_out
 from forebay.privacy.text import treated_text
 from forebay.privacy.together import treated_texts
-from forebay.record import moment
 from forebay.record.conform import Records, writable
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
-from forebay.record.number import EXACT_DIGITS, MOST_DIGITS, read_json, write_json
+from forebay.record.number import read_json, write_json
 from forebay.source.columns import columns_of
 from tests.content.memory import read, read_one
 
@@ -103,17 +101,3 @@ def test_a_trial_takes_what_the_job_takes(kind: str, tmp_path: Path) -> None:
     trial = try_out(service, read_samples([str(tmp_path)], service))
     assert [(table.name, table.rows, table.rescued) for table in trial.tables] == [("g", 1, 0)]
     assert [row["reason"] for row in trial.refused] == ["too-deep"]
-
-
-@pytest.mark.parametrize(
-    ("java", "name", "limit"),
-    [
-        ("JsonText", "DEEPEST", DEEPEST),
-        ("RecordFields", "EXACT_DIGITS", EXACT_DIGITS),
-        ("RecordFields", "LONGEST_NUMBER", MOST_DIGITS),
-        ("Moment", "LONGEST", moment.LONGEST),
-    ],
-)
-def test_java_has_the_same_limit(java: str, name: str, limit: int) -> None:
-    source = (ROOT / f"glue_jobs/java/src/io/forebay/record/{java}.java").read_text()
-    assert re.findall(rf"{name} = (\d+);", source) == [str(limit)]

@@ -1,4 +1,4 @@
-"""Compiles the Java classes (the log store, `record`) into `forebay-logstore.jar`, with javac and the standard library alone.
+"""Compiles the Java classes (the log store, local files) into `forebay-logstore.jar`, with javac alone.
 
 In: the folder of the JVM libraries to compile against, and the path of the jar. Out: that jar. The same sources, libraries and
 compiler give the same bytes (entries sorted, one fixed time). `BuildFailed` says in one line that javac or a library is

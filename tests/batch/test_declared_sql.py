@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.declared_sql import columns_in, renamed
+from forebay.batch.one_pass.questions import answered, questions_of
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
-from tests.batch.by_spark.expectations import checked
-from tests.batch.by_spark.routing import routed
-
-CONTENT = "piece int, line long, byte_offset long, value string, problem string, detail string"
+from tests.batch.world import World
 
 
 @pytest.mark.parametrize(
@@ -45,7 +43,7 @@ def test_each_name_of_a_column_is_replaced_and_nothing_else(spark: SparkSession,
     spark._jsparkSession.sessionState().sqlParser().parseExpression(wanted)
 
 
-def service_of(tables: int, check: str = "n < 3") -> Service:
+def declarations(tables: int, check: str) -> str:
     declared = """
 [[tables]]
 name = "t{0}"
@@ -58,20 +56,21 @@ event_time = {{ column = "at", oldest_days = 7 }}
 [tables.expectations]
 small = {{ check = {1}, on_violation = "quarantine" }}
 """
-    text = 'name = "many"\n' + "".join(declared.format(number, json.dumps(check)) for number in range(tables))
-    return parse_service({"service.toml": text})
+    return 'name = "many"\n' + "".join(declared.format(number, json.dumps(check)) for number in range(tables))
 
 
-def judged(spark: SparkSession, service: Service, *records: dict[str, Any]) -> Any:
-    values = [(0, n, 0, json.dumps(record), None, None) for n, record in enumerate(records)]
-    content = spark.createDataFrame(values, CONTENT).selectExpr("*", "timestamp'2026-11-22' as _landed_at")
-    return checked(routed(content, service), service)
+def service_of(tables: int) -> Service:
+    return parse_service({"service.toml": declarations(tables, "n < 3")})
 
 
 def test_a_plan_has_as_many_steps_for_a_dozen_tables_as_for_two(spark: SparkSession) -> None:
     """Spark's work on a plan grows with the square of its steps."""
-    few, many = (judged(spark, service_of(tables))._jdf.queryExecution().analyzed() for tables in (2, 12))
-    assert many.numberedTreeString().count("\n") == few.numberedTreeString().count("\n")
+    few, many = (questions_of(service_of(tables)) for tables in (2, 12))
+    plans = [
+        answered(spark.createDataFrame([], asked.sent), asked)._jdf.queryExecution().analyzed().numberedTreeString()  # type: ignore[operator]
+        for asked in (few, many)
+    ]
+    assert plans[0].count("\n") == plans[1].count("\n")
 
 
 @pytest.mark.parametrize(
@@ -83,7 +82,17 @@ def test_a_plan_has_as_many_steps_for_a_dozen_tables_as_for_two(spark: SparkSess
         "n / (3 - n) >= 0",
     ],
 )
-def test_a_check_sees_the_columns_of_its_own_table(spark: SparkSession, check: str) -> None:
+def test_a_check_sees_the_columns_of_its_own_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, check: str
+) -> None:
     records = [{"kind": f"k{table}", "n": n, "tags": "a,b"} for table in range(3) for n in (1, 3)]
-    rows = judged(spark, service_of(3, check), *records).orderBy("line").select("_table", "_violated").collect()
-    assert [tuple(row) for row in rows] == [(f"t{t}", bad) for t in range(3) for bad in (None, ["small"])]
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=declarations(3, check))
+    world.answers["a.json"] = "\n".join(map(json.dumps, records)).encode()
+    world.try_batch(0, [world.file("a.json")])
+    assert [[row["_line"] for row in world._table(f"t{table}")] for table in range(3)] == [[1], [3], [5]]
+    held = world._table("_forebay/quarantine")
+    assert sorted((row["line"], row["table"], row["detail"]) for row in held) == [
+        (2, "t0", "small"),
+        (4, "t1", "small"),
+        (6, "t2", "small"),
+    ]

@@ -9,12 +9,12 @@ import pytest
 
 from forebay.batch.accounting import Fate
 from forebay.batch.check_sql import check_expressions
+from forebay.batch.events import ExpectationViolated
 from forebay.batch.expectations import Verdict, verdicts
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
-from tests.batch.by_spark.expectations import checked
-from tests.batch.by_spark.routing import routed, with_final_fates
+from tests.batch.world import World
 from tests.operate.command import failed
 
 if TYPE_CHECKING:
@@ -27,9 +27,13 @@ pytestmark = pytest.mark.usefixtures("compiled")
 COLUMNS = 'columns = [{ name = "level", type = "long" }, { name = "key" }, { name = "at", type = "timestamp" }]'
 
 
-def service_of(*tables: str) -> Service:
+def text_of(*tables: str) -> str:
     text = "\n".join(f"[[tables]]\n{table}" for table in tables)
-    return parse_service({"service.toml": f'name = "s"\n{text}'})
+    return f'name = "s"\n{text}'
+
+
+def service_of(*tables: str) -> Service:
+    return parse_service({"service.toml": text_of(*tables)})
 
 
 def declared(expectations: str, name: str = '"a"', columns: str = COLUMNS) -> str:
@@ -86,7 +90,32 @@ def test_all_of_them_are_told_at_once(spark: SparkSession) -> None:
     assert len(refused.value.problems) == 3
 
 
-def test_a_row_gets_the_fate_of_its_worst_violation_and_all_their_names(spark: SparkSession) -> None:
+def landed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str, texts: list[str]
+) -> World:
+    """After a batch of one file, with a line for each text."""
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=service)
+    world.answers["a.json"] = "\n".join(texts).encode()
+    world.try_batch(0, [world.file("a.json")])
+    return world
+
+
+def violations(world: World) -> dict[tuple[str, str], int]:
+    return {(e.table, e.expectation): e.rows for e in world.events if isinstance(e, ExpectationViolated)}
+
+
+def lines(world: World, table: str) -> list[int]:
+    return sorted(row["_line"] for row in world._table(table))
+
+
+def held(world: World) -> list[tuple[int, str, str, str]]:
+    rows = world._table("_forebay/quarantine")
+    return sorted((row["line"], row["table"], row["reason"], row["detail"]) for row in rows)
+
+
+def test_a_row_gets_the_fate_of_its_worst_violation_and_all_their_names(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     records = [
         {"level": 1, "key": "ab", "at": "2026-01-01"},
         {"level": 0, "key": "ab"},
@@ -94,53 +123,44 @@ def test_a_row_gets_the_fate_of_its_worst_violation_and_all_their_names(spark: S
         {"level": -1, "key": "A!", "at": "2031-01-01"},
         {},
     ]
-    values = [(0, n, 0, json.dumps(record), None, None) for n, record in enumerate(records)]
-    content = spark.createDataFrame(
-        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
-    )
-    service = service_of(
+    service = text_of(
         'name = "never"\nwhere = { no = "1" }\n[tables.expectations]\nx = { check = "false", on_violation = "drop" }',
         declared(GOOD),
     )
-    rows = with_final_fates(checked(routed(content, service), service))
-    found = rows.orderBy("line").select("_fate", "_violated", "_reason", "detail", "_table").collect()
-    assert [tuple(row) for row in found] == [
-        ("write", None, None, None, "a"),
-        ("write", ["positive"], None, None, "a"),
-        ("drop", ["positive", "early"], None, None, "a"),
-        ("quarantine", ["positive", "early", "plain_key"], "expectation", "positive, early, plain_key", "a"),
-        ("write", None, None, None, "a"),
-    ]
+    world = landed(spark, tmp_path, monkeypatch, service, [*map(json.dumps, records)])
+    assert lines(world, "a") == [1, 2, 5]
+    assert held(world) == [(4, "a", "expectation", "positive, early, plain_key")]
+    assert world.ledger()["a.json"]["dropped"] == 1
+    assert violations(world) == {("a", "positive"): 3, ("a", "early"): 2, ("a", "plain_key"): 1}
 
 
-def test_two_declarations_may_use_one_name_for_different_things(spark: SparkSession) -> None:
-    service = service_of(
+def test_two_declarations_may_use_one_name_for_different_things(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = text_of(
         declared('x = "level > 5"', '"a"\nwhere = { t = "a" }'),
         declared("x = \"level = 'high'\"", '"b"', 'columns = [{ name = "level" }]'),
     )
-    check_expressions(spark, service)
+    check_expressions(spark, parse_service({"service.toml": service}))
     texts = ['{"t": "a", "level": 9}', '{"t": "a", "level": 1}', '{"level": "high"}', '{"level": "low"}']
-    values = [(0, n, 0, text, None, None) for n, text in enumerate(texts)]
-    content = spark.createDataFrame(
-        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
-    )
-    rows = checked(routed(content, service), service).orderBy("line").select("_violated").collect()
-    assert [row[0] for row in rows] == [None, ["x"], None, ["x"]]
+    world = landed(spark, tmp_path, monkeypatch, service, texts)
+    assert (lines(world, "a"), lines(world, "b")) == ([1, 2], [3, 4])
+    assert violations(world) == {("a", "x"): 1, ("b", "x"): 1}
 
 
-def test_a_change_whose_key_cannot_name_a_partition_of_the_state_is_quarantined(spark: SparkSession) -> None:
+def test_a_change_whose_key_cannot_name_a_partition_of_the_state_is_quarantined(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     merge = """mode = "merge"
     merge = { into = "b", keys = ["level", "key"], sequence_by = ["at"], partitions = ["key"] }"""
-    service = service_of(f'name = "a"\n{COLUMNS}\n{merge}')
+    service = text_of(f'name = "a"\n{COLUMNS}\n{merge}')
     worlds = ["Welt 1/ü\n", "w" * 100, "", "w" * 101, "nul\0", "__HIVE_DEFAULT_PARTITION__", None]
     records = [json.dumps({"level": 1, "key": world, "at": "2026-11-23T08:00:00Z"}) for world in worlds]
-    content = spark.createDataFrame(
-        [(0, n, 0, record, None, None) for n, record in enumerate(records)],
-        "piece int, line long, byte_offset long, value string, problem string, detail string",
-    )
-    found = checked(routed(content, service), service).orderBy("line").select("_refused").collect()
+    world = landed(spark, tmp_path, monkeypatch, service, records)
+    assert lines(world, "a") == [1, 2]
     bad = "bad-partition-value"
-    assert [row[0] for row in found] == [None, None, "no-key", bad, bad, bad, "no-key"]
+    found = [(line, reason) for line, _, reason, _ in held(world)]
+    assert found == [(3, "no-key"), (4, bad), (5, bad), (6, bad), (7, "no-key")]
 
 
 def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
@@ -191,31 +211,21 @@ def test_a_pattern_that_only_python_takes_is_named_before_anything_runs(
         check_expressions(spark, service_of(f'name = "a"\n{more}'))
 
 
-def test_a_check_that_cannot_be_computed_does_not_hold_and_asks_no_row_of_another_table(spark: SparkSession) -> None:
+def test_a_check_that_cannot_be_computed_does_not_hold_and_asks_no_row_of_another_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     columns = 'columns = [{ name = "price", type = "double" }, { name = "quantity", type = "long" }]'
     checks = """cheap = { check = "price / quantity < 10", on_violation = "quarantine" }
         fair = "price / quantity > 1"
         whole = "cast(cast(price as string) as bigint) > 0" """
-    service = service_of(declared(checks, '"a"\nwhere = { t = "a" }', columns), 'name = "b"')
+    service = text_of(declared(checks, '"a"\nwhere = { t = "a" }', columns), 'name = "b"')
     texts = [
         '{"t": "a", "price": 8, "quantity": 4}',
         '{"t": "a", "price": 8, "quantity": 0}',
         '{"t": "a", "quantity": 0}',
         '{"t": "b", "price": 8, "quantity": 0}',
     ]
-    values = [(0, n, 0, text, None, None) for n, text in enumerate(texts)]
-    content = spark.createDataFrame(
-        values, "piece int, line long, byte_offset long, value string, problem string, detail string"
-    )
-    rows = (
-        with_final_fates(checked(routed(content, service), service))
-        .orderBy("line")
-        .select("_fate", "_violated")
-        .collect()
-    )
-    assert [tuple(row) for row in rows] == [
-        ("write", ["whole"]),
-        ("quarantine", ["cheap", "fair", "whole"]),
-        ("write", None),
-        ("write", None),
-    ]
+    world = landed(spark, tmp_path, monkeypatch, service, texts)
+    assert (lines(world, "a"), lines(world, "b")) == ([1, 3], [4])
+    assert held(world) == [(2, "a", "expectation", "cheap, fair, whole")]
+    assert violations(world) == {("a", "cheap"): 1, ("a", "fair"): 1, ("a", "whole"): 2}

@@ -1,4 +1,4 @@
-"""Which table a record belongs to: Spark routes a batch as the Python definition routes each record."""
+"""Which table a record belongs to: a task routes thousands of records at once as the definition routes each of them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,25 @@ import json
 from random import Random
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
+from forebay.batch.one_pass.landed import Landed
+from forebay.batch.one_pass.questions import Questions
+from forebay.batch.one_pass.routing import Router
+from forebay.content.piece import Piece
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
+from forebay.landed_file import LandedFile
+from forebay.record.conform import Records
+from forebay.record.growth import Rules
 from forebay.record.number import read_json
 from forebay.record.route import Origin, route_of
-from tests.batch.by_spark.routing import routed
+from tests.batch.world import World
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
 METADATA = {"studio": "north", "empty": ""}
@@ -24,10 +34,6 @@ PLACES = [
     ("theirs", "in/beta/a.json"),
     ("ours", "out/c/d.json"),
 ]
-COLUMNS = (
-    "piece int, line long, byte_offset long, value string, problem string, detail string, bucket string, key string, "
-    "metadata string"
-)
 EXPLODES = """
 [[tables]]
 name = "lines"
@@ -56,10 +62,13 @@ key = "{kind}/"
 """
 
 
-def routes_by_spark(spark: SparkSession, service: Service, texts: list[str]) -> list[tuple[Any, ...]]:
-    rows = [(0, n, n, text, None, None, *_place(n), json.dumps(METADATA)) for n, text in enumerate(texts)]
-    made = routed(spark.createDataFrame(rows, COLUMNS), service).orderBy("line")
-    return [tuple(row) for row in made.select("_fate", "_table", "_declared", "_reason").collect()]
+def routes_by_task(service: Service, texts: list[str]) -> list[tuple[Any, ...]]:
+    files = [LandedFile(bucket, key, 1, key) for bucket, key in PLACES]
+    landed = Landed([Piece(number, file, 0, None) for number, file in enumerate(files)], service)
+    pieces = pa.array([number % len(PLACES) for number in range(len(texts))], pa.int32())
+    rows = pa.table({"piece": pieces, "metadata": [json.dumps(METADATA)] * len(texts)})
+    routes, taken = Router(service, landed, Questions()).routes(Records(pa.array(texts), Rules()), rows)
+    return [(one.fate, one.table, one.declared, one.reason) for one in (routes[number] for number in taken)]
 
 
 def routes_by_python(service: Service, texts: list[str]) -> list[tuple[Any, ...]]:
@@ -120,13 +129,13 @@ def any_record(draw: Random) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(("seed", "feeds"), [(0, ENVELOPE), (1, ENVELOPE), (2, FEEDS), (3, FEEDS + EXPLODES)])
-def test_spark_routes_a_record_as_the_definition_does(spark: SparkSession, seed: int, feeds: str) -> None:
+def test_a_task_routes_a_record_as_the_definition_does(seed: int, feeds: str) -> None:
     draw = Random(seed)
     paths = [path for path in PATHS if feeds != ENVELOPE or path != "@feed"]
     wheres = [{path: any_condition(draw, path) for path in draw.sample(paths, draw.randint(1, 2))} for _ in range(8)]
     service, texts = service_of(wheres, feeds), [json.dumps(any_record(draw)) for _ in range(200)]
-    by_spark, by_python = routes_by_spark(spark, service, texts), routes_by_python(service, texts)
-    assert [(t, s, p) for t, s, p in zip(texts, by_spark, by_python, strict=True) if s != p][:3] == []
+    by_task, by_python = routes_by_task(service, texts), routes_by_python(service, texts)
+    assert [(t, s, p) for t, s, p in zip(texts, by_task, by_python, strict=True) if s != p][:3] == []
     assert len(set(by_python)) > 2
 
 
@@ -147,19 +156,19 @@ name = "{c}"
 """
 
 
-def test_spark_finds_the_owner_of_a_name_as_the_definition_does(spark: SparkSession) -> None:
+def test_a_task_finds_the_owner_of_a_name_as_the_definition_does() -> None:
     service = parse_service({"service.toml": SHARED})
     names = ["a", "x", "a_x", "b_x", "x_x", "c", "z"]
     texts = [json.dumps({field: name}) for field in "abc" for name in names]
-    by_spark, by_python = routes_by_spark(spark, service, texts), routes_by_python(service, texts)
-    assert by_spark == by_python
+    by_task, by_python = routes_by_task(service, texts), routes_by_python(service, texts)
+    assert by_task == by_python
     assert {(table, declared) for _, table, declared, _ in by_python} >= {("a_x", 0), ("x_x", 0), ("c", 1), ("a", 2)}
 
 
-def test_sql_that_is_null_or_cannot_be_computed_leaves_the_record_to_the_next_table(spark: SparkSession) -> None:
-    service = parse_service(
-        {
-            "service.toml": """
+def test_sql_that_is_null_or_cannot_be_computed_leaves_the_record_to_the_next_table(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = """
 name = "s"
 [[tables]]
 name = "big"
@@ -172,10 +181,10 @@ columns = [
 [[tables]]
 name = "others"
 """
-        }
-    )
     good = {"kind": "sale", "price": 100, "quantity": 2, "at": "2026-11-22T10:00:00Z"}
     others = [{"quantity": 0}, {"quantity": None}, {"price": "x"}, {"kind": "gift"}, {"at": "2025-01-01T00:00:00Z"}]
-    texts = [json.dumps({**good, **other}) for other in [{}, *others]]
-    found = [table for _, table, *_ in routes_by_spark(spark, service, texts)]
-    assert found == ["big", *["others"] * len(others)]
+    world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=service)
+    world.answers["a.json"] = "\n".join(json.dumps({**good, **other}) for other in [{}, *others]).encode()
+    world.try_batch(0, [world.file("a.json")])
+    assert [row["_line"] for row in world._table("big")] == [1]
+    assert sorted(row["_line"] for row in world._table("others")) == [2, 3, 4, 5, 6]

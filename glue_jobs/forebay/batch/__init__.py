@@ -4,9 +4,9 @@
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
 * `declarations` those that it works by      * `seen` what earlier passes over its files have shown
 * `poison` files that kill their readers, found by halving
-* `fields` what the declarations name, parsed once      * `columns` how a text becomes a column's value
+* `columns` in Spark's words
 * `reasons` why a record is in the quarantine: every reason, once
-* `record_fields` the fields of a record, with their original text      * `attempt` declared SQL that may fail on a row
+* `attempt` declared SQL that may fail on a row
 * `declared_sql` the columns that it names
 * `check_sql` what is wrong with declared SQL, before the first record      * `check_rollups` the same of rollups
 * `analysis` how Spark refuses SQL      * `bound` how large it may make a value

@@ -1,7 +1,7 @@
 """The declaration of a condition: a test of a field that routes its record to a table.
 
 In: the value of a field in `where`: a text, a list of texts, or a table of tests. Out: a frozen `Condition`. All its tests
-must hold. `holds` defines its meaning in plain Python, which `batch.routing` renders for Spark.
+must hold. `holds` says whether a text meets it.
 """
 
 from __future__ import annotations

@@ -174,6 +174,11 @@ class Service(Declared):
         """The arrays that tables explode."""
         return tuple(sorted({table.explode for table in self.tables if table.explode is not None}))
 
+    @property
+    def asks_for_metadata(self) -> bool:
+        """Whether the declarations name anything of the objects' metadata."""
+        return any(parse_path(path).origin == "metadata" for table in self.tables for path in table.named)
+
     def _explosions(self, feed: Feed) -> tuple[Explosion, ...]:
         """Those of tables that may take elements of the feed; an array that several explode keeps what any of them reads."""
         kept: dict[Keys, set[str]] = {}

@@ -13,8 +13,7 @@ __all__ = ["family_of", "is_twin", "taken_key"]
 
 
 def taken_key(keys: Collection[str], declared: str) -> str | None:
-    """Of an object's keys, the one that a declared field is read from: spelled so, else the first of its twins. `RecordFields`
-    in Java has the same rule."""
+    """Of an object's keys, the one that a declared field is read from: spelled so, else the first of its twins."""
     if declared in keys:
         return declared
     folded = _folded(declared)

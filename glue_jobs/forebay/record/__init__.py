@@ -7,7 +7,7 @@
 * `arrow_parser` parses those, by the rules of `walk`      * `inexact` finds numbers that it would change
 * `conform` puts both together
 * `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
-* `route` finds the table of a record: these four in Python what Spark does in a batch
+* `route` finds the table of a record
 * `typed` gives the declared columns of thousands of records at once
 
 No Spark, no S3.

@@ -1,4 +1,5 @@
-"""The value of a field's text in its declared column, in plain Python: the definition of what Spark does in `batch.columns`.
+"""The value of a field's text in its declared column, in plain Python: the definition of what `typed` does to
+thousands of records at once.
 
 In: a field's text, and the declaration of its column. Out: the value, or None where the text is none of that type; and
 whether it fits. A value that does not fit is rescued. Patterns of `formats` are Spark's; one that is more than numbers, such as

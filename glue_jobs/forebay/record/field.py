@@ -1,4 +1,4 @@
-"""The field at a path of one record, in plain Python: the definition of what `batch.fields` has Spark read there.
+"""The field at a path of one record, in plain Python.
 
 In: a record as `number.read_json` gives it. Out: the field's text; None where there is none, or null, or half of a pair of
 surrogates. A key that is spelled as declared comes first, then its twins.

@@ -1,4 +1,4 @@
-"""Texts become times, in plain Python: the definition of what the Java class `Moment` does in a batch. Nothing is guessed.
+"""Texts become times, in plain Python. Nothing is guessed.
 
 In: a text. Out: microseconds or days since 1970, in the years 1 to 9999; None for anything else. A text is ISO 8601 with a
 whole date, with or without a time, seconds and an offset. Digits after the sixth of a second's fraction are dropped.

@@ -1,4 +1,4 @@
-"""The table of one record, in plain Python: the definition of what `batch.routing` has Spark do for a batch.
+"""The table of one record, in plain Python.
 
 In: a service, a record as `field` gives it (or the texts of the fields that decide), and what is known of its object. Out: its
 `Route`: written to a table by the declaration that owns the table's name, parked because no declaration wants it, refused

@@ -28,8 +28,6 @@ __all__ = [
     "CALLED_ALL_THE_TIME",
     "LOCAL_FILES",
     "LOG_STORE",
-    "MOMENT",
-    "RECORD_FIELDS",
     "aws_settings",
     "job_settings",
     "laptop_settings",
@@ -37,7 +35,6 @@ __all__ = [
 ]
 
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
-RECORD_FIELDS, MOMENT = "io.forebay.record.RecordFields", "io.forebay.record.Moment"
 LOCAL_FILES = "io.forebay.local.LocalFiles"
 """Our own Java: one jar, compiled from `glue_jobs/java`."""
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import Emit, Event
-from forebay.spark.session import LOG_STORE, MOMENT, RECORD_FIELDS
+from forebay.spark.session import LOG_STORE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,8 +36,6 @@ CLASSES = {
     "Delta Kernel's engine": "io.delta.kernel.defaults.engine.DefaultEngine",
     "Delta for Spark": "io.delta.sql.DeltaSparkSessionExtension",
     "the log store": LOG_STORE,
-    "the reader of records": RECORD_FIELDS,
-    "the reader of times": MOMENT,
     "S3A": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
 OF_JOB = (

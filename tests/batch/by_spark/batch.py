@@ -16,7 +16,6 @@ from pyspark.sql import functions as F
 import forebay.batch.one_pass.reader as reader
 from forebay.batch.accounting import Fate, Standing, arriving
 from forebay.batch.batch import Batch, Begun
-from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.held import COLUMNS as HELD
 from forebay.batch.held import whole_files
 from forebay.batch.one_pass.questions import encrypted_values
@@ -119,7 +118,7 @@ class BySpark(Batch):
         return Read(rows, file_ends(pieces, ends))
 
     def content(self, pieces: Sequence[Piece]) -> DataFrame:
-        metadata: Any = {} if metadata_is_asked_for(self.service) else None
+        metadata: Any = {} if self.service.asks_for_metadata else None
         get = reader.source(self.limits, metadata)
         batches: Iterable[pa.RecordBatch] = read_pieces(pieces, get, self.limits, metadata, self.service.forms)
         columns = f"{COLUMNS}, {COLUMN}" if self.service.forms.have_a_vault else COLUMNS

@@ -15,12 +15,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from forebay.batch.attempt import attempt
-from forebay.batch.columns import OWN_COLUMNS, declared_column, declared_misfits, spark_type, with_failed
+from forebay.batch.columns import OWN_COLUMNS, spark_type
 from forebay.batch.declared_sql import columns_in, renamed
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.table.shaping import DOCUMENT, MISFITS
+from tests.batch.by_spark.records import declared_column, declared_misfits, with_failed
 
 __all__ = ["TOO_NEW", "TOO_OLD", "asked_of", "of", "with_declared_columns", "with_table_columns"]
 

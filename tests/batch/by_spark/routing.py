@@ -1,7 +1,7 @@
-"""Which record belongs to which table: the declarations, made into one Spark expression over one parse.
+"""Which record belongs to which table: the declarations, made into one Spark expression.
 
 In: the rows of `forebay.content`. Out: the same rows with `_fate`, `_table`, `_declared` (which of the service's declarations
-made the table, or owns its name before that one), `_reason`, and the fields that declared columns are read from (`fields`).
+made the table, or owns its name before that one), `_reason`, and what is read of the record (`records`).
 
 Fates: `write` (to `_table`), `quarantine` (with `_reason`), `park`, and `end` for a piece's end. `drop` is a record of an
 erased person, or an element of an exploded array that no table wants: its record has it. A violated expectation makes `drop` of
@@ -18,9 +18,7 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from forebay.batch.fields import field, parsed
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION
-from forebay.batch.record_fields import PROBLEM
 from forebay.content.outcome import ERASED
 from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.content.treated import NOT_KEPT
@@ -30,6 +28,7 @@ from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.service import Service
 from forebay.declaration.table import RESERVED
 from tests.batch.by_spark.declared_columns import asked_of, with_declared_columns
+from tests.batch.by_spark.records import PROBLEM, field, read
 
 __all__ = ["routed", "with_final_fates"]
 
@@ -42,8 +41,8 @@ _DIRTY = "\x00"
 
 def routed(content: DataFrame, service: Service) -> DataFrame:
     """The rows, each with its fate."""
-    rows = parsed(content, F.when(F.expr(IS_DOCUMENT), F.col("value")), service)
-    unreadable = F.col(f"_parsed.`{PROBLEM}`")
+    rows = read(content, service)
+    unreadable = F.col(PROBLEM)
     rows = rows.withColumn("_record", F.expr(IS_DOCUMENT) & unreadable.isNull())
     if service.personal:
         # Its personal fields cannot be recognised, and without a quote around a key nobody looked for them.
@@ -101,9 +100,9 @@ def _is_element(service: Service, *arrays: str) -> Expression:
     """Whether the record lay in an array that was exploded: in one of these, or in any; never null."""
     if not service.exploded:
         return F.lit(False)
-    array = field(service, EXPLODED)
+    array = field(EXPLODED)
     known = array.isin(*arrays) if arrays else array.isNotNull()
-    return F.coalesce(known & field(service, ORDINAL).isNotNull(), F.lit(False))
+    return F.coalesce(known & field(ORDINAL).isNotNull(), F.lit(False))
 
 
 def _route(service: Service) -> Expression:
@@ -133,18 +132,18 @@ def _name_by(service: Service, number: int) -> Expression:
         made: Expression = F.lit(table.name)
         wanted: Expression = F.lit(True)
     else:
-        fits = reduce(lambda a, b: a & b, (field(service, f).rlike(f"^(?:{table.values})\\z") for f in table.fields))
+        fits = reduce(lambda a, b: a & b, (field(f).rlike(f"^(?:{table.values})\\z") for f in table.fields))
         name = F.concat(*_parts(service, table.name))
         names = [name] if table.merge is None else [name, F.concat(*_parts(service, table.merge.into))]
         free = reduce(lambda a, b: a & b, (one.rlike(_NO_FOLDER_OF_OURS) for one in names))
         made = F.when(fits & free, name).otherwise(F.lit(_DIRTY))
-        wanted = reduce(lambda a, b: a & b, (field(service, f).isNotNull() for f in table.fields))
+        wanted = reduce(lambda a, b: a & b, (field(f).isNotNull() for f in table.fields))
     if table.explode is not None:
         wanted = wanted & _is_element(service, table.explode)
     elif service.exploded:
         wanted = wanted & ~_is_element(service)
     for path, condition in table.where.items():
-        wanted = wanted & _holds(field(service, path), condition)
+        wanted = wanted & _holds(field(path), condition)
     if table.where_sql is not None:
         wanted = wanted & F.col(_wish(number))
     return F.when(wanted, made)
@@ -172,4 +171,4 @@ def _holds(text: Expression, condition: Condition) -> Expression:
 
 def _parts(service: Service, pattern: str) -> Iterable[Expression]:
     for text, name in re.findall(r"([^{}]+)|\{([^{}]*)\}", pattern):
-        yield F.lit(text) if text else field(service, name)
+        yield F.lit(text) if text else field(name)

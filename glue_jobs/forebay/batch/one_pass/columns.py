@@ -1,8 +1,7 @@
 """The columns of a table's rows that do not come from undeclared fields, and why a row may not be in its table.
 
 In: records of one table, with their pieces and Spark's answers. Out: `Filled`: an array for each declared column, what did not
-fit, a reason for each row that is refused, and the expectations that rows violate. It does what
-`batch.declared_columns` and `batch.expectations` have Spark do; a test compares the two.
+fit, a reason for each row that is refused, and the expectations that rows violate.
 """
 
 from __future__ import annotations

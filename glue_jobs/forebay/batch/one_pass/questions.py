@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
 from forebay.batch.attempt import attempt
-from forebay.batch.columns import column_of_text, spark_type
+from forebay.batch.columns import spark_type, time_by_formats
 from forebay.batch.declared_sql import columns_in, renamed
 from forebay.batch.one_pass.day import day_source
 from forebay.batch.one_pass.times import is_bucketed, time_in_bounds
@@ -230,7 +230,7 @@ def _times(questions: Questions) -> dict[str, Expression]:
     for number, question in questions.of.items():
         texts = {one.column: slot for slot, one in question.given.items() if one.kind == "text"}
         for column in (column for column in question.table.columns if column.formats):
-            slot, value = question.times[column.name], column_of_text(F.col(texts[column.name]), column)
+            slot, value = question.times[column.name], time_by_formats(F.col(texts[column.name]), column)
             before = made.get(slot, F.when(F.lit(False), F.lit(None)))
             made[slot] = before.when(_mine(questions, number), F.struct(value.alias("value")))
     return made

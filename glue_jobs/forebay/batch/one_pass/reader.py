@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.fields import metadata_is_asked_for
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.routing import Router
 from forebay.batch.one_pass.rows import Block
@@ -73,7 +72,7 @@ def source(limits: Limits, metadata: Metadata | None) -> Get:
 
 def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
     """All of these pieces, a block at each step."""
-    metadata: Metadata | None = {} if metadata_is_asked_for(told.service) else None
+    metadata: Metadata | None = {} if told.service.asks_for_metadata else None
     get = source(told.limits, metadata)
     yield from _taken(Reading(told, pieces, sink), read_pieces(pieces, get, told.limits, metadata, told.service.forms))
 

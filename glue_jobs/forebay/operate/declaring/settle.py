@@ -22,16 +22,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from forebay.batch.attempt import attempt
-from forebay.batch.columns import (
-    OWN_COLUMNS,
-    column_of_text,
-    declared_column,
-    declared_misfits,
-    rules_of,
-    spark_type,
-    with_failed,
-)
-from forebay.batch.fields import field, parsed
+from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.counted import counted
 from forebay.declaration.column import Column
 from forebay.declaration.properties import CHANGE_FEED
@@ -41,6 +32,7 @@ from forebay.errors import ForebayError, Halt, InvalidConfiguration
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
+from forebay.operate.declaring.redeclared import redeclared
 from forebay.record.conform import writable
 from forebay.record.growth import Rules, agrees, grown
 from forebay.record.kind import Struct, leaves
@@ -59,12 +51,10 @@ from forebay.table.storage import storage_as
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
-    from pyspark.sql.types import StructField
 
 __all__ = ["Settled", "must_have_no_feed", "settle", "with_column"]
 
 EVERY = 10**9
-NUMBERS = ("int", "bigint", "float", "double", "decimal")
 
 
 @dataclass(frozen=True)
@@ -141,70 +131,18 @@ class _Settling:
         """The rows as records, with their declared columns filled where that can be done now."""
         from pyspark.sql import functions as F
 
+        had = {name.lower() for name in rows.columns}
         others = {*(c.name.lower() for c in self.declared.columns), *OWN_COLUMNS, RESCUED, "_record"}
         came = [name for name in rows.columns if name.lower() not in others]
-        records = parsed(as_records(rows, came), F.col(DOCUMENT), self.service)
-        kept = {there.name.lower(): there for there in rows.schema.fields}
-        made, of_old_type = [], {}
-        for column in self.declared.columns:
-            old = kept.get(column.name.lower())
-            if old is not None and old.dataType.simpleString() != spark_type(column).lower():
-                of_old_type[column.name] = self._converted(column, old)
-                value = of_old_type[column.name][1]
-            elif not column.of_record:
-                # Nothing of it was rescued, so its value stays. The key in the file is no longer known.
-                value = F.col(old.name) if old else F.lit(None).cast(spark_type(column))
-            elif old is None:
-                value = declared_column(self.service, column)
-            else:
-                value = F.coalesce(F.col(old.name), declared_column(self.service, column))
-            made.append(value.alias(column.name))
-        own = [F.col(name) for name in (*OWN_COLUMNS, "_record") if name in records.columns]
-        misfits = declared_misfits(self.service, self.declared, DOCUMENT, of_old_type).alias(MISFITS)
-        records = records.select(*made, *own, DOCUMENT, misfits)
-        missing = [c for c in self.declared.columns if c.expression is not None and c.name.lower() not in kept]
+        records = redeclared(as_records(rows, came), self.declared)
+        missing = [c for c in self.declared.columns if c.expression is not None and c.name.lower() not in had]
         if not missing:
             return records
         every = F.col(DOCUMENT).isNotNull()
         tried = {c.name: attempt(str(c.expression), spark_type(c), every) for c in missing}
         failed = F.array_compact(F.array(*(F.when(made.isNull(), name) for name, made in tried.items())))
         derived = {name: made["value"] for name, made in tried.items()}
-        return records.withColumns({**derived, MISFITS: with_failed(F.col(MISFITS), failed)})
-
-    def _converted(self, column: Column, old: StructField) -> tuple[Expression, Expression]:
-        """A column's values of another type, as text and in the new type. Values that the new type would change are null
-        there, and are rescued."""
-        from pyspark.sql import functions as F
-        from pyspark.sql.types import (
-            ArrayType,
-            DateType,
-            MapType,
-            NumericType,
-            StructType,
-            TimestampNTZType,
-            TimestampType,
-        )
-
-        had, kind = F.col(old.name), spark_type(column)
-        text = F.to_json(had) if isinstance(old.dataType, ArrayType | MapType | StructType) else had.cast("string")
-        numbers = isinstance(old.dataType, NumericType) and kind.lower().startswith(NUMBERS)
-        times = isinstance(old.dataType, TimestampType | TimestampNTZType | DateType)
-        if numbers or (times and column.type in ("timestamp", "date")):
-            cast = had.try_cast(kind)
-            value = F.when(cast.try_cast(old.dataType) == had, cast)
-        elif isinstance(old.dataType, ArrayType | MapType | StructType) and column.type not in (
-            "string",
-            "json",
-            "map",
-        ):
-            value = F.lit(None).cast(kind)
-        else:
-            # As of a record: Spark's cast takes any number for seconds since 1970, and refuses to make a date of a boolean.
-            value = column_of_text(text, column)
-        if not column.of_record:
-            return text, value
-        rescued = field(self.service, column.source)
-        return F.coalesce(rescued, text), F.coalesce(value, column_of_text(rescued, column))
+        return records.withColumns({**derived, MISFITS: _with_failed(failed)})
 
     def _count(self, rows: DataFrame) -> tuple[int, int]:
         from pyspark.sql import functions as F
@@ -249,6 +187,16 @@ def must_have_no_feed(path: str, properties: Mapping[str, str]) -> None:
     if properties.get(CHANGE_FEED) == "true":
         then = f"pause the table, set {CHANGE_FEED} to false, settle, and resume: if declared, the next rows add it"
         raise InvalidConfiguration.one(path, "has a change feed, and its rows are not rewritten", then)
+
+
+def _with_failed(names: Expression) -> Expression:
+    """The misfits, and null for each of these columns, which could not be computed."""
+    from pyspark.sql import functions as F
+
+    more = F.transform(names, lambda name: F.concat(F.lit('{"'), name, F.lit('":null}')))
+    rest = F.coalesce(F.concat(F.lit(","), F.substr(F.col(MISFITS), F.lit(2))), F.lit("]"))
+    with_more = F.concat(F.lit("["), F.concat_ws(",", more), rest)
+    return F.when(F.size(more) > 0, with_more).otherwise(F.col(MISFITS))
 
 
 def _without_haste(rules: Rules) -> Rules:

@@ -1,0 +1,207 @@
+"""The declared columns of a table's present rows, filled where a declaration is newer than the rows.
+
+In: rows as `table.as_records` makes them of a table, with the text of each record, and the declarations. Out: the same rows
+with a column for each declared one and with the values that did not fit, as `table.shaping` takes them. A column keeps its
+values; where it has none, the record's field fills it. Where a column gets another type, its values are converted, and a
+value that the new type would change is null and rescued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type, time_by_formats
+from forebay.declaration.column import Column
+from forebay.declaration.path import parse_path
+from forebay.declaration.table import Table
+from forebay.record.conform import Records
+from forebay.record.declared import is_whole_of
+from forebay.record.number import write_json
+from forebay.record.typed import TEXTS, arrow_type_of, converted, typed, with_elements, with_misfits
+from forebay.table.in_arrow import columns_of_ddl, map_in_arrow
+from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, text
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column as Expression
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructField
+
+__all__ = ["redeclared"]
+
+NUMBERS = ("int", "bigint", "float", "double", "decimal")
+OLD, TEXT, FOUND, TIME = "_old_", "_text_", "_found_", "_time_"
+"""Before a column's name: its present value, in the new type; its text, where it had another type; the text of the record's
+field; and the time of either by the column's `formats`."""
+
+
+def redeclared(records: DataFrame, table: Table) -> DataFrame:
+    """Columns that are computed by SQL keep their values as well; those that the table lacks are null."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    kept = {there.name.lower(): there for there in records.schema.fields}
+    olds = {column.name: kept.get(column.name.lower()) for column in table.columns}
+    changed = {c.name for c in table.columns if (old := olds[c.name]) and not _is_of(old, c)}
+    given = [_old(column, olds[column.name]).alias(OLD + column.name) for column in table.columns]
+    given += [_text_of(old).alias(TEXT + name) for name, old in olds.items() if name in changed and old is not None]
+    own = [name for name in (*OWN_COLUMNS, "_record", DOCUMENT) if name in records.columns]
+    rows = records.select(*own, *given)
+    if formatted := [column for column in table.columns if column.formats]:
+        texts = StructType([StructField(FOUND + column.name, StringType()) for column in formatted])
+        rows = map_in_arrow(rows, _Found(table, tuple(formatted)), StructType([*rows.schema.fields, *texts.fields]))
+        for column in formatted:
+            said = [F.col(before + column.name) for before in (TEXT, FOUND) if before + column.name in rows.columns]
+            times = (time_by_formats(one, column) for one in said)
+            rows = rows.withColumn(TIME + column.name, F.coalesce(*times))
+    columns = [StructField(c.name, columns_of_ddl(f"x {spark_type(c)}")["x"].dataType) for c in table.columns]
+    made = [rows.schema[name] for name in own if name != DOCUMENT]
+    answer = StructType([*columns, *made, *(StructField(name, StringType()) for name in (DOCUMENT, MISFITS))])
+    return map_in_arrow(rows, _Redeclared(table, frozenset(changed), tuple(answer.names)), answer)
+
+
+def _is_of(old: StructField, column: Column) -> bool:
+    return old.dataType.simpleString() == spark_type(column).lower()
+
+
+def _old(column: Column, old: StructField | None) -> Expression:
+    """A column's values, in the type that it has now: null where that would change them, and where a text must be read."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import DateType, NumericType, TimestampNTZType, TimestampType
+
+    kind = spark_type(column)
+    nothing = F.lit(None).cast(kind)
+    if old is None:
+        return nothing
+    had = F.col(old.name)
+    if _is_of(old, column):
+        return had
+    numbers = isinstance(old.dataType, NumericType) and kind.lower().startswith(NUMBERS)
+    times = isinstance(old.dataType, TimestampType | TimestampNTZType | DateType)
+    if not numbers and not (times and column.type in ("timestamp", "date")):
+        return nothing
+    cast = had.try_cast(kind)
+    return F.when(cast.try_cast(old.dataType) == had, cast)
+
+
+def _text_of(old: StructField) -> Expression:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    had = F.col(old.name)
+    return F.to_json(had) if isinstance(old.dataType, ArrayType | MapType | StructType) else had.cast("string")
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The texts of fields whose times Spark reads by their `formats`."""
+
+    table: Table
+    columns: Sequence[Column]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rules, nothing = rules_of(self.table), pa.scalar(None, pa.string())
+        of_record = [_as_text(column) for column in self.columns if column.of_record]
+        for batch in batches:
+            for rows in some_at_a_time(pa.Table.from_batches([batch])):
+                found = typed(Records(text(rows), rules, shaped=False), of_record).columns
+                texts = dict(zip([column.name for column in of_record], found, strict=True))
+                for column in self.columns:
+                    one = texts.get(column.name, pa.repeat(nothing, rows.num_rows))
+                    rows = rows.append_column(pa.field(FOUND + column.name, pa.string()), one)
+                yield from rows.combine_chunks().to_batches()
+
+
+@dataclass(frozen=True)
+class _Redeclared:
+    """The rows of one task. `changed` columns have another type than before."""
+
+    table: Table
+    changed: frozenset[str]
+    names: Sequence[str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for rows in some_at_a_time(pa.Table.from_batches([batch])):
+                made = self._columns(rows.combine_chunks())
+                arrays = [made[name] if name in made else rows[name].combine_chunks() for name in self.names]
+                yield pa.RecordBatch.from_arrays(arrays, list(self.names))
+
+    def _columns(self, rows: pa.Table) -> dict[str, pa.Array]:
+        records = Records(text(rows), rules_of(self.table), shaped=False)
+        of_record = [c for c in self.table.columns if c.of_record]
+        read = typed(records, [_as_text(c) if c.formats or c.name in self.changed else c for c in of_record])
+        found = dict(zip([column.name for column in of_record], read.columns, strict=True))
+        made: dict[str, pa.Array] = {}
+        unfit: dict[Column, Any] = {}
+        elements: dict[int, list[str]] = {}
+        for column in self.table.columns:
+            of_field, old = found.get(column.name), _array(rows, OLD + column.name, arrow_type_of(column))
+            if column.name in self.changed:
+                made[column.name], texts = self._changed(rows, column, old, of_field)
+                for row, said in texts.items():
+                    elements.setdefault(row, []).append(write_json(_placed(column, said), bare=True))
+            elif column.formats and of_field is not None:
+                time = _array(rows, TIME + column.name, arrow_type_of(column))
+                made[column.name] = _first_of(old, time)
+                unfit[column] = np.asarray(pc.and_(pc.is_valid(of_field), pc.is_null(time)))
+            else:
+                made[column.name] = old if of_field is None else _first_of(old, of_field)
+        misfits = with_misfits(records, read.misfits, unfit)
+        return {**made, MISFITS: with_elements(misfits, elements)}
+
+    def _changed(
+        self, rows: pa.Table, column: Column, old: pa.Array, of_field: pa.Array | None
+    ) -> tuple[pa.Array, dict[int, str]]:
+        """The values, and by row the texts that say more than their value. A rescued value is the record's own, and
+        comes before the column's text."""
+        kind, texts = arrow_type_of(column), _array(rows, TEXT + column.name, pa.string())
+        said = texts if of_field is None else _first_of(of_field, texts)
+        if column.formats:
+            values = _first_of(old, _array(rows, TIME + column.name, kind))
+        else:
+            values = _first_of(old, _read(texts, column))
+            values = values if of_field is None else _first_of(values, _read(of_field, column))
+        if column.type in TEXTS:
+            return values, {}
+        known = zip(said.to_pylist(), pc.is_valid(values).to_pylist(), strict=True)
+        odd = {
+            row: one
+            for row, (one, has_value) in enumerate(known)
+            if one is not None and not (has_value and is_whole_of(one, column.type))
+        }
+        return values, odd
+
+
+def _as_text(column: Column) -> Column:
+    return column.model_copy(update={"type": "string", "formats": (), "unit": None})
+
+
+def _array(rows: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
+    return rows[name].combine_chunks().cast(kind)
+
+
+def _read(texts: pa.StringArray, column: Column) -> pa.Array:
+    """As the same texts of a record would be."""
+    encoded = texts.dictionary_encode()
+    values = [converted(one, column) for one in encoded.dictionary.to_pylist()]
+    return pa.array(values, arrow_type_of(column)).take(encoded.indices)
+
+
+def _first_of(one: pa.Array, other: pa.Array) -> pa.Array:
+    """Of each row the first value that there is, of any type."""
+    rows = np.arange(len(one))
+    return pa.concat_arrays([one, other]).take(pa.array(np.where(np.asarray(pc.is_valid(one)), rows, rows + len(one))))
+
+
+def _placed(column: Column, said: str) -> Any:
+    """The text where the column is read from."""
+    made: Any = said
+    for step in reversed(parse_path(column.source).steps):
+        made = [*[None] * step, made] if isinstance(step, int) else {str(step): made}
+    return made

@@ -1,0 +1,70 @@
+"""The declared columns of present rows: values stay, move in from the record, or become another type; the rest is rescued."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Any
+
+from forebay.declaration.loading import parse_service
+from forebay.operate.declaring.redeclared import redeclared
+from forebay.table.as_records import as_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SERVICE = """
+name = "s"
+[[tables]]
+name = "a"
+columns = [
+  { name = "n", type = "long" }, { name = "level" }, { name = "at", type = "timestamp", formats = ["dd/MM/yyyy"] },
+  { name = "day", type = "date", path = "player.day", formats = ["yyyyMMdd"] }, { name = "kept", type = "double" },
+  { name = "price", type = "decimal(9,2)", path = "item.price" }, { name = "tag", path = "tags[1]" },
+  { name = "file", path = "@file" }, { name = "flag", type = "boolean", path = "is.flag" },
+  { name = "rest", type = "map" }, { name = "sum", type = "long", expression = "n + 1" },
+]
+"""
+TABLE = """
+_file_id string, _line long, n double, level long, at string, kept double, flag string, rest struct<a: int>,
+player struct<day: string, id: int>, tags array<string>, game string, _rescued string
+"""
+
+
+def test_every_value_finds_its_place(spark: SparkSession) -> None:
+    rows: list[tuple[Any, ...]] = [
+        ("f", 1, 3.0, 7, "21/11/2026", 0.5, "yes", (1,), ("20261121", 1), ["x", "y"], "g", '{"item":{"price":1.50}}'),
+        ("f", 2, 2.5, None, "soon", None, "odd", None, ("late", 2), ["x"], "g", '{"kept":1.25}'),
+        ("f", 3, None, None, None, None, None, None, None, None, None, '{"item":{"price":1.005},"n":"4","at":"1/1"}'),
+    ]
+    table = parse_service({"service.toml": SERVICE}).tables[0]
+    came = ["player", "tags", "game"]
+    made = redeclared(as_records(spark.createDataFrame(rows, TABLE), came), table)
+    one, two, three = (row.asDict(recursive=True) for row in made.orderBy("_line").collect())
+    assert made.columns[: len(table.columns)] == [column.name for column in table.columns]
+
+    def declared(row: dict[str, Any]) -> dict[str, Any]:
+        values = {column.name: row[column.name] for column in table.columns}
+        at = values["at"] and values["at"].astimezone(UTC)
+        return {name: value for name, value in (values | {"at": at}).items() if value is not None}
+
+    assert declared(one) == {
+        "n": 3,
+        "level": "7",
+        "at": datetime(2026, 11, 21, tzinfo=UTC),
+        "day": date(2026, 11, 21),
+        "kept": 0.5,
+        "price": one["price"],
+        "tag": "y",
+        "flag": True,
+        "rest": {"a": "1"},
+    }
+    assert str(one["price"]) == "1.50"
+    assert declared(two) == {"kept": 1.25}
+    assert declared(three) == {"n": 4}
+    misfits = [json.loads(row["_misfits"] or "[]", parse_float=str) for row in (one, two, three)]
+    assert misfits[0] == []
+    wrong = {"player": {"day": "late"}}, {"n": "2.5"}, {"at": "soon"}, {"is": {"flag": "odd"}}
+    assert sorted(map(str, misfits[1])) == sorted(map(str, wrong))
+    assert sorted(map(str, misfits[2])) == sorted(map(str, ({"item": {"price": "1.005"}}, {"at": "1/1"})))
+    assert json.loads(two["_document"])["player"] == {"day": "late", "id": 2}
