@@ -45,5 +45,5 @@ def test_a_checkpoint_of_older_code_keeps_its_generation_and_is_bound_to_its_str
 
 
 def test_a_running_stream_without_its_id_halts(checkpoint: Objects) -> None:
-    with pytest.raises(Halt, match="went away"):
+    with pytest.raises(Halt, match="disappeared"):
         generation_of(checkpoint)

@@ -89,7 +89,7 @@ def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(told:
     stopping.join()
     assert "has finished its batch and ended" in " ".join(said[0].split())
     assert told.accounts().rows["alpha"] == 1
-    assert "nothing runs" in run("stop", "--lake", told.lake, env=told.twin.env).stdout
+    assert "no job is running" in run("stop", "--lake", told.lake, env=told.twin.env).stdout
 
 
 @pytest.mark.parametrize(
