@@ -1,4 +1,4 @@
-"""Small changes to a room's code, one at a time: each should make one of its tests fail. `make mutate ROOM=ledger`
+"""Makes small changes to a room's code, one at a time: each should make one of its tests fail. `make mutate ROOM=ledger`
 
 In: a room of `glue_jobs/forebay`, such as `ledger` or `upkeep/erase`. Out: the mutants that no test of the room noticed,
 with file and line, and a score. Only tests without a JVM run: a mutant that only a JVM test notices survives here. Each worker
@@ -82,7 +82,7 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _only_names(node: ast.AST) -> bool:
-    """Of exports, and of imports for types."""
+    """Whether the node only has names: exports, and imports for types."""
     exports = isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
     return exports or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
 

@@ -2,7 +2,7 @@
 
     python dev/plain_english.py README.md docs     # each place, and what to write instead
 
-In: `plain_english.toml`, and the documents and the code of this repository. Out: a line for each place.
+In: `plain_english.toml`, and this repository's documents and code. Out: one line for each match.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def places_in(file: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def counts() -> dict[str, int]:
-    """Of every file that has some."""
+    """The number of phrases in each file that has some."""
     found = {str(file.relative_to(ROOT)): len(list(places_in(file))) for file in files([ROOT])}
     return {name: count for name, count in found.items() if count}
 

@@ -1,4 +1,4 @@
-"""Writes docs/reference/ from the code, so that no person has to keep it up to date.
+"""Writes docs/reference/ from the code, so that nobody has to keep it up to date.
 
     python -m dev.reference     # after a change of a setting, a command, an event or a table of forebay's own
 
@@ -276,7 +276,7 @@ def _flow(text: str | None) -> str:
 
 
 def _all_events() -> set[Any]:
-    """Of every module that defines some."""
+    """The events of every module that defines some."""
     from forebay.events import Event
 
     root = Path(forebay.__path__[0])

@@ -7,10 +7,10 @@ verified by hash:
 * `.forebay/job-packages/`   what deployed jobs import and Glue lacks, for Glue's Python
 * `.forebay/jars/`   the JVM libraries of `jars.lock`, fetched by the Ivy that ships inside PySpark
 * `.forebay/jars/forebay-logstore.jar`   compiled from `glue_jobs/java`
-* `.forebay/jars/classes.jsa`   what the JVM knows of their classes, so that each run starts in half the time
+* `.forebay/jars/classes.jsa` the JVM's archive of their classes, so that each run starts in half the time
 
-Run twice, it only looks at stamps and is done in well under a second. It uses the standard library alone, and syntax that an
-old Python can parse, so that the message about an old Python can be shown by one.
+A second run only checks stamps, which takes well under a second. This module uses only the standard library, and syntax that
+an old Python can parse, so that an old Python can print the message about its age.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """`make docs`: the documents of this repository as a site, in dist/site. It needs no network.
 
-In: the documents. Out: a folder of HTML that a browser opens. The documents keep their places, so that their links hold; files
-that they link to are copied as well. A broken link or anchor fails the build.
+In: the documents. Out: a folder of HTML that a browser opens. The documents keep their relative paths, so that links work;
+files that they link to are copied as well. A broken link or anchor fails the build.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The classes that a run loads, put by the JVM into an archive that the next runs map into memory: they start in half the time.
+"""The JVM writes the classes that a run loads into an archive. The next runs map it into memory and start in half the time.
 
 In: the archive's path. It runs a little of everything that a batch does, in a session as `forebay` makes it. The JVM writes
-the archive when it ends, and looks at it only where it has the very classpath that it was made with.
+the archive when it ends. It uses the archive only with exactly the classpath that the archive was made with.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The effect of declared schedules on the functions: reserved names, and tables that wait for their hours. A group waits if its
 first round of compaction has hours of its own: the function that looks for tables with small files skips its tables.
 
-Leaves: problems; comma-separated patterns. The first pattern that fits a table's name counts; `!` before it says that its
-tables do not wait. Compaction finds a table's group in the same order.
+Out: problems; comma-separated patterns. The first pattern that fits a table's name counts; `!` before it says that its tables
+do not wait. Compaction finds a table's group in the same order.
 """
 
 from __future__ import annotations

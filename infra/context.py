@@ -1,7 +1,7 @@
 """The context of the CDK, in which settings are given.
 
-Enters: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment, and
-`-c env=NAME` picks one. A setting outside the groups holds for all of them, and one on the command line wins. Leaves: checked
+In: CDK context, from `cdk.json` and `-c name=value`. `environments` holds a group of settings for each environment, and `-c
+env=NAME` picks one. A setting outside the groups holds for all of them, and one on the command line wins. Out: checked
 `Settings`. Unknown names and bad values are refused at synth, all together (`InvalidConfiguration`).
 """
 

@@ -71,7 +71,7 @@ SPARK_LOG_KB_A_BATCH = {"INFO": 20, "WARN": 0, "ERROR": 0}
 ACCESS_LOG_BYTES, REQUESTS_A_FILE = 600, 3
 """A line for each request: S3 bills its storage, and not its delivery."""
 KMS_REQUESTS_A_MINUTE = 1
-"""Of a job at work. Bucket keys and SQS's reuse of data keys make them independent of the number of files."""
+"""The requests of a running job. Bucket keys and SQS's reuse of data keys make them independent of the number of files."""
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,8 @@ def month(size: Size) -> dict[str, float]:
 
 
 def _workers(size: Size) -> dict[str, float]:
-    """Of the engine that runs them. EMR Serverless bills processors and memory, and has no class for work without haste."""
+    """The workers of the engine that runs them. EMR Serverless bills processors and memory, and has no class for work without
+    urgency."""
     settings = size.settings
     upkeep, ingest = DAYS * _upkeep_worker_hours(size), DAYS * size.hours_a_day * size.workers
     if settings.engine == "emr-serverless":

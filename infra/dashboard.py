@@ -33,7 +33,8 @@ __all__ = ["dashboard"]
 MINUTE = Duration.minutes(1)
 THIRD, HALF, ALL = 8, 12, 24
 MOST_ALARMS = 100
-"""Of one widget. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html"""
+"""The most alarms in one widget.
+https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/CloudWatch-Dashboard-Body-Structure.html"""
 
 NOT_LOADED = ("missing_files", "withheld_files", "refused_files")
 

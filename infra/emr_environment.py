@@ -27,7 +27,7 @@ __all__ = ["NAME", "NEEDED", "emr_environment", "pack_interpreter"]
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "forebay-emr-python.tar.gz"
 PLATFORM = "x86_64-manylinux_2_28"
-"""Of Amazon Linux 2023, in uv's words: numpy's wheels want no older one."""
+"""Amazon Linux 2023, as uv calls it: numpy's wheels need no older one."""
 NEEDED = (
     *("boto3", "botocore", "jmespath", "python-dateutil", "s3transfer", "six", "urllib3"),
     *("delta-spark", "importlib-metadata", "zipp"),

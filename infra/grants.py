@@ -71,7 +71,7 @@ TABLES_ARRIVE = "tables are made as their records arrive"
 
 
 def arn(service: str, place: str) -> str:
-    """Of something in this account and region."""
+    """The ARN of a resource in this account and region."""
     return f"arn:{Aws.PARTITION}:{service}:{Aws.REGION}:{Aws.ACCOUNT_ID}:{place}"
 
 
@@ -233,7 +233,7 @@ def ask_to_stop(role: iam.IGrantable, lake: Lake) -> None:
 
 
 def read_secret(role: iam.IGrantable, address: str) -> None:
-    """Of tokens. If a key of KMS encrypts it, that key's policy is its owner's."""
+    """Grants reading the secret of tokens. If a KMS key encrypts it, that key's policy is its owner's responsibility."""
     bucket, key = bucket_and_key(address)
     allow(role, "ReadSecret", ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{bucket}/{key}"])
 
@@ -323,13 +323,13 @@ def read_with_key(role: iam.IGrantable, sid: str, key: kms.IKey) -> None:
 
 
 def use_key_of_queue(role: iam.IGrantable, key_arn: str) -> None:
-    """Of an adopted queue: to read its messages, and to send some."""
+    """Grants the use of an adopted queue's key: to read its messages, and to send some."""
     if key_arn:
         allow(role, "UseKeyOfQueue", ["kms:Decrypt", "kms:GenerateDataKey"], [key_arn])
 
 
 def use_keys_of_landed_files(role: iam.IGrantable, key_arns: Sequence[str]) -> None:
-    """Of adopted buckets, if they have any."""
+    """Grants the use of the keys of adopted buckets, if they have any."""
     if key_arns:
         allow(role, "ReadAdoptedKey", ["kms:Decrypt"], key_arns)
 

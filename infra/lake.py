@@ -84,7 +84,7 @@ class Lake(Construct):
         return f"s3://{self.bucket.bucket_name}/{self.prefix}".rstrip("/")
 
     def arn_of(self, key: str) -> str:
-        """Of objects, by their place in the lake."""
+        """The ARN of objects, by their path in the lake."""
         return self.bucket.arn_for_objects(f"{self.prefix}{key}")
 
     @property

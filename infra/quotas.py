@@ -26,7 +26,8 @@ MOST_IN_A_STATEMENT = 5500
 """The CDK moves what an inline policy cannot hold into managed ones, of 6,144 characters, a whole statement at a time."""
 AROUND_A_BUCKET = len('"arn:aws-us-gov:s3:::/*",')
 MOST_IN_A_POLICY = 5000
-"""Of 6,144 characters; a queue's has 8,192. https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-policies.html"""
+"""Of the 6,144 characters of a bucket's policy; a queue's has 8,192.
+https://docs.aws.amazon.com/AWSSimpleQueueService/latest/SQSDeveloperGuide/quotas-policies.html"""
 MOST_IN_A_PARAMETER = 4500
 """Systems Manager keeps 8 KB at most; a job's definition takes 3."""
 LENGTHS = {

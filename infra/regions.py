@@ -23,7 +23,7 @@ def said_region(env: Mapping[str, str]) -> str:
 
 
 def regions_of(services: tuple[str, ...]) -> dict[str, Set[str]]:
-    """Of all partitions; a service without a list is everywhere, or in one place for all."""
+    """The regions of all partitions; a service without a list is in every region, or in one for all."""
     session = boto3.Session()
     partitions = session.get_available_partitions()
     listed = {name: {r for p in partitions for r in session.get_available_regions(name, p)} for name in services}

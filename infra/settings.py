@@ -281,7 +281,7 @@ class Settings(BaseModel):
 
     @property
     def namespace(self) -> str:
-        """Of our metrics: two environments of one account have each their own."""
+        """The namespace of our metrics: each environment of an account has its own."""
         return self.name
 
     @property

@@ -54,7 +54,7 @@ def wheels_of(packages: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def tag(wheel: str) -> str:
-    """Of the wheel's name. A wheel for several platforms names them with dots between."""
+    """The tag in a wheel's name. A wheel for several platforms names them separated by dots."""
     tags = [line.partition(": ")[2] for line in wheel.splitlines() if line.startswith("Tag: ")]
     python, abi, _ = tags[0].split("-")
     return f"{python}-{abi}-{'.'.join(sorted({one.split('-')[2] for one in tags}))}"

@@ -1,7 +1,7 @@
 """The settings of a function: a frozen dataclass whose fields are the names of environment variables, in small letters.
 
-Leaves: the dataclass, or `InvalidConfiguration` with everything that is missing or of the wrong type. Unset optional fields
-keep their defaults.
+Out: the dataclass, or `InvalidConfiguration` with everything that is missing or of the wrong type. Unset optional fields keep
+their defaults.
 """
 
 from __future__ import annotations

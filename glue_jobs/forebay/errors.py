@@ -1,9 +1,9 @@
-"""Errors, told apart by what happens next; each says what, which one, why, and what to do.
+"""Errors, by what happens next. Each says what went wrong, where, why, and what to do.
 
 * `InvalidConfiguration`: a person must edit a file, a setting or a permission. All problems at once. Exit status 2.
-* `Unreachable`: AWS did not answer, or does not let us in: no network, no credentials, no permission. Exit status 3.
+* `Unreachable`: AWS did not answer, or denied access: no network, no credentials, no permission. Exit status 3.
 * `Quarantined`: this file or record is bad; it is kept with its reason, and the rest is processed.
-* `TryAgain`: nothing is wrong with the data; leave the message on the queue and meet it again.
+* `TryAgain`: nothing is wrong with the data; leave the message on the queue and receive it again.
 * `Halt`: continuing would lose or repeat data; stop, say why, delete nothing. Exit status 1.
 
 Ordinary outcomes (a duplicate, a missing object, an empty file) are values, not exceptions.

@@ -41,7 +41,7 @@ __all__ = [
 
 DIMENSIONS = ("service", "job", "table")
 NAMESPACE = "forebay"
-"""Of metrics, where none is named."""
+"""The namespace of metrics, if none is named."""
 
 
 def metric(unit: str = "Count", **kwargs: Any) -> Any:

@@ -1,4 +1,4 @@
-"""How deep a record may be nested: the one limit of all that reads, treats and writes records.
+"""The maximum nesting of a record: one limit for all code that reads, treats and writes records.
 
 A record that landed has at most `DEEPEST` nested objects and arrays. Deeper records are in the quarantine, as `too-deep`. So
 code that walks a record may recurse: Python allows about a thousand calls.

@@ -1,9 +1,9 @@
 """The settings of a job: where the queue, the lake and the declarations are. One declaration each: name, type,
 default, meaning.
 
-Enters: a job's arguments in Glue's style (`--queue_url X` or `--queue-url X`), or keywords from the command line.
-Leaves: a frozen, checked object. Bad values and misspelt names are refused at once, all together (`InvalidConfiguration`).
-Arguments that are nothing like ours belong to the platform: they are passed over, and named in `passed_over`.
+In: a job's arguments in Glue's style (`--queue_url X` or `--queue-url X`), or keywords from the command line. Out: a frozen,
+checked object. Bad values and misspelt names are refused at once, all together (`InvalidConfiguration`). Arguments that do not
+resemble ours belong to the platform: they are ignored, and named in `passed_over`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Texts in one Arrow array, and the bytes that they are: one behind the other, which numpy searches at once.
+"""Texts in one Arrow array, and their bytes: one after the other, so that numpy searches all of them at once.
 
 In: a `pyarrow.StringArray`, perhaps a slice of another one. Out: the offsets of its texts in their buffer, pieces of a text as
 an array, and what Arrow's JSON parser reads of records in it.

@@ -61,7 +61,7 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
 
 
 def usd_an_hour(settings: Settings) -> float:
-    """Of a run of the ingest job with all its workers."""
+    """The price of an hour of an ingest run, with all its workers."""
     price = settings.dpu_hour_usd or read_prices().usd["glue_dpu_hour"]
     return settings.workers * DPU_OF[settings.worker_type] * price
 

@@ -43,8 +43,8 @@ class JobCode(Construct):
 
     @property
     def arguments(self) -> dict[str, str]:
-        """Of every job, whatever it does. Jobs follow the declarations in the lake, which `forebay tables push` changes; those
-        of the deployment are put there when they are newer."""
+        """The arguments of every job. Jobs follow the declarations in the lake, which `forebay tables push` changes; those of
+        the deployment replace them if they are newer."""
         return {
             "--deployed_service": self.declarations.s3_object_url,
             "--extra-py-files": self.package.s3_object_url,

@@ -1,8 +1,8 @@
-"""Enters: which files to announce again: `{"prefix": "in/2026/", "since": ..., "until": ..., "after": ...}` (of each key its
-present version), `{"keys": [...]}`, or `{"manifest": "s3://bucket/key"}` with a key a line; `"bucket"` where there are several.
-Leaves: notices as S3 writes them, in the queue. The answer says how many files were announced and which keys are missing. If
-time ran out, `after` says where the next call continues. Announcing what is loaded already is harmless: the ledger knows it.
-Notices that the queue refuses three times are an error that names them, after all others were sent."""
+"""In: which files to announce again: `{"prefix": "in/2026/", "since": ..., "until": ..., "after": ...}` (of each key its
+present version), `{"keys": [...]}`, or `{"manifest": "s3://bucket/key"}` with a key a line; `"bucket"` where there are
+several. Out: notices as S3 writes them, in the queue. The answer says how many files were announced and which keys are
+missing. If time ran out, `after` says where the next call continues. Announcing what is loaded already is harmless: the ledger
+knows it. Notices that the queue refuses three times are an error that names them, after all others were sent."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Enters: an event of Glue or EMR Serverless: a run of a job ended. Leaves: `JobEnded`, to CloudWatch, and a message to the
-alarm topic when a person must look. Restarting is left to `start_ingest`. An event may come twice; so a message may, too."""
+"""In: an event of Glue or EMR Serverless: a run of a job ended. Out: `JobEnded`, to CloudWatch, and a message to the alarm
+topic when a person must look. Restarting is left to `start_ingest`. An event may come twice; so a message may, too."""
 
 from __future__ import annotations
 

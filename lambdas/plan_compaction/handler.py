@@ -1,7 +1,7 @@
-"""Enters: a schedule's tick. Leaves: a run of the compaction job with the names of the tables that need it, or nothing where
-none does. It reads the small health objects that ingest and compaction keep. The job reads the tables themselves, so numbers
-that lag cost one start at most. Tables that wait for the clock, because their group has hours of its own, are left alone. Run
-twice at once it starts one: the job allows no second run."""
+"""In: a schedule's tick. Out: a run of the compaction job with the names of the tables that need it, or nothing where none
+does. It reads the small health objects that ingest and compaction keep. The job reads the tables themselves, so numbers that
+lag cost one start at most. Tables that wait for the clock, because their group has hours of its own, are left alone. Run twice
+at once it starts one: the job allows no second run."""
 
 from __future__ import annotations
 

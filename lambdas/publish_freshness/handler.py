@@ -1,4 +1,4 @@
-"""Enters: a schedule's tick. Leaves: `KeysChecked`, `FreshnessMeasured`, `TableFreshnessMeasured` for each watched table, and
+"""In: a schedule's tick. Out: `KeysChecked`, `FreshnessMeasured`, `TableFreshnessMeasured` for each watched table, and
 `SchedulesChecked`; or, of the tick `{"trend": true}`, `TrendMeasured`. To the log and to CloudWatch. A measured value is
 published even if a later step fails."""
 

@@ -41,7 +41,7 @@ def measure(settings: Settings, *, sqs: Any, s3: Any, now: datetime) -> Freshnes
 
 
 def of_tables(settings: Settings, *, s3: Any, now: datetime) -> Iterator[TableFreshnessMeasured]:
-    """Of a table that never got rows nothing is made up."""
+    """The measures of tables. A table that never got rows has none."""
     for table in filter(None, settings.watched_tables.split(",")):
         if at := newest_rows(s3, settings.lake, table):
             age = max(0.0, (now - at).total_seconds())

@@ -1,5 +1,5 @@
-"""Enters: a schedule's tick. Leaves: the decision of `starting`: a run of the ingest job,
-a request that one ends, or nothing; and a sentence that says which."""
+"""In: a schedule's tick. Out: the decision of `starting`: a run of the ingest job, a request that one ends, or nothing; and a
+sentence that says which."""
 
 from __future__ import annotations
 

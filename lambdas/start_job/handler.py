@@ -1,5 +1,5 @@
-"""Enters: the request of a schedule or a person, `{"JobName": ..., "Arguments": {...}}`, as for Glue's API; or the tick
-`{"waiting": true}`. Leaves: a run of that job. If one is at work already, a request with `"Wait": true` is kept, and the next
+"""In: the request of a schedule or a person, `{"JobName": ..., "Arguments": {...}}`, as for Glue's API; or the tick
+`{"waiting": true}`. Out: a run of that job. If one is at work already, a request with `"Wait": true` is kept, and the next
 tick retries it: so a weekly run is late, and not left out."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Enters: a schedule's tick. Leaves: `status/index.html` in the artefacts bucket, which is private. Readers of that bucket, or
-of a signed address, see the page of `forebay report`, made from AWS's data without reading the tables. The page needs nothing
-else, and shows its time."""
+"""In: a schedule's tick. Out: `status/index.html` in the artefacts bucket, which is private. Readers of that bucket, or of a
+signed address, see the page of `forebay report`, made from AWS's data without reading the tables. The page needs nothing else,
+and shows its time."""
 
 from __future__ import annotations
 

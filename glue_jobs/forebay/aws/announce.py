@@ -1,7 +1,7 @@
-"""Notices of files into a queue, as S3 writes them, many to a message.
+"""Puts notices of files into a queue, as S3 writes them, many in each message.
 
-In: files. Out: messages; and the keys that the queue refused, time and again. `ObjectCreated:Announced` says whose notices
-they are; they have a sequencer only where S3 told it before. Announcing a file that is loaded is harmless: the ledger knows it.
+In: files. Out: messages, and the keys that the queue refused repeatedly. `ObjectCreated:Announced` marks these notices. They
+have a sequencer only if S3 reported it before. Announcing a loaded file is harmless, because the ledger knows it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One way to make an AWS client: all of them read the same environment and identify themselves as forebay.
 
-boto3 by itself honours AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_SQS, AWS_PROFILE and the credentials chain,
-but of the region only AWS_DEFAULT_REGION; Spark, Lambda and every other SDK take AWS_REGION.
+boto3 honours AWS_ENDPOINT_URL, AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL_SQS, AWS_PROFILE and the credentials chain. For the
+region it reads only AWS_DEFAULT_REGION, but Spark, Lambda and every other SDK read AWS_REGION.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A sink that publishes the events' metrics to CloudWatch, a few requests a batch.
 
-In: events. Out: PutMetricData requests of at most 500 numbers, in the namespace that is named. Numbers of one metric that
-came between two requests go together as values with counts, which keeps every percentile exact. A request that fails is sent
-again with the next one. Metrics that waited too long are dropped, oldest first: a metric must never delay the data.
+In: events. Out: PutMetricData requests of at most 500 numbers, in the given namespace. Numbers of one metric between two
+requests are sent together as values with counts, which keeps every percentile exact. A request that fails is sent again with
+the next one. Metrics that waited too long are dropped, oldest first: a metric must never delay the data.
 
-CloudWatch bills each table's metrics by themselves. So a table's numbers are published only if the table is chosen, or if the
-event is one that a person must act on. The log has all of them.
+CloudWatch bills each table's metrics separately. So a table's metrics are published only if the table is chosen, or if a
+person must act on the event. The log has all of them.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How delta-rs reaches S3: with the region, the endpoint and the credentials that boto3 found.
 
-delta-rs has a chain of its own, which knows neither profiles nor `credential_process` nor SSO. So it is handed what boto3's
-chain has resolved, frozen for the duration of one command. In: the environment. Out: delta-rs's storage options. Without
-credentials, or with a profile that gives none, boto3 raises its own exceptions.
+delta-rs has its own credentials chain, which supports neither profiles nor `credential_process` nor SSO. So it gets the
+credentials that boto3's chain has resolved, frozen for the duration of one command. In: the environment. Out: delta-rs's
+storage options. Without credentials, or with a profile that gives none, boto3 raises its own exceptions.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Can this work at all? Asked once at the start, so that a wrong name or expired credentials are one line, not a stack
+"""Checks at the start whether this can work at all, so that a wrong name or expired credentials give one line, not a stack
 trace.
 
 In: names from the settings. Out: nothing, or an error that names the thing, the reason and what to do. `InvalidConfiguration`

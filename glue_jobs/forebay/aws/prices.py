@@ -1,4 +1,4 @@
-"""AWS prices with a date, a region and a source, from `prices.toml` or from a file of your own. Pure.
+"""AWS prices with a date, a region and a source, from `prices.toml` or from your own file. Pure.
 
 In: a TOML file. Out: `Prices`. `InvalidConfiguration` names everything that is wrong with the file.
 """

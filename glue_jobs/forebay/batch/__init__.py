@@ -1,4 +1,4 @@
-"""The batch: names of files go in, rows come out in every table they belong to, and the ledger has them last.
+"""The batch: file names go in, rows come out in every table that they belong to, and the ledger is written last.
 
 * `batch` the steps, in order      * `names` of its files, as rows
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files

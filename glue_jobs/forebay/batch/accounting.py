@@ -1,5 +1,4 @@
-"""The counts of a batch, made to add up: each file's end, and what became of each of its records, become ledger
-entries.
+"""Accounts for a batch: each file's end and the fates of its records become ledger entries whose counts add up.
 
 Pure. In: the ends of the files, and how many rows of each file have which fate. Out: one entry per file; an entry
 with a sum that does not hold halts (`forebay.ledger.entry`).

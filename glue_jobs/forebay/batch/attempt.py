@@ -1,12 +1,12 @@
-"""SQL from a declaration, tried on a row: it gives a value, or it says that it could not.
+"""Evaluates declared SQL on a row: it returns a value, or reports that it could not.
 
-Enters: an expression that somebody declared, its type, and the rows that it is meant for. Leaves: a struct with one field,
-`value`. It is null where Spark raised an error: a division by zero, an overflow, a bad cast, `raise_error`. It is null, too,
-for dates and times that readers do not take, and on all other rows. Nothing that a record holds can make a batch fail here.
+In: a declared expression, its type, and the rows that it applies to. Out: a struct with one field, `value`. It is null where
+Spark raised an error: a division by zero, an overflow, a bad cast, `raise_error`. It is also null for dates and times that
+readers do not support, and on all other rows. No content of a record can make a batch fail here.
 
-Spark runs in ANSI mode, where such an error ends the query. Without ANSI mode, integers would wrap around.
-So Spark's own `TryEval` catches the error. It stands inside a CASE WHEN, because Spark moves a common subexpression out of
-anything else, and would then evaluate it outside of the `TryEval`.
+Spark runs in ANSI mode, where such an error ends the query. Without ANSI mode, integers would wrap around. So Spark's own
+`TryEval` catches the error. It is inside a CASE WHEN, because Spark moves a common subexpression out of any other expression,
+and would then evaluate it outside of the `TryEval`.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""The heart: a batch of file names becomes rows, each exactly once in the table it belongs to; the ledger says so last.
+"""The heart: a batch of file names becomes rows, each exactly once in the table that it belongs to. The ledger is written
+last.
 
-`Batch.process` is what foreachBatch calls. Spark may call it again with the same files. Every commit carries the transaction
-(service and checkpoint generation, batch id), so a finished commit is recognised and a missing one is made. One bad record,
-file or table never stops the others; `Halt` stops everything, before anything is marked as done.
+foreachBatch calls `Batch.process`. Spark may call it again with the same files. Every commit carries the transaction (service
+and checkpoint generation, batch id), so a finished commit is recognised and a missing one is made. One bad record, file or
+table never stops the others; `Halt` stops everything, before anything is marked as done.
 """
 
 from __future__ import annotations

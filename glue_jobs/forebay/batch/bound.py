@@ -1,13 +1,13 @@
-"""Declared SQL with which a record could kill a worker, known before the first record.
+"""Finds declared SQL with which a record could kill a worker, before the first record arrives.
 
 Pure, but for `node_of`. In: an expression as Spark analysed it. Out: its fault, if a record could make it take
 a worker's memory: `repeat(name, level)`, or `aggregate` that doubles its text with each element. `TryEval` catches no
 OutOfMemoryError and no StackOverflowError: `name rlike '^(a|b)*$'` has one with 2,000 letters. Nor does it catch a segmentation
 fault: `element_at` reads outside of the array at -2147483648 (Spark 4.1).
 
-A value has at most `fixed + times * R` characters, where `R` is the size of the record's columns. Both are computed from
-the leaves up. A value without such a bound is refused, and so is a bound that is too large. Numbers, dates and the like
-have a size of their own. A function that is not named here gives no more than its arguments hold together.
+A value has at most `fixed + times * R` characters, where `R` is the size of the record's columns. Both are computed from the
+leaves up. A value without such a bound is refused, and so is a bound that is too large. Numbers, dates and the like have a
+fixed size. A function that is not named here returns no more characters than its arguments have together.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["MOST_FIXED", "MOST_TIMES", "RULES", "Node", "node_of", "unsafe"]
 
 MOST_TIMES = 64
 MOST_ROUNDS = 1000
-"""Of a group in a pattern: Java takes a part of its stack for each."""
+"""The most rounds of a group in a pattern: Java uses part of its stack for each."""
 MOST_FIXED = 1 << 20
 OF_A_NUMBER = 16
 
@@ -76,7 +76,7 @@ PATTERN_PARTS = re.compile(
     r"\\Q.*?(?:\\E|\Z)|\\.|\[(?:\\.|\[(?:\\.|[^\]\\])*\]|[^\]\\])*\]|\(\??|[)|]|(?P<rounds>[*+?]|\{\d+(?:,\d*)?\})[+?]?|.",
     re.DOTALL,
 )
-"""Of a regular expression of Java's: a quotation, a class of characters, a group, or how often."""
+"""The parts of a Java regular expression: a quotation, a character class, a group, or a quantifier."""
 LOOKS_AROUND = re.compile(r"\(\?<?=")
 
 
@@ -94,7 +94,7 @@ def unsafe(expression: Node) -> str | None:
 
 
 def _size(node: Node) -> Size:
-    """Of the node's value. Values on the way to it are bounded as well."""
+    """The size of the node's value. Intermediate values are bounded as well."""
     rule = RULES.get(node.kind) or RULES.get(node.kind.partition(".")[0], _sum)
     size = rule(node)
     if not node.sized:
@@ -331,7 +331,7 @@ RULES: Mapping[str, Callable[[Node], Size]] = {
 
 
 def node_of(expression: Any) -> Node:
-    """Of an analysed expression of the JVM."""
+    """The node of an analysed expression in the JVM."""
     kind = str(expression.getClass().getSimpleName())
     children = expression.children()
     parts = tuple(node_of(children.apply(at)) for at in range(children.size()))

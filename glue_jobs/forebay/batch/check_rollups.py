@@ -1,7 +1,7 @@
-"""SQL of rollups, held against Spark before the first merge, as far as the declarations name the columns.
+"""Checks the SQL of rollups with Spark before the first merge, as far as the declarations name the columns.
 
-In: a service. Out: problems: SQL that Spark does not take, that is not an aggregate where one is needed, that may answer
-otherwise when it is computed again, or that names a column which its tables never have. A table may get columns from its
+In: a service. Out: problems: SQL that Spark does not accept, that is not an aggregate where one is needed, that may give a
+different answer when it is recomputed, or that names a column which its tables never have. A table may get columns from its
 records. So names that nobody declared are a note there: a merge fails until a record has the column.
 """
 
@@ -158,6 +158,6 @@ def _meant(refused: Exception) -> str:
 
 
 def _first_part(refused: Any) -> str:
-    """Of the name that Spark did not find, such as `a`.`b`."""
+    """The first part of the name that Spark did not find, such as `a`.`b`."""
     told = str(refused.getMessageParameters()["objectName"])
     return told[1:].partition("`")[0] if told.startswith("`") else told.partition(".")[0]

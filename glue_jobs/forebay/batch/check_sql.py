@@ -1,8 +1,8 @@
-"""Declared SQL and patterns, held against Spark before the first record.
+"""Checks declared SQL and patterns with Spark before the first record.
 
-In: the declarations. Out: nothing, or all problems at once as `InvalidConfiguration`: SQL that Spark does not take, that is no
-yes or no where one is wanted, that may answer differently when a batch is replayed, that concerns more than its own row, or
-with which a record could kill a worker (`bound`).
+In: the declarations. Out: nothing, or all problems at once as `InvalidConfiguration`: SQL that Spark does not accept, that is
+not boolean where a boolean is needed, that may give a different answer when a batch is replayed, that uses more than its own
+row, or with which a record could kill a worker (`bound`).
 """
 
 from __future__ import annotations

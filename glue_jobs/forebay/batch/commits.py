@@ -1,8 +1,8 @@
 """The common part of all commits of a batch, and the commits to our own tables: the quarantine, parked records, ids, the
 ledger.
 
-In: rows, and how many they must be. Out: they are in the table with this batch's transaction, once. Otherwise `Halt` says why,
-and nothing may be marked as done.
+In: rows, and their expected number. Out: they are in the table with this batch's transaction, once. Otherwise `Halt` gives the
+reason, and nothing may be marked as done.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ if TYPE_CHECKING:
 __all__ = ["Commits"]
 
 ROWS_A_TASK = 50_000
-"""Of a table beside the service's. Where tasks hold so many, each writes its own, and none is sent to another task."""
+"""For tables beside the service's. If tasks have this many rows each, each writes its own, and none is sent to another
+task."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Commits:
-    """Of one batch."""
+    """The commits of one batch."""
 
     spark: SparkSession
     service: Service

@@ -1,8 +1,8 @@
-"""The declarations in force: the newest that make sense.
+"""The declarations in force: the newest valid ones.
 
-In: where the declarations are. Out: a `Service` for each batch that begins. Each time there is one listing, and a read only if
-it differs. Declarations that cannot be understood are refused with an event, and the old ones stay in force. A batch's `Plan`
-pins them before its first commit, and a batch that is repeated goes by its plan.
+In: where the declarations are. Out: a `Service` for each batch that begins. Each batch makes one listing, and reads the
+declarations only if it differs. Invalid declarations are refused with an event, and the old ones stay in force. A batch's
+`Plan` pins them before its first commit, and a repeated batch follows its plan.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["Declarations"]
 
 
 class Declarations:
-    """Of one job. `check` says what is wrong with declarations beyond their text, with `InvalidConfiguration`."""
+    """The declarations of one job. `check` raises `InvalidConfiguration` for mistakes beyond their text."""
 
     def __init__(
         self,

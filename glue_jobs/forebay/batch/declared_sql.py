@@ -1,7 +1,7 @@
-"""Declared SQL about columns that have other names, beside the columns of other declarations.
+"""Renames the columns in declared SQL, so that it can run beside the columns of other declarations.
 
-In: SQL over declared columns, as somebody wrote it. Out: the columns that it names, and the same SQL with other names. Spark's
-parser says where the names are. Variables of a lambda keep theirs, and so do the fields of a struct.
+In: SQL over declared columns, as declared. Out: the columns that it names, and the same SQL with other names. Spark's parser
+finds the names. Variables of a lambda keep theirs, and so do the fields of a struct.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["columns_in", "has_star", "nodes_of", "renamed"]
 NAMES = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
 STRUCT = "CreateNamedStruct"
 FIRST_PART = re.compile(r"`(?:[^`]|``)*`|[^`.]+")
-"""Of a name, which may have fields after it."""
+"""The first part of a name, which may have fields after it."""
 
 
 def columns_in(sql: str) -> frozenset[str]:

@@ -1,11 +1,11 @@
-"""Records that came before, in another file or in the same batch, are left out and counted.
+"""Leaves out and counts records that were loaded before, in another file or in the same batch.
 
-In: which tables declare what makes a record the same, and ids of the rows of a batch or a retry (`one_pass.ids`). Out: those
-that came before (`one_pass.duplicates` leaves out their rows).
+In: the tables that declare `dedupe`, and the ids of the rows of a batch or a retry (`one_pass.ids`). Out: the ids that are
+duplicates (`one_pass.duplicates` leaves out their rows).
 
-The cost does not grow with the tables. Ids are 16 bytes in a table of their own (`_forebay/ids`), partitioned by day. The
-driver keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. The ids
-of a file leave with its rows when another version replaces it. A replayed batch does not find its own ids, nor those of
+The cost does not grow with the tables. Ids are 16 bytes in their own table (`_forebay/ids`), partitioned by day. The driver
+keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. The ids of a
+file are removed with its rows when another version replaces it. A replayed batch does not find its own ids, nor those of
 retries since its first attempt: it must reach the same fates.
 """
 
@@ -38,8 +38,8 @@ DUPLICATE = "_duplicate"
 
 @dataclass(frozen=True, kw_only=True)
 class Dedupe:
-    """Of one batch. `leaving` are the files whose rows are replaced, each with a file that replaces it, perhaps several
-    times: if one of those lands, its records are not duplicates. Known are the ids as of a version of their table, if
+    """The duplicates of one batch. `leaving` are the files whose rows are replaced, each with a file that replaces it, perhaps
+    several times: if one of those lands, its records are not duplicates. Known are the ids as of a version of their table, if
     `as_of` says so, and of retries those up to the number `tries_until`."""
 
     spark: SparkSession
@@ -79,7 +79,7 @@ class Dedupe:
                     raise
 
     def days_of(self, ids: pa.FixedSizeBinaryArray, landed: Collection[str]) -> dict[bytes, date]:
-        """Of these ids, those that other batches wrote, with the last day on which each was written."""
+        """The ids, among these, that other batches wrote, with the last day on which each was written."""
         known = self._known(ids, landed)
         return {} if known is None else {bytes(row["id"]): row["day"] for row in known.toArrow().to_pylist()}
 

@@ -1,7 +1,7 @@
-"""How a batch ends: the rows that its ledger gets, once its tables have theirs.
+"""How a batch ends: the rows that the ledger gets after the tables have theirs.
 
-Pure. In: the plan that the batch went by, the versions of its keys, and the tables that could not be written. Out: one entry
-for each file that was read or left out, and the rows of earlier files that change with them.
+Pure. In: the plan of the batch, the versions of its keys, and the tables that could not be written. Out: one entry for each
+file that was read or left out, and the rows of earlier files that change with them.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Ending:
 
     @cached_property
     def ends(self) -> tuple[FileEnd, ...]:
-        """Of the files that get an entry of their own for them."""
+        """The ends of the files that get their own entry."""
         ends = without_failed_replays(self.plan.ends, self.split)
         return tuple(end for end in ends if end.outcome != FORGOTTEN)
 
@@ -44,7 +44,7 @@ class Ending:
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """Of the files that were read. An entry whose sum does not hold halts."""
+        """The entries of the files that were read. An entry whose sum does not hold halts."""
         return entries_of(self.ends, self.plan.fates, self.unwritten, self.standing, self.split.tries)
 
     @cached_property

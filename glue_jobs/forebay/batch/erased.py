@@ -1,4 +1,4 @@
-"""The service as a batch begins with it: with the newest list of erased people."""
+"""The service at the start of a batch, with the newest list of erased people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the rows of a batch stood up to the expectations of their tables.
+"""Checks the rows of a batch against the expectations of their tables.
 
 In: counted fates, the declarations. Out: a `Verdict` for each expectation of each table.
 """

@@ -1,8 +1,7 @@
-"""A commit of a driver that died may still arrive: S3 takes a signed request for 15 minutes.
+"""Waits for commits of a driver that died: S3 accepts a signed request for 15 minutes.
 
-In: the start of this driver, which is after the death of the other one. Out: a wait, once, until nothing more can arrive.
-Only a batch that another driver began needs it, and only before it settles on something that such a commit would
-contradict.
+In: the start of this driver, which is after the death of the other one. Out: one wait, until nothing more can arrive. Only a
+batch that another driver began needs it, and only before it makes a decision that such a commit would contradict.
 """
 
 from __future__ import annotations

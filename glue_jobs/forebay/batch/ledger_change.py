@@ -1,8 +1,9 @@
-"""Counts of files that are in the ledger already change: held records moved, or rows of a superseded file left a table.
+"""Changes the counts of files that are already in the ledger: held records moved, or rows of a superseded file were removed
+from a table.
 
-In: rows of the ledger, before and after. Out: one commit with the given transaction. Only counts are
-written. Other changes of a file meanwhile, such as a mark for a replay, stay. If another writer changed one of the counts,
-nothing is committed, and the change is made again. The rows travel as a table, so their number does not matter.
+In: rows of the ledger, before and after. Out: one commit with the given transaction. Only counts are written. Other changes to
+a file in the meantime, such as a mark for a replay, remain. If another writer changed one of the counts, nothing is committed,
+and the change is repeated. The rows travel as a table, so their number does not matter.
 """
 
 from __future__ import annotations

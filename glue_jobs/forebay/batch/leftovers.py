@@ -1,10 +1,10 @@
-"""Rows of superseded files that a table still has, because it could not be written when the newer version came.
+"""Removes rows of superseded files that a table still has, because it could not be written when the newer version arrived.
 
-In: the ledger, which says in which tables they are. Out: their removal. Where the newer version's rows for the table wait in
-the quarantine, both change places when those are retried (`batch.retrying`). Where it has none, `remove_leftovers` takes them
-out at the start of a job. Run again, it finds nothing to do.
+In: the ledger, which names their tables. Out: their removal. If the newer version's rows for the table wait in the quarantine,
+a retry swaps both (`batch.retrying`). If it has none, `remove_leftovers` removes them when a job starts. A second run finds
+nothing to do.
 
-A rollback may bring a superseded version back. `brought_back` says to which tables the later one's records do not come.
+A rollback may restore a superseded version. `brought_back` names the tables that the later version's records must not enter.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The names of a batch's files, as rows: from the source, or from files that are known otherwise.
+"""The names of a batch's files, as rows: from the source, or from files that are known in another way.
 
-In: files, or rows of the source. Out: the other. Columns that the source has besides are nothing to a batch.
+In: files, or rows of the source. Out: the other. A batch ignores the source's other columns.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The number of new tables in a day: a flood of dirty names must not become a flood of tables.
+"""Limits the number of new tables per day: a flood of dirty names must not become a flood of tables.
 
-In: names of tables that do not exist yet, and a day. Out: those that may not be made. The day's names are kept in the
-lake, so a restarted driver continues the count. Without a place to keep them, the count is this object's.
+In: names of tables that do not exist yet, and a day. Out: those that may not be created. The day's names are kept in the lake,
+so a restarted driver continues the count. Without a place to keep them, this object counts alone.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ class NewTables:
         self._made: set[str] = set()
 
     def refuse(self, new: Iterable[str], day: date, per_day: int) -> frozenset[str]:
-        """Of these names of tables that do not exist yet, those that may not be made today. A name that it let through once, it
-        lets through again."""
+        """The names, among these of tables that do not exist yet, that may not be created today. A name that was accepted once
+        is accepted again."""
         names = sorted(new)
         if names and day != self._day:
             self._day, self._made = day, self._kept(day)

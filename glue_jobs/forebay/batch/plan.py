@@ -1,9 +1,9 @@
 """The plan of a batch: how each file ended, how many of its rows go where, and the data files that have them. It is durable
 before the first commit.
 
-In: the files and the rows of the batch. Out: a `Plan` from which any process makes all commits of the batch, even where the
-landed objects changed since. Plans are in the lake, and not in the checkpoint: a new checkpoint finishes those that the
-earlier one left. A plan goes once the ledger has its batch.
+In: the files and the rows of the batch. Out: a `Plan` from which any process can make all commits of the batch, even if the
+landed objects have changed. Plans are in the lake, and not in the checkpoint: a new checkpoint finishes those that the earlier
+one left. A plan is deleted when the ledger has its batch.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that end every worker which reads them, found by halving; the others are read.
+"""Finds files that kill every worker that reads them, by halving; the others are read.
 
 Pure. In: the files of a batch, and a function that reads some of them or raises. Out: the results, in parts, and the
 files that cannot be read, each with its error. A file is blamed only if its reading failed twice, the last time alone.

@@ -1,7 +1,7 @@
-"""Which records came on which of the last days, in the driver's memory, so that a batch without duplicates reads no ids.
+"""The ids of the last days' records, in the driver's memory, so that a batch without duplicates reads no ids.
 
-In: the data files of `_forebay/ids`, which Arrow reads once each; the ids of a batch. Out: those of them that may have
-been written before, and the days to look at. A hit is only a hint: the table confirms it, and says by whom.
+In: the data files of `_forebay/ids`, which Arrow reads once each; the ids of a batch. Out: the ids that may have been written
+before, and the days to check. A hit is only a hint: the table confirms it, and names the file.
 
 An id takes eight bytes: ten million are 80 MB, a day of a hundred million 800 MB. With more than `MOST` in the window nothing
 is kept, and every batch reads the window.
@@ -30,7 +30,7 @@ ID_BYTES = 16
 
 
 class RecentIds:
-    """Of one lake, for one driver. Others write ids, too (`retry`), so the table's log is looked at each time."""
+    """The recent ids of one lake, for one driver. Others write ids, too (`retry`), so the table's log is checked each time."""
 
     def __init__(self, ids: Objects, most: int = MOST) -> None:
         self._ids, self._most = ids, most

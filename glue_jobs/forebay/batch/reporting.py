@@ -1,4 +1,4 @@
-"""The events of a batch once the ledger has it: each file that was set aside, then the batch with its sums and times.
+"""The events of a batch after the ledger has it: each file that was set aside, then the batch with its sums and times.
 
 Pure, but for the clock of `Stages`. In: the end of the batch. Out: events, in the order to
 emit them.

@@ -1,7 +1,7 @@
-"""The facts that earlier passes over the files of a batch have shown, for the next one.
+"""The facts that earlier passes over a batch's files have found, for the next pass.
 
 In: the files that the ledger wants, and why a pass could not be used. Out: the files to read, and the tables that are not
-written. Before the plan nothing happened, so a pass may be repeated; only one that keeps giving other records is a `Halt`.
+written. Before the plan nothing happened, so a pass may be repeated; only one that keeps giving different records is a `Halt`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ IN_VAIN_AT_MOST = 3
 
 
 class Seen:
-    """Of one try of a batch. Files that are `taken` wait for a retry."""
+    """The findings of one attempt at a batch. Files that are `taken` wait for a retry."""
 
     def __init__(self, wanted: Sorted, taken: Collection[str]) -> None:
         self.wanted = wanted
@@ -52,12 +52,12 @@ class Seen:
 
     @property
     def ends(self) -> Sequence[FileEnd]:
-        """Of the other files."""
+        """The ends of the other files."""
         return [*self._unread.values(), *self._left_out.values()]
 
     @property
     def standing(self) -> Standing:
-        """Of files that are replayed. Where one of them does not land, none of its rows comes."""
+        """The rows that replayed files have now. If such a file does not land, none of its rows is added."""
         return standing(self.wanted.superseded)
 
     def must_agree_with(self, made: Pass, split: Sorted) -> None:

@@ -54,7 +54,7 @@ class Changes:
 
 @dataclass(frozen=True, kw_only=True)
 class Staging(Commits):
-    """Of one batch."""
+    """The staging of one batch."""
 
     new_tables: NewTables
     tables_at_once: int

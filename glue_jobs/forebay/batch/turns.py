@@ -1,8 +1,8 @@
-"""Held records of a file that a batch replaces or replays, and that a retry may be moving: never both at once.
+"""Keeps a batch that replaces or replays a file and a retry that moves its held records from running at once.
 
-In: the files of a batch, and the plan of a retry, if there is one. Out: the files that wait. A batch makes its own plan durable
-before its last look, and a retry does the same the other way round, so one of them sees the other. A file that waits counts
-as one that S3 withholds: its earlier rows stay, and it will be received again.
+In: the files of a batch, and the plan of a retry, if there is one. Out: the files that wait. A batch makes its own plan
+durable before its last check, and a retry does the same, so one of them sees the other. A file that waits counts as one that
+S3 withholds: its earlier rows stay, and it will be received again.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The commits of a batch: its staged files become rows of its tables, and of what is kept beside them, once each.
 
-In: the batch's plan, which names the files. Out: which tables were not written, and why; their rows are in the quarantine then.
-Nothing is read but the plan, the tables' logs, and files of the lake, so a batch can be repeated whatever became of the objects
-that it was made of. Every commit is counted; a table that has the batch already is counted by its commit. Other numbers than
+In: the batch's plan, which names the files. Out: which tables were not written, and why; their rows are in the quarantine
+then. It reads only the plan, the tables' logs, and files of the lake, so a batch can be repeated whatever happened to its
+landed objects. Every commit is counted; a table that already has the batch is counted by its commit. Numbers that differ from
 the plan's halt everything.
 """
 

@@ -1,4 +1,4 @@
-"""The text of a freshness: how long after its arrival a file is rows, at most. Pure.
+"""The text of a freshness: the longest time from a file's arrival to its rows. Pure.
 
 In: `5 min`, `90 s` or `1 h`. Out: seconds; `ValueError` says what is allowed.
 """

@@ -1,7 +1,7 @@
 """How fast a service has worked lately. The job leaves it beside its checkpoint, and the rules read it. Pure.
 
-In: batches that ended, and when runs had their first one. Out: `Pace`, to and from JSON. A text that is none is an empty
-pace: the rules then assume what `ASSUMED` says. Times are seconds since 1970.
+In: batches that ended, and when runs had their first one. Out: `Pace`, to and from JSON. An invalid text is an empty pace: the
+rules then use `ASSUMED`. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from statistics import median
 __all__ = ["KEPT_S", "NAME", "START_S", "Done", "Pace"]
 
 NAME = "pace.json"
-"""Of the object beside the checkpoint."""
+"""The name of the object beside the checkpoint."""
 KEPT_S, KEPT_BATCHES, KEPT_RUNS = 3 * 3600, 240, 5
 START_S = 90.0
 """From the start of a run to its first batch, where none was measured."""

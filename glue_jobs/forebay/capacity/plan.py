@@ -35,7 +35,7 @@ class Choice:
 
 
 def usd_an_hour(prices: Prices, worker_type: str, workers: int) -> float:
-    """Of a run of the ingest job, with all its workers."""
+    """The price of an hour of an ingest run, with all its workers."""
     return workers * DPU_OF[worker_type] * prices.usd["glue_dpu_hour"]
 
 

@@ -1,11 +1,10 @@
 """Whether a run of the ingest job starts, and whether it drains or stays on: one freshness in, a decision out. Pure.
 
 A drain costs its start each time, and a run that stays on costs every minute. So a drain begins as late as the freshness
-allows, does the work that waited, and ends. Where drains would have to follow each other without a pause, a run stays on,
-which then costs no more. It ends when drains achieve the freshness again, or when nothing comes. Nothing starts while nothing
-waits.
+allows, does the work that waited, and ends. If drains would have to run without a pause, a run stays on, which then costs no
+more. It ends when drains achieve the freshness again, or when nothing comes. Nothing starts while nothing waits.
 
-Each look decides from what it finds. Times are seconds.
+Each check decides only from what it finds. Times are seconds.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Arrivals through the rules, or through a fixed setting: how late files are, and how long runs last. Pure.
+"""Simulates arrivals under the rules, or under a fixed setting: how late files are, and how long runs last. Pure.
 
-In: when how many files arrived, in order, and how fast the work is. Out: `Outcome`. A look finds what a look of the deployed
-service finds, and no more: it does not know when a file arrived.
+In: the numbers of files that arrived, by time, and the speed of the work. Out: `Outcome`. A check finds what a check in the
+deployed service finds, and no more: it does not know when a file arrived.
 """
 
 from __future__ import annotations

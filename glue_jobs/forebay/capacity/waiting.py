@@ -1,7 +1,7 @@
-"""The note of the looks at a queue, beside the checkpoint: since when files wait, and when a message warned that the budget
+"""The note of the checks of a queue, beside the checkpoint: since when files wait, and when a message warned that the budget
 makes them late. Pure.
 
-In and out: JSON, as the object has it. A text that is none is a note of nothing. Times are seconds since 1970.
+In and out: JSON, as the object has it. An invalid text is an empty note. Times are seconds since 1970.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from forebay.capacity.rules import DAY_S
 __all__ = ["NAME", "Waiting"]
 
 NAME = "waiting.json"
-"""Of the object beside the checkpoint."""
+"""The name of the object beside the checkpoint."""
 
 
 @dataclass(frozen=True)

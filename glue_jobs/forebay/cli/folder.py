@@ -7,8 +7,8 @@ In: a file such as
     queue_url = "https://sqs.eu-west-1.amazonaws.com/123456789012/landed"
     stack = "forebay-prod"
 
-Out: the same as defaults, for as long as a command runs. A variable of the environment goes before the file, and an option
-before both. Paths count from the folder.
+Out: the same as defaults, for as long as a command runs. An environment variable overrides the file, and an option overrides
+both. Paths are relative to the folder.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The options of a command that runs a job: each of the job's settings, with its name, type, default and meaning.
 
-In: a function that takes checked settings as its first parameter. Out: a function that typer makes a command of. Settings that
-make no sense are `InvalidConfiguration`, named as options.
+In: a function that takes checked settings as its first parameter. Out: a function that typer makes a command of. Invalid
+settings are `InvalidConfiguration`, named as options.
 """
 
 from __future__ import annotations

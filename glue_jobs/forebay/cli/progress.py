@@ -1,4 +1,4 @@
-"""How far a long command is: a bar on a terminal, a line now and then where nobody looks. Both go the way of errors."""
+"""The progress of a long command: a bar on a terminal, otherwise a line now and then. Both go to standard error."""
 
 from __future__ import annotations
 

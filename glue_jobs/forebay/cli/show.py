@@ -1,6 +1,6 @@
-"""How answers look: tables that fit 80 columns, JSON for programs, nothing that scrolls for ever.
+"""How answers look: tables that fit 80 columns, JSON for programs, nothing that scrolls endlessly.
 
-Names, records and messages come from data, so nothing in them is obeyed. Rich's markup is off. Control characters are written
+Names, records and messages come from data, so they are never interpreted. Rich's markup is off. Control characters are written
 out, because a terminal's commands begin with ESC. On a terminal rich decides about width and colour, and honours NO_COLOR. In
 a pipe or a file nothing is wrapped or cut, and there is neither colour nor spinner.
 """

@@ -1,6 +1,6 @@
 """The first module of a command. An interrupt while the others are imported is one line, and ends the process at once.
 
-It imports next to nothing. An interrupt before that is Python's own business. A process that was started to ignore interrupts
+It imports almost nothing. Python itself handles an interrupt before that. A process that was started to ignore interrupts
 still does.
 """
 

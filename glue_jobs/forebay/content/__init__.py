@@ -1,8 +1,7 @@
-"""Names become contents: the bytes of objects in S3 become JSON documents, each with its line and its place.
+"""Fetches the contents of files: the bytes of objects in S3 become JSON documents, each with its line and position.
 
 In go the files of a batch. Out come rows (`rows` is the contract): documents, and refused records with their reason and text.
-Each piece of a file has one end row, which says what became of it. One GET per file, many at once. It is pure Python
-and Arrow.
+Each piece of a file has one end row, with its result. One GET per file, many at once. It is pure Python and Arrow.
 
 * `limits` how much is taken on, and taken at all      * `ceiling` on a task's memory
 * `outcome` the words for what can happen

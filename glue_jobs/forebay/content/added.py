@@ -1,7 +1,7 @@
 """Fields that a record's text gets: its surroundings, the array and position of an element, the member of an archive.
 
-In: the original record, and such fields. Out: its text with them. A field of its own with the same name as one of them
-gets a second `@`, so neither is lost and no record can claim to be what it is not. No other byte of it changes.
+In: the original record, and such fields. Out: its text with them. If the record already has a field of that name, that field
+gets a second `@`, so neither is lost, and no record can forge such a field. No other byte changes.
 """
 
 from __future__ import annotations

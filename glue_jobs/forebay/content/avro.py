@@ -1,8 +1,8 @@
 """The rows of an Avro file become records.
 
 In: the file's bytes, an object container with its schema. Out: parts, a few thousand rows at a time; the place of a row is its
-number, from 0. A file that is torn is `NotTaken`, and so is one that expands to more than an archive may. Of a
-file that was cut between two blocks nobody can tell.
+number, from 0. A truncated file is `NotTaken`, and so is one that expands to more than an archive may. Nobody can detect a
+file that was cut between two blocks.
 """
 
 from __future__ import annotations

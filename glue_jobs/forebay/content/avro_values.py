@@ -1,10 +1,10 @@
 """A schema of Avro becomes a function that writes a row's bytes as JSON text, each value as its producer wrote it.
 
 In: the schema of a file, and its rows' bytes. Out: JSON. Decimals keep their digits, times are ISO 8601, bytes are base64, and
-a union is the value that it holds. A schema that makes no sense, and bytes that are none of it, are `ValueError`.
+a union is the value that it holds. An invalid schema, and bytes that do not match it, are `ValueError`.
 
-Our own, since Glue has no reader of Avro in Python. fastavro makes Python objects, which would have to become JSON text
-again, and does not limit the elements of an array that a file declares (docs/design/reading.md).
+This is our own reader, because Glue has no Avro reader in Python. fastavro makes Python objects, which would have to become
+JSON text again, and does not limit the elements of an array that a file declares (docs/design/reading.md).
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ Writer = Callable[[Cursor], str]
 
 
 def writer_of(schema: Any) -> Writer:
-    """Of the records that a file holds."""
+    """The writer of a file's records."""
     if not isinstance(schema, dict) or schema.get("type") not in ("record", "error"):
         raise ValueError("its rows are not records")
     return _Schema().writer(schema, "")

@@ -1,7 +1,7 @@
-"""A ceiling on the memory of this process, so that a file which takes too much is refused instead of killing its worker.
+"""Limits the memory of this process, so that a file that needs too much is refused and does not kill its worker.
 
-In: how many bytes more than now the process may have mapped. Within, what does not fit raises `MemoryError`. Only Linux
-holds a process to it; elsewhere nothing changes.
+In: the number of bytes that the process may map beyond those of now. Inside, an allocation that does not fit raises
+`MemoryError`. Only Linux enforces it; elsewhere nothing changes.
 """
 
 from __future__ import annotations

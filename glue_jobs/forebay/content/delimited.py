@@ -1,9 +1,9 @@
 """CSV, TSV and plain lines become records: a JSON object for each row, with the texts of the file.
 
 In: a text, its dialect and, where the file has none, its header. Out: parts. A value is a text, digit for digit: `007` and
-`1e5` are never numbers. CSV has no types, and a column that looks like numbers today may not tomorrow; declared columns have
-their types. A field with nothing in it is null, and `""` is an empty text. A row with other fields than the header is refused
-by itself. A header that names a column twice, or a quote that never closes, refuses the file: `NotTaken`.
+`1e5` are never numbers. CSV has no types, and a column that looks numeric today may not be numeric tomorrow; declared columns
+have their types. An empty field is null, and `""` is an empty text. A row whose fields do not match the header is refused
+alone. A header that names a column twice, or a quote that never closes, refuses the file: `NotTaken`.
 """
 
 from __future__ import annotations

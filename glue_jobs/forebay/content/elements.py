@@ -1,9 +1,9 @@
 """Records inside documents: the objects of an array within a document, each a record of its own.
 
 In: a text, where its documents are, and the paths of arrays, such as `Records` or `detail.items`. Out: where the records are,
-and what surrounds each. Short documents are walked with Python's decoder, long and broken ones by their
-brackets with numpy, so that one document may be as large as a file. A document without such an array, or with members that
-cannot be separated, is one record as before. An element that is not an object is left over, and is refused alone.
+and what surrounds each. Short documents are walked with Python's decoder, long and broken ones by their brackets with numpy,
+so that one document may be as large as a file. A document without such an array, or with members that cannot be separated, is
+one record as before. An element that is not an object is refused alone.
 
 The surroundings of the elements, the document without its arrays, are in each of them as the field `@parent`. Where no
 object could carry it, the document is one record as well.

@@ -1,8 +1,8 @@
 """Text of any encoding becomes UTF-8 for the splitter, and byte offsets are those of the original.
 
-In: expanded bytes. Out: a `Text`. A byte order mark decides, or the NUL beside the first bracket. Otherwise the bytes are
-taken as UTF-8. Records that are not UTF-8 are refused later, one by one. Nothing is replaced: a broken UTF-16 unit becomes
-bytes that are not UTF-8.
+In: expanded bytes. Out: a `Text`. A byte order mark decides, or the NUL beside the first bracket. Otherwise the bytes count as
+UTF-8. Records that are not UTF-8 are refused later, one by one. Nothing is replaced: a broken UTF-16 unit becomes bytes that
+are not UTF-8.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""How the reading of a piece ended, and what that makes of its file.
+"""How the reading of a piece ended, and what that means for its file.
 
-In: one end per piece. Out: one `FileEnd` per file. A file is taken whole or not at all. If one of its pieces was not read,
-`FileEnd.lands` says that the rows of its other pieces must not land.
+In: one end per piece. Out: one `FileEnd` per file. A file is loaded whole or not at all. If one of its pieces was not read,
+`FileEnd.lands` is false, and the rows of its other pieces must not land.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ def _file_end(file: LandedFile, ends: list[PieceEnd]) -> FileEnd:
 def unread_end(
     file: LandedFile, outcome: ReadOutcome, reason: str | None = None, detail: str | None = None, content_hash: str = ""
 ) -> FileEnd:
-    """Of a file that nobody reads. One that is `forgotten` lands without a record, so its earlier rows leave."""
+    """The end of a file that is not read. A `forgotten` file lands without a record, so its earlier rows are removed."""
     nothing: dict[str, Any] = dict.fromkeys(("documents", "refused", "bytes_read", "expanded_bytes", "requests"), 0)
     said: dict[str, Any] = {"outcome": outcome, "reason": reason, "detail": detail, "content_hash": content_hash}
     return FileEnd(file=file, head="", **said, **nothing)

@@ -1,8 +1,8 @@
-"""Nested arrays that a table explodes: their objects become records of their own, beside the record around them.
+"""Explodes nested arrays for a table: their objects become their own records, beside the surrounding record.
 
 In: the records of a text, and which arrays of theirs are exploded. Out: the same records, and the elements among them, each
-with its own place. An element carries what its table reads of the record (`@parent`), its position in the array from 0
-(`@ordinal`), and its array (`@exploded`). So a kept element can be retried alone. An element that is not an object is
+with its own place. An element carries the fields that its table reads from the record (`@parent`), its position in the array
+from 0 (`@ordinal`), and its array (`@exploded`). So a held element can be retried alone. An element that is not an object is
 refused alone.
 
 The record keeps its array. Raises `TooMany`.

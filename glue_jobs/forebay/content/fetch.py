@@ -1,9 +1,8 @@
 """One file's bytes from S3 in one GET, pinned to the version that was announced; never a HEAD, never a listing.
 
-In: a file and, for a piece of it, a range of bytes. Out: the bytes, or `Unread` with the outcome that S3's answer
-means. Throttling, S3's own failures, broken connections and bodies that end early are tried again, with growing pauses
-drawn at random. A fault of *ours* (expired credentials, a wrong signature) is raised:
-no file may be blamed for it.
+In: a file and, for a piece of it, a range of bytes. Out: the bytes, or `Unread` with the outcome that S3's answer means.
+Throttling, S3's own failures, broken connections and bodies that end early are retried, with growing random pauses. *Our*
+faults (expired credentials, a wrong signature) are raised: no file may be blamed for them.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Delimited text becomes rows, each with the places of its fields; quoted fields may hold newlines, and are never torn.
 
-In: UTF-8 bytes, the delimiter, and the quote. Out: `Rows`, a stretch of the text at a time, and rows that are none with the
-reason. numpy finds the borders of fields where every quote is in its place. Elsewhere the fields are read one by one,
-by the same rules: a quote opens a field only as its first byte, two quotes within one are a quote, and the one that closes it
-stands before a delimiter or the line's end. A quote that never closes is `Torn`: nobody can say which lines behind it are rows.
+In: UTF-8 bytes, the delimiter, and the quote. Out: `Rows`, a stretch of the text at a time, and malformed rows with the
+reason. numpy finds the borders of fields where every quote is in its place. Elsewhere the fields are read one by one, by the
+same rules: a quote opens a field only as its first byte, two quotes within one are a quote, and the closing quote comes before
+a delimiter or the line's end. A quote that never closes is `Torn`: it is unknown which of the following lines are rows.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Dialect:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Of the stretch up to `stop`: row n has the fields `first[n]` up to `first[n + 1]`. A field's place includes its
+    """The rows of the text up to `stop`: row n has the fields `first[n]` up to `first[n + 1]`. A field's place includes its
     quotes."""
 
     first: Any

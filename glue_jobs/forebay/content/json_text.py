@@ -1,9 +1,9 @@
 """Arrow columns become JSON text, a column at a time: every value as its producer wrote it.
 
 In: arrays of any type that Parquet can hold. Out: binary arrays of JSON, without nulls. Whole numbers and decimals keep their
-digits, floats are the shortest text that gives them back, times are ISO 8601, UUIDs as people write them, and bytes are base64.
-NaN and infinity are bare words, as Python writes them, so they fare as in JSON lines; `strict` JSON, for others to read, has
-them as texts. A type that has no text is `Wordless`.
+digits, floats are the shortest text that gives them back, times are ISO 8601, UUIDs as people write them, and bytes are
+base64. NaN and infinity are bare words, as Python writes them, and are treated as in JSON lines; `strict` JSON, for other
+readers, has them as texts. A type without a text form is `Wordless`.
 """
 
 from __future__ import annotations
@@ -164,7 +164,7 @@ def _uuids(values: Any) -> Any:
 
 
 def uuid_of(value: bytes) -> str:
-    """Of its sixteen bytes."""
+    """The UUID with these sixteen bytes."""
     return str(UUID(bytes=value))
 
 

@@ -1,6 +1,7 @@
-"""How much the reader takes on at once, and how much of one file or record it takes at all; each number said once.
+"""The limits of the reader: how much it reads at once, and the largest file and record that it accepts; each number is defined
+once.
 
-In: numbers from a declaration or from Spark options. Out: one frozen `Limits`. A number out of its range is
+In: numbers from a declaration or from Spark options. Out: one frozen `Limits`. A number out of range is
 `InvalidConfiguration`.
 """
 

@@ -1,9 +1,9 @@
-"""JSON lines become records: a line is looked at by itself, so no line can spoil another.
+"""JSON lines become records: each line is examined alone, so no line can spoil another.
 
-In: UTF-8 bytes. Out: `Records`. numpy finds the lines and takes those that begin with `{` and end with `}` unchanged. It
-works a block at a time, so memory does not grow with the number of lines. Only odd lines are read one by one: the others, and
-those with `}{` in them. Spark's parser would take the first document of such a line and drop the rest silently. (It does so,
-too, with `{"a":1},{"b":2}`, which we cannot tell cheaply from an array's inside.)
+In: UTF-8 bytes. Out: `Records`. numpy finds the lines and accepts those that begin with `{` and end with `}` unchanged. It
+works a block at a time, so memory does not grow with the number of lines. Only the other lines, and those that contain `}{`,
+are read one by one. Spark's parser would take the first document of such a line and drop the rest silently. (It does the same
+with `{"a":1},{"b":2}`, which cannot be distinguished cheaply from the inside of an array.)
 """
 
 from __future__ import annotations

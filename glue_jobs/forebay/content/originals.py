@@ -2,7 +2,7 @@
 
 In: batches of rows, and the values of each record before it was treated. Out: the batches with `personal`. Their reader
 encrypts the column before anything keeps a row (`batch.one_pass.vault`). Values without a subject are not kept: nobody could
-ask for them, or have them erased.
+request them, or have them erased.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The ends of a file, and the reasons to refuse a record or file: the vocabulary of this room, as values.
+"""The possible ends of a file, and the reasons to refuse a record or file: the vocabulary of this room, as values.
 
-An `Unread` file gives no record at all: nothing of it lands, so a fixed copy doubles nothing.
-A `Refused` record is one of a file whose other records land.
+An `Unread` file yields no records: nothing of it lands, so a fixed copy duplicates nothing. A `Refused` record belongs to a
+file whose other records land.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The rows of a Parquet file become records.
 
-In: the file's bytes. Out: parts, a batch of rows at a time; the place of a row is its number, from 0. A file that is torn, or
-has values that are not read, is `NotTaken`.
+In: the file's bytes. Out: parts, a batch of rows at a time; the place of a row is its number, from 0. A truncated file, or one
+with unsupported values, is `NotTaken`.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ class Made:
 def part_of_rows(
     arrays: Sequence[Any], lines: Any, places: Any, limits: Limits, line_count: int, *, counts: str = "byte"
 ) -> Part:
-    """Of arrays of JSON documents, one for each row. `counts` is what their places count."""
+    """The part made of arrays of JSON documents, one for each row. `counts` is the unit of their positions."""
     texts, lengths = list[memoryview](), [np.zeros(0, np.int64)]
     for documents in arrays:
         offsets = np.frombuffer(documents.buffers()[1], np.int32)[documents.offset :][: len(documents) + 1]

@@ -78,7 +78,7 @@ def _without_hint(text: Text) -> tuple[Text, bytes]:
 
 
 def _delimiter(kind: Format, form: Form, text: Text) -> bytes:
-    """Of a file that is CSV by its name alone, the one that its first line has most often."""
+    """The delimiter of a file that is CSV only by its name: the most frequent one in its first line."""
     if form.delimiter or kind == "tsv":
         return form.delimiter.encode() or b"\t"
     line = text.utf8[:HEAD_BYTES].lstrip().partition(b"\n")[0] if form.format == "auto" else b""

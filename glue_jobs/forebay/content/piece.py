@@ -1,8 +1,7 @@
 """A piece is what one task reads of one file: nearly always all of it, or a range of bytes of a large plain one.
 
-In: the files of a batch, with the sizes that their notifications told. Out: pieces, and pieces dealt to tasks so that
-every task has about equally many bytes. Pure: the same files give the same pieces, and so the same
-numbers.
+In: the files of a batch, with the sizes from their notifications. Out: pieces, and their distribution over tasks with about
+equally many bytes each. Pure: the same files give the same pieces, and so the same numbers.
 """
 
 from __future__ import annotations

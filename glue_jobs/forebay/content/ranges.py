@@ -1,8 +1,8 @@
 """The bytes that belong to a piece: all of a file in one GET, or the lines that begin within a range of it.
 
-In: a piece. Out: `Fetched`. A range owns the lines whose first byte is in it. It looks one byte back for the newline before
-its first line, and reads past its end until its last line ends. Every piece decides by the file's first bytes whether the
-file can be cut at newlines. So all decide alike. If it cannot be cut, the first piece takes the whole file.
+In: a piece. Out: `Fetched`. A range owns the lines whose first byte is in it. It reads one byte before its start for the
+newline before its first line, and reads past its end until its last line ends. Every piece decides by the file's first bytes
+whether the file can be cut at newlines, so all pieces decide alike. If it cannot be cut, the first piece reads the whole file.
 """
 
 from __future__ import annotations

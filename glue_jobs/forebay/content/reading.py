@@ -1,7 +1,7 @@
 """Pieces of files become rows: fetched many at once, unpacked, split, and handed on as Arrow batches.
 
-In: pieces, and `get`, which knows where bytes come from. Out: batches of documents, refused records and one end for
-each piece, as `rows` describes them. A bad file or record is a row; an exception is a fault of ours.
+In: pieces, and `get`, which knows where bytes come from. Out: batches of documents, refused records and one end for each
+piece, as `rows` describes them. A bad file or record is a row; an exception is our own fault.
 """
 
 from __future__ import annotations

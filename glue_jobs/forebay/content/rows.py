@@ -158,7 +158,7 @@ def _detail(refused: Refused, begin: str, raw_bytes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """Of an archive: its name, which each of its records keeps, and what is added to their places."""
+    """A member of an archive: its name, which each of its records keeps, and the offset that is added to their positions."""
 
     name: str
     base: int

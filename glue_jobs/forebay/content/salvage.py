@@ -1,9 +1,9 @@
-"""Where lines are broken, what is whole around them is found all the same: other lines, and documents over many lines.
+"""Finds the intact records around broken lines: other lines, and documents over many lines.
 
-In: a text, and its records as JSON lines, with some places left over. Out: `Records`. Each leftover that begins
-with `{` may be the first line of a document over many lines; Python's decoder says whether it is, and stops where it is
-not. If it is not one, reading continues with the next line, or behind the next `}{`. The lines of a broken document that was
-printed with indentation stay together: its inner objects are not records.
+In: a text, and its records as JSON lines, with some places left over. Out: `Records`. Each leftover that begins with `{` may
+be the first line of a document over many lines; Python's decoder decides whether it is, and stops where it is not. If it is
+not one, reading continues with the next line, or after the next `}{`. The lines of a broken document that was printed with
+indentation stay together: its inner objects are not records.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The kind of a content: by its first bytes, by the declaration, and at last by its name.
+"""Decides the format of a content: by its first bytes, by the declaration, and last by its name.
 
-In: the content, its key, and the declared form. Out: the format that it is read as, or `NotTaken` where it begins as something
-else than is declared. Only CSV and TSV go by the name, since nothing in them says what they are.
+In: the content, its key, and the declared form. Out: the format that it is read as, or `NotTaken` if it begins like another
+format than the declared one. Only CSV and TSV are recognised by name, because nothing in their content identifies them.
 """
 
 from __future__ import annotations

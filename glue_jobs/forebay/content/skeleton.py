@@ -1,6 +1,6 @@
 """The brackets and commas that give a text its outer shape: those outside of strings and not within a record.
 
-In: bytes that may be JSON. Out: a `Skeleton`. It takes any bytes, checks no grammar, never recurses and builds no objects:
+In: bytes that may be JSON. Out: a `Skeleton`. It accepts any bytes, checks no grammar, never recurses and builds no objects:
 nesting of any depth is only a number. Numpy reads the text a chunk at a time, so it needs little memory.
 """
 
@@ -57,7 +57,7 @@ class Skeleton:
         return int(self.position[opening[-1]])
 
     def part(self, start: int, stop: int) -> Skeleton:
-        """Of an outermost value that begins and ends there."""
+        """The skeleton of an outermost value that begins and ends there."""
         some = slice(*np.searchsorted(self.position, (start, stop)).tolist())
         return replace(self, position=self.position[some], symbol=self.symbol[some], level=self.level[some])
 

@@ -2,8 +2,8 @@
 
 https://github.com/google/snappy/blob/main/framing_format.txt
 
-In: the bytes of a stream. Out: its expanded blocks, each at most 64 KiB. Raises `ValueError` on whatever the format
-forbids. pyarrow expands the blocks; it knows nothing of the framing and has no CRC-32C, so those are here.
+In: the bytes of a stream. Out: its expanded blocks, each at most 64 KiB. Raises `ValueError` for anything that the format
+forbids. pyarrow expands the blocks, but supports neither the framing nor CRC-32C, so those are here.
 """
 
 from __future__ import annotations

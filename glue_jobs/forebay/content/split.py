@@ -5,9 +5,9 @@ over many lines, some of each. Out: `Split`, or None where the text as a whole i
 Raises `TooMany`.
 
 A record is one JSON object. It is found, not parsed: it begins with `{`, ends with `}`, is UTF-8, not too long and not too
-deep. The parser later checks its inside. The first line alone decides no layout. Where lines are not records, the brackets of
-the whole text are tried. Where these are uneven, or enclose no JSON, `salvage` takes lines one by one, and documents over
-many lines between them.
+deep. The parser checks its contents later. The first line alone does not decide the layout. If lines are not records, the
+brackets of the whole text are tried. If these are unbalanced, or enclose no JSON, `salvage` reads lines one by one, and
+documents over many lines between them.
 """
 
 from __future__ import annotations

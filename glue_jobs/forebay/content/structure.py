@@ -1,8 +1,8 @@
 """The records of a text by its brackets alone, whatever its layout: concatenated, printed over many lines, in an array.
 
 In: UTF-8 bytes. Out: `Structure`: the places of objects that are outermost, or elements of an outermost array. Also the text
-between them, without white space, commas and the brackets of arrays. So every byte of text is in one of both. It is lenient.
-A missing or doubled comma, an array that does not close, or a byte order mark between joined files loses no record.
+between them, without white space, commas and the brackets of arrays. So every byte of text is in one of the two. It is
+lenient: a missing or repeated comma, an array that does not close, or a byte order mark between joined files loses no record.
 """
 
 from __future__ import annotations

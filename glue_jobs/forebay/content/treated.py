@@ -1,8 +1,8 @@
 """Rows leave this room without personal values: documents are treated, and no other text is kept.
 
-In: batches of one piece, of documents, of refused records or of its end; and the form of its file. Out: the same batches. Where
-the personal fields of a text cannot be found, `NOT_KEPT` takes its place. It is not JSON, so it is refused as the text itself
-would be. The file still has it, at the same byte. Of a record of an erased person nothing leaves but its place, with the
+In: batches of one piece, of documents, of refused records or of its end; and the form of its file. Out: the same batches. If
+the personal fields of a text cannot be found, `NOT_KEPT` replaces it. It is not JSON, so it is refused as the text itself
+would be. The file still has the text, at the same byte. A record of an erased person yields only its position, with the
 problem `ERASED`: it is counted, and dropped.
 """
 
@@ -37,7 +37,7 @@ QUOTING: tuple[FileReason, ...] = ("bad-header", "corrupt-file")
 """Reasons whose detail may quote the file."""
 MARK = json.dumps(EXPLODED)
 MAY_BE_MARK = rf"{MARK}|\\u00[4-7]"
-"""Of a text that may have the key `EXPLODED`, plain or with escapes."""
+"""Matches a text that may have the key `EXPLODED`, plain or with escapes."""
 
 
 def treated_rows(batches: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:
@@ -135,7 +135,7 @@ def _treated(
 
 @lru_cache(maxsize=100)
 def _fields_of(form: Form) -> tuple[tuple[PersonalField, ...], tuple[PersonalField, ...]]:
-    """Of a record, and of what may be an element of an exploded array: any record can say that it is one."""
+    """The fields of a record, or of a possible element of an exploded array: any record can claim to be one."""
     of_record = of_surrounded((*form.personal, *of_whole_documents(form.personal, form.inside)), PARENT)
     return of_record, (*of_record, *of_elements(form.personal, [one.path for one in form.exploded]))
 

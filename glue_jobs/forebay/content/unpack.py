@@ -1,10 +1,10 @@
 """The bytes of an object become the bytes that were packed into it.
 
-In: bytes from S3. Out: the expanded bytes, or `Unread`: corrupt-archive, expansion-bomb. The content decides:
-producers misname, and a file named `.gz` that holds text is text.
+In: bytes from S3. Out: the expanded bytes, or `Unread`: corrupt-archive, expansion-bomb. The content decides: producers use
+wrong names, and a file named `.gz` that contains text is text.
 
-A broken archive is refused whole, also where its beginning could be read. The producer will send the file again as a new
-object. Records from the broken one would then be there twice.
+A broken archive is refused whole, even if its beginning could be read. The producer will send the file again as a new object.
+Records from the broken one would then be loaded twice.
 """
 
 from __future__ import annotations

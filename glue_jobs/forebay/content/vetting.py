@@ -1,4 +1,4 @@
-"""Records that the parser, or a table, could not take are refused, and what is none says why.
+"""Refuses records that the parser or a table cannot accept, and gives the reason.
 
 In: a text and the places of its records. Out: `Split`. Raises `TooMany`.
 """

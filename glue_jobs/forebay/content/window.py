@@ -1,7 +1,7 @@
 """Many requests at once, within bounds: pieces go in, fetched pieces come out in any order.
 
-Bounded by count and by bytes: pieces that are requested, or fetched and not yet consumed, take at most `bytes_in_flight`.
-But one piece alone may exceed it. An error of `fetch` is raised to the consumer, and what had not begun is dropped.
+Bounded by count and by bytes: pieces that are requested, or fetched and not yet consumed, take at most `bytes_in_flight`. But
+a single piece may exceed it. An error from `fetch` is raised to the consumer, and requests that had not begun are dropped.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Declarations: a studio's TOML becomes frozen, checked values.
+"""Declarations: TOML becomes frozen, checked values.
 
 * `service` a whole service      * `loading` makes it of `files` in a folder or in S3
 * `table` one table, or one pattern of tables

@@ -1,4 +1,4 @@
-"""The declaration of a column, and of what becomes of the fields that nobody declared."""
+"""The declaration of a column, and the treatment of undeclared fields."""
 
 from __future__ import annotations
 

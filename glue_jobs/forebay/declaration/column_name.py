@@ -1,7 +1,7 @@
 """The name that a field's values get as a column: small letters, digits and underscores, for every reader alike.
 
-Enters: a key of a JSON object, any text. Leaves: a name. It is a function of the key alone, so it does not matter which
-record came first. Keys that get the same name are *twins* and share a column.
+In: a key of a JSON object, any text. Out: a name. It depends on the key alone, so it does not matter which record came first.
+Keys that get the same name are *twins* and share a column.
 """
 
 from __future__ import annotations

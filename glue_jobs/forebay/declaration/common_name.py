@@ -17,7 +17,7 @@ __all__ = ["USUAL_VALUES", "Pattern", "common_name", "may_share_names"]
 USUAL_VALUES = "[a-z0-9][a-z0-9_]{0,62}"
 WORDS = re.compile(r"[A-Za-z0-9_\-]+(\|[A-Za-z0-9_\-]+)*")
 MOST_SPELLINGS = 100
-"""Of one pattern whose values are words."""
+"""The most names of one pattern whose values are words."""
 TRIED_AGAIN = 8
 """How often a place of two patterns is looked at, where the first name that leads there may not match the values."""
 FIRST, MORE = "first", "more"

@@ -1,7 +1,7 @@
 """When all files of an hour, or of a day, are in: the declaration of a feed's periods.
 
-Enters: `complete` of a feed. Leaves: the period of a file, the prefixes below which the files of a period lie, and which object
-says that the producer has written all of them. Pure. A file that no period fits is in none.
+In: `complete` of a feed. Out: the period of a file, the prefixes of a period's files, and the object that marks the period as
+complete. Pure. A file that fits no period is in none.
 """
 
 from __future__ import annotations
@@ -135,7 +135,8 @@ class Complete(Declared):
         return bool(name and folder) and file.key == folder + name
 
     def prefixes(self, period: Period, below: Callable[[str], Sequence[str]]) -> list[str]:
-        """Of all files of the period. `below` names the folders whose names begin so; it is asked only where there is a *."""
+        """The prefixes of all files of the period. `below` lists the folders with a prefix; it is called only if there is a
+        *."""
         local = period.start.astimezone(self._tz)
         said = re.sub("%([YmdH])", lambda token: local.strftime(token[0]).zfill(DIGITS[token[1]]), self.folder)
         return [*_expanded("", said, below)]

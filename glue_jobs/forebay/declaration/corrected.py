@@ -1,7 +1,7 @@
 """A declaration without its wrong settings, so that the rest can be checked too.
 
 In: a declaration, the locations of its mistakes, and the intended values. Out: a copy without the mistakes, and the names of
-the columns that lost something. Nothing runs by such a copy: it only finds further mistakes.
+the columns that lost something. No job uses such a copy: it only finds further mistakes.
 """
 
 from __future__ import annotations

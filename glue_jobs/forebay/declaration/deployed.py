@@ -1,8 +1,8 @@
-"""The declarations that came with a deployment are put where `forebay tables push` puts others, unless those are newer.
+"""Copies the deployed declarations to the place that `forebay tables push` writes, unless those are newer.
 
-In: the place that jobs follow, and the file that was deployed. Out: the place, which has the newer of both; one event where one
-of them gave way. A deployment with the same declarations changes nothing, so it undoes no push. Replaced ones are
-kept under `REPLACED`. A second run changes nothing. The caller holds the leases of the service.
+In: the place that jobs follow, and the deployed file. Out: the place with the newer of the two, and one event if one replaced
+the other. A deployment with the same declarations changes nothing, so it undoes no push. Replaced ones are kept under
+`REPLACED`. A second run changes nothing. The caller holds the leases of the service.
 """
 
 from __future__ import annotations

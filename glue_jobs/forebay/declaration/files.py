@@ -1,7 +1,7 @@
 """The files that declare a service, in a folder or under an s3:// prefix.
 
-In: a place. Out: their texts by name, or a fingerprint of them. `service.toml` decides the service; each file of `tables/` and
-`rollups/` declares one of those.
+In: a place. Out: the files' texts by name, or a fingerprint of them. `service.toml` decides the service; each file of
+`tables/` and `rollups/` declares one of those.
 """
 
 from __future__ import annotations

@@ -91,7 +91,7 @@ def _inside(path: Names) -> str:
 
 
 def names_of(location: Location) -> Names:
-    """Of settings, without positions in lists."""
+    """The names of settings, without positions in lists."""
     return tuple(str(step) for step in location if isinstance(step, str))
 
 

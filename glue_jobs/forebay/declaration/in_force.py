@@ -1,8 +1,8 @@
-"""The declarations that a lake's ingest job works by, kept in the lake for every command that is given none.
+"""The declarations that a lake's ingest job uses, kept in the lake for commands that get none.
 
-In: a lake, and a service. Out: one small object for each service, which the job writes when it takes declarations up; and the
-service again. A lake with several services, or with one that no job has kept yet, is `InvalidConfiguration`: the built-in
-example is never taken for somebody's own declarations.
+In: a lake, and a service. Out: one small object for each service, which the job writes when it adopts declarations; and the
+service again. A lake with several services, or with one that no job has stored yet, is `InvalidConfiguration`: the built-in
+example never replaces a user's own declarations.
 """
 
 from __future__ import annotations

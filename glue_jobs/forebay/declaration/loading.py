@@ -1,8 +1,8 @@
 """Reads the declarations of a service.
 
-Enters: `service.toml`, and beside it `tables/*.toml` and `rollups/*.toml`, from a folder or an s3:// prefix. Leaves: a frozen
-`Service` with a version (a hash of the text), so that the ledger can say which declarations loaded a file. Every problem
-of every file is reported at once, with file, key and a suggestion (`InvalidConfiguration`).
+In: `service.toml`, with `tables/*.toml` and `rollups/*.toml` beside it, from a folder or an s3:// prefix. Out: a frozen
+`Service` with a version (a hash of the text), so that the ledger can record which declarations loaded a file. Every problem of
+every file is reported at once, with file, key and a suggestion (`InvalidConfiguration`).
 """
 
 from __future__ import annotations

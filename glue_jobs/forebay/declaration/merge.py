@@ -1,4 +1,4 @@
-"""The declaration of a merge: which table keeps the current state of the keys whose changes another table collects."""
+"""The declaration of a merge: the table that keeps the current state of keys, from the changes in another table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Fields that records get from the object's key: `in/{game}/{day}/` gives them `@key.game` and `@key.day`.
 
-Pure. A template is matched from the key's beginning, and need not reach its end; a name stands for one level of the key, or
-a part of one. A key that the template does not fit has no such fields. Fields that come from the object's metadata have names,
+Pure. A template is matched from the beginning of a key, and need not reach its end; a name matches one level of the key, or
+part of one. A key that does not match the template has no such fields. Fields that come from the object's metadata have names,
 too: `x-amz-meta-game: alpha` is `@metadata.game`. S3 returns these names in lower case.
 """
 

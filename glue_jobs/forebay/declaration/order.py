@@ -1,7 +1,7 @@
 """The order in which tables are tried, and the tables that can never get a record.
 
 In: declared tables, in the order of their files. Out: the same tables in the order in which a record tries them, and for each
-table the earlier one that takes everything it asks for. Nobody should have to know the order of files: a table with conditions
+table the earlier one that takes all of its records. Nobody should have to know the order of files: a table with conditions
 comes before a table without, and a family such as `{game}` before the table that takes every record.
 """
 

@@ -7,7 +7,7 @@ In: text such as `player.id`, `$.player.id`, `items[0].sku`, `"a.b".c` or `@key.
     step  = text without . " [ ] { }, and without a space at either end
           | text in double quotes, with \\" for a quote and \\\\ for a backslash
 
-`$.` is JSONPath's name for the record, and means nothing here. The other prefixes name fields of the object; all other fields
+`$.` is JSONPath's name for the record, and has no effect here. The other prefixes name fields of the object; all other fields
 are the record's. `@key` alone is the object's whole key, `@file` the last part of it, `@feed` the name of the feed that it
 belongs to. A record's own key `@key` is written `"@key"`.
 """

@@ -1,4 +1,4 @@
-"""Personal fields: which fields of a record are treated before anything of it is kept, and what they become.
+"""Personal fields: the fields of a record that are treated before anything is stored, and how.
 
 Pure, and light enough for tasks.
 """

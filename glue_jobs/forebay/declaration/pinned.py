@@ -1,8 +1,8 @@
-"""Declarations that are pinned: a batch, or a retry, that is repeated must go by those of its first try.
+"""Pinned declarations: a repeated batch or retry must use those of its first attempt.
 
 In: a service. Out: plain JSON, and the service again. The code that reads them may be older than the code that wrote them,
-after a rollback. Unknown fields are ignored where they decide nothing: at their default, or in a section about upkeep. Any
-other is a `Halt` with the remedy.
+after a rollback. Unknown fields are ignored if they have no effect: at their default, or in a section about upkeep. Any other
+is a `Halt` with the remedy.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where files lie: keys that begin so, in one bucket or in any. Of several places the most specific one decides.
+"""The place of files: a prefix of keys, in one bucket or in any. If several places match, the most specific one decides.
 
 Pure, and light enough for tasks.
 """

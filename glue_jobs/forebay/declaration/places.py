@@ -1,7 +1,7 @@
-"""Where a declaration is: the file, the line and the name that a person looks for.
+"""Finds a declaration: the file, the line and the name that a person looks for.
 
 In: the text of a file, and a section that was parsed from it. Out: texts such as `service.toml:14: table purchases: column
-price: type`. An editor opens a line that is written so. A line is left out where the text does not show it.
+price: type`. Editors can open such a line. The line is left out if the text does not show it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Text:
         return (1, len(self.lines))
 
     def lines_of(self, name: str) -> tuple[int, int]:
-        """Of the section `[name]`; those before any section where there is none."""
+        """The lines of the section `[name]`; those before any section if there is none."""
         begin = next((number for number, header in self.headers if header == name), 0)
         return begin or 1, next((number - 1 for number, _ in self.headers if number > begin), len(self.lines))
 
@@ -101,7 +101,7 @@ class Section:
         return [".".join(map(str, location))] if location else []
 
     def _line_of(self, location: Location) -> int | None:
-        """Of its deepest part that the text shows."""
+        """The line of its deepest part that the text shows."""
         if self.lines is None or not (self.kind or location):
             return None
         first, last = self.lines if self.kind else self.text.lines_of(str(location[0]))

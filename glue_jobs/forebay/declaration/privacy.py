@@ -1,4 +1,4 @@
-"""The declaration of what is personal in a service's records, and of what is kept of it."""
+"""The declaration of the personal fields in a service's records, and of their treatment."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Personal(Declared):
 
 
 def is_address(text: str) -> bool:
-    """Of an object. Tasks may run elsewhere, so a path is whole."""
+    """Whether it is the address of an object. Tasks may run elsewhere, so a path must be absolute."""
     return re.fullmatch(r"(s3a?://[^/]+/|file:/|/).*[^/]", text) is not None
 
 

@@ -1,4 +1,4 @@
-"""Delta's properties that a table may be declared with: those that all writers here keep to, and no reader trips over.
+"""The Delta properties that a table may declare: those that all writers here respect, and that no reader stumbles over.
 
 In: declared properties. Out: a line for each that is refused, with the reason. Names of your own are allowed: they are kept in
 the table's metadata, without an effect.

@@ -1,7 +1,7 @@
 """The declaration of a schedule: at which hours a job of upkeep runs, for which tables.
 
-Enters: `[schedules.NAME]` of service.toml, with times as people write them. Leaves: frozen values for a scheduler. `USUAL` has
-the default schedules; a declared schedule replaces the default one of the same name.
+In: `[schedules.NAME]` of service.toml, with times as people write them. Out: frozen values for a scheduler. `USUAL` has the
+default schedules; a declared schedule replaces the default one of the same name.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The declaration of a table: which records belong to it, what its rows are made of, and how its files are laid out."""
+"""The declaration of a table: its records, its columns, and the layout of its files."""
 
 from __future__ import annotations
 
@@ -182,12 +182,12 @@ class Table(Declared):
 
     @property
     def names(self) -> Pattern:
-        """Of its tables."""
+        """The names of its tables."""
         return Pattern(self.name, self.values)
 
     @property
     def states(self) -> Pattern | None:
-        """Of the states that its changes are merged into."""
+        """The names of the states into which its changes are merged."""
         return None if self.merge is None else Pattern(self.merge.into, self.values)
 
     def may_merge_into(self, state: str) -> bool:

@@ -1,4 +1,4 @@
-"""Which key of an object a declared step of a path means: the one that is spelled so, or a twin of it.
+"""Finds the key of an object that a declared step of a path means: the one with that spelling, or a twin of it.
 
 Twins differ only in case and signs: their values would share one column.
 """
@@ -13,7 +13,7 @@ __all__ = ["family_of", "is_twin", "taken_key"]
 
 
 def taken_key(keys: Collection[str], declared: str) -> str | None:
-    """Of an object's keys, the one that a declared field is read from: spelled so, else the first of its twins."""
+    """The key of an object from which a declared field is read: the one with this spelling, else the first of its twins."""
     if declared in keys:
         return declared
     folded = _folded(declared)

@@ -1,9 +1,9 @@
-"""Removes the leftovers of a driver that died in a stream's first batch; Spark refuses to start with them.
+"""Removes the leftovers of a driver that died in a stream's first batch, because Spark refuses to start with them.
 
-In: a checkpoint. Out: it without leftovers. Spark writes each entry of its logs aside, as `.0.<uuid>.tmp`, and renames it.
-While there is no offset, Spark 4.1 starts a stream only if `offsets`, `commits` and `state` list nothing at all, hidden files
-included (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`). So a driver that dies before its first rename stops every later start.
-Only files that never became an entry are deleted. Run again, it finds nothing to do.
+In: a checkpoint. Out: the checkpoint without leftovers. Spark writes each entry of its logs aside, as `.0.<uuid>.tmp`, and
+renames it. While there is no offset, Spark 4.1 starts a stream only if `offsets`, `commits` and `state` list nothing at all,
+hidden files included (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`). So a driver that dies before its first rename stops every
+later start. Only files that never became an entry are deleted. Run again, it finds nothing to do.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ STREAM = "stream/metadata"
 
 
 def generation_of(checkpoint: Objects) -> str:
-    """Of the stream that is there now; asked again, it says the same."""
+    """The generation of the current stream; a second call returns the same."""
     stream = _stream(checkpoint)
     if stream is None:
         raise Halt(f"{checkpoint.place}/{STREAM} disappeared while the stream was running; start again")

@@ -1,9 +1,9 @@
 """The ingest job, as Glue, EMR and the laptop run it: file names from the queue become rows in tables, batch after
 batch.
 
-In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination, `forebay stop`), or, in
-a drain, when the queue is empty. Settings that cannot work (a queue that is not there, a lake that cannot be written
-safely) are refused before anything is taken from the queue.
+In: `IngestSettings`. It returns when it was asked to stop (`stop`, an interrupt, a termination, `forebay stop`), or, in a
+drain, when the queue is empty. Settings that cannot work (a queue that does not exist, a lake that cannot be written safely)
+are refused before anything is received from the queue.
 """
 
 from __future__ import annotations
@@ -146,7 +146,8 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
 
 @contextmanager
 def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], None]]:
-    """Of all who take in this service's files into this lake, and of all who use this checkpoint. Yields a check."""
+    """Makes this the only driver that loads this service's files into this lake, and the only one that uses this checkpoint.
+    Yields a check."""
     with ExitStack() as leases:
         held = []
         for place in (writer_of(settings.lake, service.name), settings.checkpoint_folder):

@@ -1,7 +1,7 @@
-"""The ingest job brings states up to date beside its batches, in a thread of its own.
+"""The ingest job updates states beside its batches, in its own thread.
 
 In: the current declarations of the tables, and a merger. Out: merges at an interval, and one more at the end of a drain. A
-batch never waits for a merge. A failure is an event, and the next merge does the remaining work. A job of its own would wait
+batch never waits for a merge. A failure is an event, and the next merge does the remaining work. A separate job would wait
 minutes for a cluster each time, which costs money.
 """
 

@@ -1,4 +1,4 @@
-"""Notes beside the checkpoint how fast the job works: a sink of events. The function that starts runs reads it.
+"""Records beside the checkpoint how fast the job works: a sink of events. The function that starts runs reads it.
 
 In: `BatchCommitted`. Out: `<checkpoint>/pace.json`, at most every half minute, and at the end. Two runs of one checkpoint never
 write it at once, because the lease keeps the second one out.
@@ -50,5 +50,5 @@ class Pacing:
 
 
 def pacing_of(settings: JobSettings) -> Pacing | None:
-    """Of the ingest job alone."""
+    """The pacing of the ingest job alone."""
     return Pacing(open_objects(settings.checkpoint_folder)) if isinstance(settings, IngestSettings) else None

@@ -1,7 +1,7 @@
-"""The name of a service: its checkpoint, its files in the ledger, and its tables go by it.
+"""The name of a service identifies its checkpoint, its files in the ledger, and its tables.
 
 In: a lake, a checkpoint, and the declarations of a job that starts. Out: nothing, or `InvalidConfiguration` with what to do.
-Under another name the job would not find the commits of a batch that is unfinished, and would load files again.
+Under another name the job would not find the commits of an unfinished batch, and would load files again.
 """
 
 from __future__ import annotations

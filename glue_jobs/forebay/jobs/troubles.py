@@ -1,6 +1,6 @@
-"""How many tables were in trouble, told with each batch, so that an alarm's metric is there before the first trouble.
+"""Counts the tables in trouble with each batch, so that an alarm's metric exists before the first trouble.
 
-In: events of single tables, whose own metrics are born with the first of them. Out: one `TroublesCounted` a batch.
+In: events of single tables, whose own metrics begin with the first event. Out: one `TroublesCounted` a batch.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Files that S3 withheld are announced again by the running job, after pauses that grow.
+"""The running job announces files that S3 withheld again, after growing pauses.
 
 In: the ledger's entries of them, and the queue. Out: messages in the queue: such a file arrives like any other. At most
-`MOST_AT_ONCE` files are announced every `LOOK_EVERY`, so a key policy that is wrong for a day costs little. No failure here
-ends the job. A file that could not be announced is due again at the next look, and when the next job starts.
+`MOST_AT_ONCE` files are announced every `LOOK_EVERY`, so a wrong key policy costs little, even if it lasts a day. No failure
+here ends the job. A file that could not be announced is due again at the next check, and when the next job starts.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Does the lake's bucket refuse commits that are put without a condition?
 
 Our own writers set the condition. An external writer with another log store does not, and overwrites a commit silently, unless
-the bucket's policy denies it. The deployed lake has that policy; a bucket of your own, or another S3 server, may not.
+the bucket's policy denies it. The deployed lake has that policy; your own bucket, or another S3 server, may not.
 
 In: the lake. Out: whether an unconditional PUT under a `_delta_log/` was denied; None if that is not known. The check sends
 such a PUT, of an object that is not a commit, because that needs no permission to read policies. Each call sends one.

@@ -1,8 +1,8 @@
-"""How a table is: small objects in the lake, which whoever changes a table keeps, and whoever decides by them reads.
+"""The health of a table: small objects in the lake, which every job that changes a table updates.
 
-In: a table's snapshot, and what came to it since. Out: `Health`, as `<lake>/_forebay/health/<table>.json`. Compaction and
-maintenance write what the log says; ingest adds the files that it appends, now and then, so that it costs a few requests
-an hour. So the numbers may be behind, and never decide about data: they only decide whether a job is worth starting. The
+In: a table's snapshot, and the changes since. Out: `Health`, as `<lake>/_forebay/health/<table>.json`. Compaction and
+maintenance write what the log says; ingest adds the files that it appends, now and then, so that it costs a few requests an
+hour. So the numbers may be out of date, and never decide about data: they only decide whether a job is worth starting. The
 function that starts it reads the same objects, without this package.
 """
 
@@ -52,7 +52,7 @@ class Health:
     compacted_at: datetime | None = None
     vacuumed_at: datetime | None = None
     expired_until: str | None = None
-    """Of the quarantine and the parked records: rows of days before are gone, or about to go."""
+    """For the quarantine and the parked records: rows of earlier days have been deleted, or are about to be."""
     small_below_bytes: int = SMALL_BELOW_BYTES
     ordered: Mapping[str, str] = field(default_factory=dict)
     """When each partition was last put in order as a whole; partitions as JSON."""
@@ -155,7 +155,7 @@ class HealthRecords:
         return _read(table, found)
 
     def names(self) -> list[str]:
-        """Of the tables that have one."""
+        """The names of the tables that have one."""
         return [found.name.removesuffix(".json") for found in self._objects.found() if found.name.endswith(".json")]
 
     def all(self) -> Iterator[Health]:

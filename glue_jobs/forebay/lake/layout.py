@@ -1,4 +1,4 @@
-"""Forebay's own paths in a lake: every path under `_forebay/`, once. Pure.
+"""forebay's own paths in a lake: every path under `_forebay/`, defined once. Pure.
 
 In: the address of a lake, and a name. Out: addresses. Paths without a lake are relative to it, as names of tables are.
 """
@@ -91,7 +91,7 @@ DERIVED_FROM = "forebay.derivedFrom"
 DERIVED_BY = "forebay.derivedBy"
 """The property that says by which declaration it is computed, and the how manieth it is."""
 PLANS = f"{HOME}/plans"
-"""Of batches that are on their way, by service."""
+"""The plans of batches in progress, by service."""
 ROLLBACK_PLAN = "plan.json"
 """The plan of a rollback in progress, in `rollback_of` the lake."""
 

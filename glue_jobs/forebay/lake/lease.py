@@ -1,11 +1,11 @@
-"""One driver at a time: whoever holds the lease of a folder may work there; a second one waits, or leaves with a sentence.
+"""One driver at a time: the holder of a folder's lease may work there; a second driver waits, or ends with a message.
 
-In: a folder, such as a checkpoint. Out: a `Lease` that renews itself until it is let go, with an epoch that grows with every
+In: a folder, such as a checkpoint. Out: a `Lease` that renews itself until it is released, with an epoch that grows with every
 holder. A process that sleeps longer than its lease may lose it to another driver. `check` then halts; it is called before a
 batch is marked as done.
 
 In S3 the lease is one object, written with If-Match, so that of two drivers one wins. Its age is taken from S3's own clock
-(the answer's Date against the object's Last-Modified): no driver's clock needs to be right. In a folder it is a lock of the
+(the answer's Date against the object's Last-Modified), so no driver's clock needs to be right. In a folder it is a lock of the
 operating system, which ends with its process.
 """
 

@@ -3,9 +3,8 @@
 In: `s3://bucket/prefix`, `file:/folder` or a path. Out: names, sizes, times and bytes. Names are relative to the place, with
 slashes. Missing objects are None or left out. A write is durable when the call returns.
 
-The checkpoint's safety rests on `write_once`: of two writers of one name exactly one wins. A writer whose own first attempt
-got through unnoticed wins too. A place that is wrong or forbidden is `InvalidConfiguration`; anything else that S3 refuses is
-`Halt`.
+The checkpoint's safety depends on `write_once`: of two writers of one name, exactly one wins. A writer whose own first attempt
+succeeded unnoticed also wins. A wrong or forbidden place is `InvalidConfiguration`; anything else that S3 refuses is `Halt`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ __all__ = [
 
 DELETED_AT_ONCE = 1000
 TAIL = 64 * 1024
-"""Of an object that is opened, fetched at once: where Parquet keeps its index."""
+"""The bytes at the end of an object that are fetched when it is opened: where Parquet keeps its index."""
 WRONG_OR_FORBIDDEN = (400, 401, 403, 404)
 RIGHTS = "the job's role needs s3:ListBucket, and s3:GetObject, s3:PutObject and s3:DeleteObject under it"
 RIGHTS_ON_VERSIONS = "the role needs s3:ListBucketVersions, and s3:GetObjectVersion and s3:DeleteObjectVersion under it"
@@ -60,7 +59,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class OldVersion:
-    """Of an object that was deleted or replaced since: a versioned bucket keeps it. `id` is S3's."""
+    """A version of an object that was deleted or replaced: a versioned bucket keeps it. `id` is S3's."""
 
     name: str
     id: str

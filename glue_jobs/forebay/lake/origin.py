@@ -1,4 +1,4 @@
-"""The tables that a table is computed from, and the messages for missing ones. Pure.
+"""The tables from which a table is computed, and the messages for missing ones. Pure.
 
 In: the properties of a table. Out: names, and a sentence that says what to do.
 """

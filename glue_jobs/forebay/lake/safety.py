@@ -1,9 +1,9 @@
-"""Is this lake safe for more than one writer? Asked at the start of every job; the answer no stops it with a sentence.
+"""Checks at the start of every job whether the lake is safe for more than one writer. If not, the job ends with a message.
 
-Two clusters may write the same table only where creating a file is atomic. On `file:` and `hdfs:` Delta's own log
-stores are, by renaming. On S3 it takes our log store (`glue_jobs/java`), an S3A that can create conditionally, and
-a server that honours `If-None-Match`. Where one of them is missing, commits are lost without an error anywhere; hence
-no warning here, but `InvalidConfiguration`, with every problem found.
+Two clusters may write the same table only where creating a file is atomic. On `file:` and `hdfs:`, Delta's own log stores do
+this by renaming. On S3, it requires our log store (`glue_jobs/java`), an S3A that can create conditionally, and a server that
+honours `If-None-Match`. If one of them is missing, commits are lost without an error. So this is not a warning, but
+`InvalidConfiguration`, with every problem found.
 
 `refuse_unsafe_settings` reads settings and needs no Spark. `probe` asks the file system itself. It creates one small object
 twice, with this job's log store and credentials, and expects the second to be refused. Both may run any number of times; a

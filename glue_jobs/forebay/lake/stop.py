@@ -1,7 +1,7 @@
 """An operator's request to stop a running job: an object beside its checkpoint, where the job looks for it.
 
 In: the checkpoint's store. A job that sees the request finishes its batch, forgets the request and ends; a job that starts
-forgets older requests, since the start was the later one. It works where no signal reaches: on Glue and EMR.
+removes older requests. It works where no signal reaches a job: on Glue and EMR.
 """
 
 from __future__ import annotations

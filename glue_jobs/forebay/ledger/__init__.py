@@ -1,4 +1,4 @@
-"""The ledger: one row per file and what became of it. It is the truth about what was loaded.
+"""The ledger: one row per file, with its outcome. It is the source of truth about what was loaded.
 
 * `entry` the row and its words      * `claim` which files of a batch are loaded      * `versions` the words of that
 * `skips` files that an operator wants left out             * `ignored` files that the declarations leave out

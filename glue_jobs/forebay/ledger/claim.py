@@ -2,14 +2,14 @@
 All versions of a key follow the same rule.
 
 Pure. In: a `Claim`, which is the files of a batch, in its order, and the earlier versions of their keys, exactly as the ledger
-has them. Out: `Sorted`, before the files are read and after it. Asked twice it says the same.
+has them. Out: `Sorted`, before the files are read and after it. The same question always gets the same answer.
 
-* `append`: other bytes are loaded beside the earlier ones.   * `ignore`: they are left out.
-* `replace`: they take the place of the earlier ones, unless they are themselves the older ones, announced late. A later version
-  that was a duplicate tells that the bytes of the one that it equals were written once more.
+* `append`: other bytes are loaded beside the earlier ones. * `ignore`: they are left out.
+* `replace`: they replace the earlier ones, unless they are themselves older and were announced late. A later version that was
+  a duplicate shows that the bytes of its equal were written again.
 
-A file that an operator wants replayed takes its own place, whatever the rule. One that he wants forgotten leaves it empty. The
-same bytes stay out then, under whatever version of their key.
+A file that an operator replays replaces itself, whatever the rule. A file that an operator forgets leaves nothing. The same
+bytes then stay out, under any version of their key.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class Claim:
                     yield Superseded(seen, file)
 
     def hashes(self, readable: Mapping[str, str]) -> dict[str, str]:
-        """Of the bytes of all versions, by file id."""
+        """The hashes of the bytes of all versions, by file id."""
         known = (
             (seen.file.file_id, seen.row.get("content_hash") or "") for some in self.earlier.values() for seen in some
         )
@@ -205,7 +205,7 @@ class _Deciding:
         return self.claim.earlier.get(self._key(file), ())
 
     def _rivals(self, file: LandedFile) -> list[LandedFile]:
-        """Of a replay there are none: it takes its own place."""
+        """The rivals of a file. A replay has none: it replaces itself."""
         if file.file_id in self.replays:
             return []
         loaded = [
@@ -237,7 +237,7 @@ class _Deciding:
                 self._outdo(file)
 
     def _is_unread(self, file: LandedFile) -> bool:
-        """Of several new versions of a key, one that was not read, or could not be."""
+        """Whether it is one of several new versions of a key that was not read, or could not be."""
         return self._key(file) in self.contested and file.file_id not in self.readable
 
     def _is_outdone(self, file: LandedFile) -> bool:

@@ -1,7 +1,7 @@
 """Data files of the ledger, or of a table beside it, without Spark.
 
-In: the table's objects. Out: each data file, open while it is looked at; none before the first batch. `TryAgain` where one
-was deleted meanwhile, as compaction and VACUUM may do.
+In: the table's objects. Out: each data file, open while it is read; none before the first batch. `TryAgain` if one was deleted
+in the meantime, as compaction and VACUUM may do.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def services_in(parquet: pq.ParquetFile) -> frozenset[str]:
 
 
 def _only_value(group: pq.RowGroupMetaData, name: str) -> str | None:
-    """Of a column of texts, where its statistics say that there is one."""
+    """The only value of a text column, if its statistics say that there is only one."""
     columns = (group.column(n) for n in range(group.num_columns))
     statistics = next(column.statistics for column in columns if column.path_in_schema == name)
     if statistics is None or not statistics.has_min_max or statistics.min != statistics.max:

@@ -1,7 +1,7 @@
-"""One row of the ledger: a file, what became of it, and the counts that must add up.
+"""One row of the ledger: a file, its outcome, and the counts that must add up.
 
 An entry checks its own sum when it is made: records = written + quarantined + parked + dropped. A sum that does not hold is a
-bug of ours that would lose data silently. So it halts the batch before the file is marked as done.
+bug in forebay that would lose data silently. So it halts the batch before the file is marked as done.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN)
 """Better code may read a file that ended our workers, and an operator may undo a command."""
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
-"""Of those, the ones that the job itself tries again. A missing file returns with an announcement of its own."""
+"""Among those, the outcomes that the job itself retries. A missing file returns with its own announcement."""
 
 COLUMNS = (
     "day date, file_id string, file_hash long, key_hash long, bucket string, key string, version_id string, etag string, "
@@ -158,7 +158,7 @@ def as_known(file: LandedFile, row: Mapping[str, Any]) -> LandedFile:
 
 
 def hashes_in(content_hash: str | None) -> frozenset[str]:
-    """Of all bytes by which a row of the ledger knows its file."""
+    """All hashes of bytes by which a row of the ledger knows its file."""
     return frozenset((content_hash or "").split())
 
 

@@ -1,4 +1,4 @@
-"""Which keys the ledger has, and in which of its days, in the driver's memory. No batch reads the ledger for new files.
+"""An index of the ledger's keys and their days, in the driver's memory. No batch reads the ledger for new files.
 
 In: the ledger's data files; Arrow reads one column of them, without Spark. Out: an `Index`. It takes eight bytes for each row
 of the ledger: 48 bits of the key's hash and 16 bits for the row's day, in one sorted array. Ten million files are 80 MB, a
@@ -36,7 +36,7 @@ READ_AT_ONCE = 8
 
 
 class Index:
-    """Of hashes and days. Not for several threads: a batch at a time uses it."""
+    """An index of hashes and days. It is not thread-safe: one batch at a time uses it."""
 
     def __init__(self, entries: Packed = NOTHING) -> None:
         """`entries` are the index's own from now on."""
@@ -75,7 +75,7 @@ class Index:
 
 
 def load_index(ledger: Objects, services: Collection[str]) -> Index:
-    """Of all that the ledger has of these services; empty before the first batch."""
+    """The index of all files that the ledger has of these services; empty before the first batch."""
     try:
         files = read_snapshot(ledger).files
     except NoTable:

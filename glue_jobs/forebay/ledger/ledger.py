@@ -1,8 +1,8 @@
 """The Delta table `<lake>/_forebay/ledger`, and what the driver asks of it.
 
-In: the files of a batch; later, the entry of each. Out: which of the files are new, and a commit that makes the batch
-done. The ledger is written last, in one commit that carries the batch's transaction id: where that id is, the whole
-batch is done.
+In: the files of a batch; later, the entry of each. Out: the files that are new, and a commit that completes the batch. The
+ledger is written last, in one commit that carries the batch's transaction id: if the ledger has that id, the whole batch is
+done.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The Delta table `<lake>/_forebay/complete`: one row for each hour or day of a feed that declares when it is complete.
 
-In: changes of rows, as pure functions. Out: commits that stand only if nobody else committed since the rows were read. Else
-the change is made again from newer rows. A batch reopens the periods of its files before it writes a plan. Whoever judges a
-period sets `check` first, and calls it complete only if no batch cleared that meanwhile.
+In: changes of rows, as pure functions. Out: commits that succeed only if no other writer committed since the rows were read.
+Otherwise the change is repeated from newer rows. A batch reopens the periods of its files before it writes a plan. A job that
+judges a period sets `check` first, and declares the period complete only if no batch cleared `check` in the meantime.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The services of a lake. Several may take in the same objects, each into tables of its own.
+"""The services of a lake. Several may load the same objects, each into its own tables.
 
-A service knows the files that it took in itself, and those of the services that it declares to share files with. So the ledger
-has a row for each service that took in an object, and each row has an id of its own. The first service of a lake has ids
-without its name in them: they are those of a lake with one service. `LandedFile.service` names all others.
+A service knows the files that it loaded itself, and those of the services with which it declares to share files. So the ledger
+has a row for each service that loaded an object, and each row has its own id. The ids of a lake's first service do not contain
+its name, as in a lake with one service. `LandedFile.service` names all others.
 
-In: the ledger's data files, read without Spark. Out: which service was first, and which tables other services fill.
+In: the ledger's data files, read without Spark. Out: the first service, and the tables that other services fill.
 """
 
 from __future__ import annotations

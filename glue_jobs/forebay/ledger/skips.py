@@ -18,7 +18,7 @@ __all__ = ["Skip", "Skips"]
 
 @dataclass(frozen=True)
 class Skip:
-    """Of a version, by its `file_id`; or of a key, with all versions that it has and gets."""
+    """A skip of a version, by its `file_id`; or of a key, with all its present and future versions."""
 
     file_id: str = ""
     bucket: str = ""
@@ -33,7 +33,7 @@ class Skip:
 
 
 class Skips:
-    """Of one lake. Each call is harmless when it is repeated."""
+    """The skips of one lake. Each call can be repeated safely."""
 
     def __init__(self, store: Objects) -> None:
         self._store = store

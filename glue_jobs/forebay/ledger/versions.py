@@ -1,4 +1,4 @@
-"""The versions of a batch's keys: those that the ledger has, those that leave, and what a batch is to do with its files.
+"""The versions of a batch's keys: those in the ledger, those to remove, and what a batch must do with its files.
 
 Pure: `claim` decides, and speaks in these words.
 """
@@ -79,7 +79,7 @@ class Earlier:
 
     @property
     def is_duplicate(self) -> bool:
-        """Of a version that stood when it came."""
+        """Whether it duplicated a version that had rows when it arrived."""
         return self.row["outcome"] == "duplicate" and self.row.get("reason") == SAME_BYTES
 
     @property

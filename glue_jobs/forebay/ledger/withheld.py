@@ -1,9 +1,9 @@
 """Files that S3 withheld (denied, or not sent), and the time of each one's next try.
 
 In: the ledger, read once without Spark, and then the entries of each batch. Out: the files that are due. The pause after a try
-doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses again.
-A file that was handed out is forgotten here: it comes back with its next entry if S3 withholds it once more. Files that
-wait for a replay, or to be forgotten, are among them when the ledger is read.
+doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses
+again. A file that was handed out is forgotten here: it returns with its next entry if S3 withholds it again. Files that wait
+for a replay, or to be forgotten, are among them when the ledger is read.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Merge: changes become the current state of the keys that they are about.
+"""Merge: changes become the current state of their keys.
 
 * `order` which change wins, in plain Python      * `winners` the same in Spark
 * `difference` which data files came to the log and left it      * `log_rows` their rows

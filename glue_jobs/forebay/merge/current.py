@@ -1,7 +1,7 @@
 """Whether a state or a rollup has all rows of its tables, from their logs alone, without Spark.
 
-In: a declaration, and its tables with their versions. Out: yes, or perhaps not. A job that starts knows nothing of its
-states, and most of a hundred have not changed since. Spark would take seconds for each of them to find that out.
+In: a declaration, and its tables with their versions. Out: yes, or perhaps not. A starting job knows nothing about its states,
+and most of a hundred have not changed. Spark would need seconds to find that out for each of them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["rollup_has_all", "state_has_all"]
 
 
 def state_has_all(lake: str, state: str, log: str, merge: Merge, version: int, *, s3: Any = None) -> bool:
-    """Of this version of its log, merged in this way."""
+    """Whether a state has all rows of this version of its log, merged in this way."""
     try:
         by = _computed_by(lake, state, s3)
         is_right = by.rpartition("#")[0] == way_of(merge, _definition(lake, log, s3).id)
@@ -34,7 +34,7 @@ def state_has_all(lake: str, state: str, log: str, merge: Merge, version: int, *
 
 
 def rollup_has_all(lake: str, rollup: Rollup, versions: Mapping[str, int], *, s3: Any = None) -> bool:
-    """Of these versions of the tables that are there."""
+    """Whether a rollup has all rows of these versions of the existing tables."""
     try:
         by = _computed_by(lake, rollup.name, s3)
         ids = {name: _definition(lake, name, s3).id for name in versions}

@@ -1,10 +1,11 @@
 """A table that is computed from others, and commits to it that count once.
 
-In: rows, or a MERGE, with a transaction. Out: commits that carry it. The property `forebay.derivedFrom` says what the table is
-computed from. No table that somebody else made is written to.
+In: rows, or a MERGE, with a transaction. Out: commits that carry it. The property `forebay.derivedFrom` names the tables from
+which the table is computed. Tables that others created are never written.
 
 Leases expire by the clock, and a paused driver does not know it. So each commit checks whether another driver computes the
-table now: in another way, or from later versions. A driver that came between the check and the commit is found after it.
+table now: in another way, or from later versions. A driver that intervened between the check and the commit is detected
+afterwards.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Which data files came to a table and which left it between two of its versions, as its commits say.
+"""The data files that a table gained and lost between two of its versions, from its commits.
 
 In: the table's objects and two versions. Out: a `Difference`, or `Unknown` with a reason. Compactions change no row, so their
-files do not count (`dataChange` is false). Files that came and left in between count as left: an interrupted merge may have
-seen them. So do files that left and came back, and files that came and were compacted, if rows of a compacted file left. Keys
-of such files are looked for in the whole table, which is always correct.
+files do not count (`dataChange` is false). Files that were added and removed in between count as removed: an interrupted merge
+may have seen them. So do files that were removed and restored, and files that were added and compacted, if rows of a compacted
+file were removed. Keys of such files are looked for in the whole table, which is always correct.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from forebay.lake.objects import Objects
 __all__ = ["MOST_COMMITS", "Difference", "Unknown", "difference"]
 
 MOST_COMMITS = 500
-"""Of one step. Where more came, a step stops there, and another one follows."""
+"""The most commits of one step. If there are more, the step stops there, and another one follows."""
 OF_A_FILE = ("path", "partitionValues", "size", "deletionVector")
 
 

@@ -6,7 +6,7 @@ is the definition.
 
 The versions of a key come from all its changes. The state has those that are versions, and the tombstones those that delete.
 So if rows were only added to the log, nothing else of it is read. An end that no version and no tombstone explains was a
-delete, whose tombstone is gone; it stays an end.
+delete whose tombstone has expired; it remains an end.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["History"]
 
 NOBODYS_FILE = ""
-"""Of an end that no change explains."""
+"""The file of an end that no change explains."""
 
 
 class History(State):

@@ -1,8 +1,8 @@
-"""The states and rollups of a lake are brought up to date, each under the leases that compaction and maintenance of it take.
+"""Updates the states and rollups of a lake, each under the leases that its compaction and maintenance use.
 
-In: declarations, and the names of tables of changes, states or rollups. Out: a `TableMerge` for each that was behind. A failure
-of one stops no other, and the next run does what is left. `forebay merge` runs it, and so does the ingest job beside its
-batches.
+In: declarations, and the names of tables of changes, states or rollups. Out: a `TableMerge` for each that was behind. A
+failure of one does not stop the others, and the next run does the remaining work. `forebay merge` runs it, and so does the
+ingest job beside its batches.
 """
 
 from __future__ import annotations

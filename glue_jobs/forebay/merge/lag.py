@@ -1,6 +1,6 @@
-"""How far a state is behind its log, or a rollup behind its table, from the two logs alone, without Spark.
+"""The lag of a state behind its log, or of a rollup behind its table, from the two logs alone, without Spark.
 
-In: a lake and the name of a state. Out: a `Lag`, or None for a table that is none, or a rollup of several tables.
+In: a lake and the name of a state. Out: a `Lag`, or None for a table that is not a state, and for a rollup of several tables.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Values of columns as literals, by which Delta passes over files that cannot have them.
+"""Values of columns as literals, by which Delta skips files that cannot contain them.
 
 In: a column's values, as rows have them. Out: literals that are these values. Dates and times travel as texts: Python has no
-years after 9999, and takes a time for one of the process's own zone, in which an hour may come twice.
+years after 9999, and treats a time as one in the process's own time zone, in which an hour may occur twice.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def to_collect(value: Expression, kind: DataType) -> Expression:
 
 
 def literal(collected: Any, kind: DataType) -> Expression:
-    """Of a value that is not null."""
+    """The literal of a value that is not null."""
     from pyspark.sql import functions as F
 
     return F.expr(f"{kind.simpleString()} '{collected}'") if _is_time(kind) else F.lit(collected)

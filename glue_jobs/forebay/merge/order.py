@@ -1,8 +1,8 @@
 """Which change of a key wins: the definition, in plain Python. A test compares Spark's results with it.
 
-In: changes of keys, in any order, any of them any number of times. Out: the current state without deleted keys, or the versions
-of each key. The greatest rank wins, and a rank says nothing of when a change arrived. So neither the order of batches nor their
-number matters.
+In: changes of keys, in any order, any of them any number of times. Out: the current state without deleted keys, or the
+versions of each key. The greatest rank wins, and a rank does not depend on when a change arrived. So neither the order nor the
+number of batches matters.
 """
 
 from __future__ import annotations

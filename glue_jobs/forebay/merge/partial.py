@@ -1,9 +1,10 @@
-"""A state of partial updates (`ignore_null_updates`): a change says only what it changes, and the rest stays.
+"""A state of partial updates (`ignore_null_updates`): a change contains only the values that it changes, and the rest stays.
 
 In: changes of keys. Out: commits to the state and its tombstones, as `state` makes them. `order.folded_state` defines them.
 
-A row of the state does not know how old each of its values is. It need not if all new changes of the key are newer: their
-values overwrite its own. Keys with a late change are looked for in the whole log, and so are keys whose changes left it.
+A row of the state does not record the age of each of its values. That does not matter if all new changes of the key are newer:
+their values overwrite its own. Keys with a late change are searched for in the whole log, and so are keys whose changes were
+removed from it.
 """
 
 from __future__ import annotations

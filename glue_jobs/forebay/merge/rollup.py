@@ -2,12 +2,11 @@
 
 In: a rollup, and the tables whose rows it counts. Out: a `Step`, whose keys are groups, and commits that carry each table's
 version as their transaction. The data files by which two versions of a table differ name the groups. A group is computed from
-all its current rows. So deletes, late rows, minima and sketches need no case of their own, and computing it twice changes
-nothing.
+all its current rows. So deletes, late rows, minima and sketches need no special case, and computing it twice changes nothing.
 
-Where several tables changed, the first commit brings the rows and the version of one of them, and empty ones bring the others.
-If the driver dies in between, the next step computes the same groups again. All groups are computed where a difference is not
-known.
+If several tables changed, the first commit has the rows and the version of one of them, and empty commits have the versions of
+the others. If the driver dies in between, the next step computes the same groups again. All groups are computed if a
+difference is unknown.
 """
 
 from __future__ import annotations
@@ -116,7 +115,8 @@ def _sources(session: SparkSession, lake: str, rollup: Rollup, s3: Any) -> list[
 
 
 def app_id_of(table: str, table_id: str, by: str) -> str:
-    """Of transactions that bring versions of a table. By its name as well: a copy of a table has the id of the other one."""
+    """The id of transactions that carry versions of a table. It includes the table's name: a copy of a table has the id of the
+    original."""
     return f"{ROLLUPS}{table_id}:{table}:{by}"
 
 

@@ -1,8 +1,8 @@
-"""A state of snapshots (`snapshot = true`): the newest one is all that there is, and what it does not name is gone.
+"""A state of snapshots (`snapshot = true`): it has exactly the rows of the newest snapshot.
 
 In: changes of keys, each with its snapshot's timestamp. Out: commits to the state, as `state` makes them. `order.snapshot`
-defines it. Which snapshot is the newest is asked of the whole log at each step. So older ones may come late, files may leave
-again, and a snapshot may come in several files. Its rows take the place of all others in one commit.
+defines it. Each step looks for the newest snapshot in the whole log. So older ones may arrive late, files may be removed, and
+a snapshot may consist of several files. Its rows replace all others in one commit.
 """
 
 from __future__ import annotations

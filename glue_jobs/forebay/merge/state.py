@@ -1,10 +1,10 @@
-"""The current state, and the keys that were deleted: two tables, brought to a version of the log by commits that count once.
+"""The current state, and the keys that were deleted: two tables, updated to a version of the log by commits that count once.
 
 In: winners. Out: commits that carry the log's version as their transaction. Deleted keys come first. If the driver dies between
 the two commits, the next one does both again, and finds its own deletes among the deleted: equal ranks change nothing.
 
-A state belongs to one log and one way to merge it. If the way changes, its transactions get a new name. None is found under it,
-so the state is computed from the whole log. Another log at the place of its own is refused.
+A state belongs to one log and one way to merge it. If the way changes, its transactions get a new name. None exists under that
+name, so the state is computed from the whole log. Another log at the path of its own is refused.
 """
 
 from __future__ import annotations
@@ -169,11 +169,11 @@ class State:
         nothing.write.format("delta").mode("append").option("mergeSchema", "true").save(self.table.path)
 
     def txn(self, version: int) -> Txn:
-        """Of commits that bring this version of the log."""
+        """The transaction of commits for this version of the log."""
         return Txn(self._app_id, version)
 
     def let_go(self) -> None:
-        """Of rows that were kept from one job to the next."""
+        """Releases rows that were kept from one job to the next."""
         for rows in self._cached:
             rows.unpersist()
 

@@ -1,11 +1,11 @@
-"""One step: a state is brought from the version of its log that it knows to a newer one.
+"""One step: updates a state from its merged version of the log to a newer one.
 
 In: a table of changes (the log) and the state that it is merged into. Out: `Step`. The state is a function of the log at one
 version. So whatever happens to the log, such as a replay or a rollback, happens to the state. Only the files by which the two
-versions differ are read. If rows left the log, the winners of their keys are looked for in all of it.
+versions differ are read. If rows were removed from the log, the winners of their keys are searched for in all of it.
 
-The whole log is read where the difference is not known, or would not be right: a new state, another declaration, columns of
-another type, commits or files that maintenance deleted.
+The whole log is read if the difference is unknown or insufficient: a new state, another declaration, columns of another type,
+commits or files that maintenance deleted.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Why a state or a rollup stays behind: a small object for each, from its first failed merge to the next one that ends well.
+"""The reason why a state or a rollup lags behind: a small object for each, from its first failed merge to the next successful
+one.
 
-In: results of merges. Out: objects that `tables health` reads, also where the state itself was never created. A merge
-does not go by them: it tries again in any case.
+In: results of merges. Out: objects that `tables health` reads, also where the state itself was never created. A merge ignores
+them: it tries again in any case.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """The winner among the changes of each key, as Spark computes it; `order` is the definition.
 
-In: rows that came to the log or left it. Out: one row for each key that may change in the state:
+In: rows that were added to the log or removed from it. Out: one row for each key that may change in the state:
 
 * `k` the key, `r` the winning row, `q` its rank, `deletes`. Without a row (`r` is null) the key is gone from the log.
 * `final`: the state's own row does not compete. So it is where rows left the log, and the winner was found in all of it.
 
-A change without a key or a sequence cannot be placed, and is passed over. Batches keep such records in the quarantine.
+A change without a key or a sequence cannot be placed, and is skipped. Batches keep such records in the quarantine.
 """
 
 from __future__ import annotations
@@ -169,7 +169,7 @@ class Ranking:
 
 
 def hash_of(schema: StructType, column: Callable[[str], Expression], *, without: Sequence[str] = ()) -> Expression:
-    """Of all columns by name, so that neither their order nor new ones without a value change it."""
+    """The hash of all columns by name, so that neither their order nor new ones without a value change it."""
     from pyspark.sql import functions as F
 
     parts: list[Expression] = []

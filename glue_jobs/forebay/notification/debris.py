@@ -1,4 +1,4 @@
-"""The objects that frameworks leave beside the data, recognized by their names; such an object is never a file.
+"""The objects that frameworks leave beside the data, recognised by their names; such an object is never a file.
 
 Spark hides every name that begins with "_" or ".". We hide less, because a producer may call a folder `_games`. So
 the names are listed one by one: a "_" alone must not lose data.

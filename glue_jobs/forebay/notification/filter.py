@@ -1,4 +1,4 @@
-"""Selects files by a list of buckets, a prefix, a suffix and a glob; a file must fit all of them."""
+"""Selects files by a list of buckets, a prefix, a suffix and a glob; a file must match all of them."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """A glob over whole keys, matched in time that grows with the key's length, whatever the glob and the key.
 
-`*` and `?` stay within one folder, `**` crosses folders, and a `**/` may stand for no folder at all; `[abc]`, `[a-z]` and
-`[!abc]` are one character, `{json,csv}` is either. `[*]` is a plain star. A glob that does not close its brackets is
+`*` and `?` stay within one folder, `**` crosses folders, and `**/` may match no folder at all; `[abc]`, `[a-z]` and `[!abc]`
+are one character, `{json,csv}` is either. `[*]` is a plain star. A glob that does not close its brackets is
 `InvalidConfiguration` when it is made.
 
-A regular expression would try every way to share a key out among the stars, for seconds or hours. Here all places in the
-glob that may have been reached are followed at once, and what each character leads to is remembered.
+A regular expression would try every way to divide a key among the stars, for seconds or hours. This matcher follows all
+possible positions in the glob at once, and caches the step for each character.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Which of two versions of one key S3 wrote later: by its sequencers, else by its clock.
+"""Decides which of two versions of one key S3 wrote later: by its sequencers, else by its clock.
 
-S3 announces objects with milliseconds, and lists them with whole seconds, the newest version of a key first. So a listed
-version gets its place among those of its second in the microseconds, which S3 leaves alone.
+S3 announces objects with milliseconds, and lists them with whole seconds, the newest version of a key first. So the
+microseconds, which S3 does not use, order a listed version among those of the same second.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The body of one message -> the events in it. Its wrapping is detected, not configured.
 
-A body may be S3's `Records`, an EventBridge event, S3's test event, or a list of these. Each may sit in an SNS envelope, or
-in the `Records` with which SNS and SQS call Lambda, to a bounded depth. Every single event ends as exactly one of three: a
-file, `Ignored`, or a sentence in `refused`. No body raises, and none leaves a `Reading` that says nothing at all, so what is
-deleted from the queue has been accounted for.
+A body may be S3's `Records`, an EventBridge event, S3's test event, or a list of these. Each may sit in an SNS envelope, or in
+the `Records` with which SNS and SQS call Lambda, to a bounded depth. Every event ends as exactly one of three: a file,
+`Ignored`, or a sentence in `refused`. No body raises, and none yields an empty `Reading`, so everything that is deleted from
+the queue is accounted for.
 """
 
 from __future__ import annotations

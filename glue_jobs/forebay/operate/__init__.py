@@ -1,4 +1,4 @@
-"""An operator's work: look at the accounts and the tables, try things out, put them right. The command line only shows it.
+"""An operator's work: checks accounts and tables, tries things out, and fixes them. The command line only shows it.
 
 * `lake_view` answers from the lake, without a JVM
 

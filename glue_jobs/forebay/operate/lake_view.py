@@ -1,8 +1,7 @@
 """Answers from the lake in a second, without a JVM, through delta-rs.
 
-In: the lake's place; the standard AWS environment. Out: plain values. A table that is not there yet is an ordinary
-answer. A place that no forebay ever wrote to is `InvalidConfiguration`: an operator who mistyped it must not read "all is
-well".
+In: the lake's address; the standard AWS environment. Out: plain values. A table that does not exist yet is an ordinary answer.
+A place to which forebay never wrote is `InvalidConfiguration`: an operator who mistyped it must not read "all is well".
 """
 
 from __future__ import annotations

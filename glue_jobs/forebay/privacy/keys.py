@@ -1,4 +1,4 @@
-"""The key of a vault: it encrypts wrapping keys, and nothing else. A key of KMS never leaves KMS; a file serves one machine.
+"""The key of a vault: it encrypts wrapping keys, and nothing else. A KMS key never leaves KMS; a file serves one machine.
 
 In: the declared key, and the id of a wrapping key. Out: wrapping keys, plain and encrypted. Both providers behave alike. A
 missing or denied key is `InvalidConfiguration`; a KMS that cannot answer now is `Halt`.

@@ -1,4 +1,4 @@
-"""The kind of personal data that a value looks like: a guess, for a person to judge. Treated values look like none.
+"""Guesses the kind of personal data that a value looks like, for a person to judge. Treated values match none.
 
 In: a value of a row. Out: the kind of personal data that it may be, or None.
 """

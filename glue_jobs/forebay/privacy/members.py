@@ -1,4 +1,4 @@
-"""Where the members of JSON objects lie, in the texts of thousands of records at once, and which of them are personal.
+"""Finds the members of JSON objects in the texts of thousands of records at once, and which of them are personal.
 
 In: records as one Arrow array of text, and their personal fields. Out: `Members`: the places of personal values. All quotes and
 brackets of all texts are found together. They show which strings are keys, the depth of each bracket, and the keys on the path
@@ -28,7 +28,7 @@ BLOCK_BYTES = 1 << 20
 FEW = 8
 QUOTE, COLON, COMMA = b'":,'
 OPENING, CLOSING, SMALL = 0x7B, 0x7D, 0x20
-"""Of both kinds of brackets, once they are made small letters, so to say."""
+"""Both kinds of brackets have these codes after the lower-case bit is set."""
 BLANK = np.isin(np.arange(256), list(b" \t\r\n"))
 ENDS_SCALAR = np.isin(np.arange(256), list(b" \t\r\n,]}"))
 NOTHING = -1
@@ -129,7 +129,7 @@ class Texts:
 
     @cached_property
     def _key_borders(self) -> tuple[Any, Any, Any]:
-        """Of strings before a colon: where they open and close, and where the values begin."""
+        """The strings before a colon: where they open and close, and where the values begin."""
         opens, closes = self._quotes[0::2], self._quotes[1::2]
         behind = self.past_blanks(closes + 1)
         is_key = self.text[behind] == COLON
@@ -150,7 +150,7 @@ class Texts:
 
     @cached_property
     def _names(self) -> Any:
-        """Of each key, which of the names it has."""
+        """The name of each key, among these."""
         return np.asarray(self._named.indices)
 
     @cached_property
@@ -196,7 +196,7 @@ class Texts:
 
     @cached_property
     def _parents(self) -> tuple[Any, Any]:
-        """Of each container: the one around it, and the name of the key that it is the value of; or nothing."""
+        """For each container, the surrounding one, and the name of the key whose value it is, if any."""
         begins, depth = self._containers
         inner = np.flatnonzero(depth > 1)
         around = np.full(len(begins), NOTHING)
@@ -254,7 +254,7 @@ def _below(levels: list[Level], inside: Any, names: Any, known: list[str]) -> tu
 
 
 def _objects(texts: pa.StringArray) -> Any:
-    """Of each, whether it is one JSON object. A few others beside one that is not are taken for none, too."""
+    """Whether each text is one JSON object. A few others near one that is not also count as none."""
     if not len(texts) or _are_objects(texts):
         return np.ones(len(texts), bool)
     if len(texts) <= FEW:

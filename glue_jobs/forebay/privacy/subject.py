@@ -1,7 +1,7 @@
 """The subject of a record: the values of the field that the declarations call the subject.
 
 In: the text of a JSON object, and the paths of the subject. Out: its values as text, each by its token. All spellings of a
-field that would share its column count, and all its occurrences. Null is nobody.
+field that would share its column count, and all its occurrences. Null means nobody.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DECODER = json.JSONDecoder(
 )
 
 PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^ \t\r\n{}\[\]:,"]+', re.DOTALL)
-"""Of JSON: a text, a sign, or any other value."""
+"""A piece of JSON: a text, a sign, or any other value."""
 
 
 def subject_paths(
@@ -96,7 +96,7 @@ def values_at(value: Any, path: Keys) -> Iterator[str]:
 
 
 def _values_of_deep(text: str, paths: Sequence[Keys]) -> Iterator[str]:
-    """Of a text that is nested deeper than the parser can go. ValueError where its brackets do not match."""
+    """The values in a text that is nested too deep for the parser. ValueError if its brackets do not match."""
     around, here, is_key = list[tuple[bool, Sequence[Keys]]](), paths, False
     for found in PIECE.finditer(text):
         piece = found[0]

@@ -1,8 +1,8 @@
-"""Treats the personal fields of a record in its text. All else keeps the text that was written, digit for digit.
+"""Treats the personal fields of a record in its text. Everything else keeps its original text, digit for digit.
 
 In: the text of a JSON object, and its personal fields. Out: the text, treated; and the original values of fields that go into
-the vault. ValueError if it is not a JSON object, whose personal fields are unknown. All spellings of a field that would share
-its column are treated, and all its occurrences.
+the vault. ValueError if it is not a JSON object, because its personal fields are then unknown. All spellings of a field that
+would share its column are treated, and all its occurrences.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MOST_KEYS = 10_000
 """How many keys of a level are remembered: keys that are identifiers have no end."""
 
 NO_NAME = safe_name("")
-"""Of the column of a key that is nothing but blanks."""
+"""The column name of a key that has only blanks."""
 
 OTHER_SIGN = r'(?:[^A-Za-z0-9"\\]|\\.)'
 """Neither letter nor digit, in a JSON text: the sign itself, or an escape of two signs, such as the slash of PHP."""
@@ -60,7 +60,7 @@ def pattern_of(fields: tuple[PersonalField, ...]) -> str:
 
 
 def _pattern(path: Keys) -> str:
-    """Of the last key that says something."""
+    """The pattern of the last significant key."""
     last = next((key for key in reversed(path) if key != ANY_KEY), None)
     spelt = None if last is None else spelt_so(last)
     return r"\{" if spelt is None else rf'\\u|"{spelt}'

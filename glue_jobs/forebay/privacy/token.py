@@ -1,8 +1,8 @@
 """Tokens: stand-ins for personal values. Equal values have the same token, and nobody can compute the value from it.
 
-In: a value as text, and a secret. Out: its token. A token of this secret is recognized by its check, and stays unchanged; a
-value that only looks like one does not. Texts that a column of numbers reads as one number are one value. The secret makes it
-possible to try values, so it is kept apart (`secret`).
+In: a value as text, and a secret. Out: its token. A token of this secret is recognised by its check, and stays unchanged; a
+value that only looks like one does not. Texts that a numeric column reads as the same number are one value. The secret would
+allow somebody to try values, so it is kept apart (`secret`).
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["PREFIX", "one_spelling", "remembered_token", "token_of"]
 
 PREFIX = "tok_"
 BODY_BYTES, CHECK_BYTES = 18, 6
-"""Of HMAC-SHA256: among a billion values, the chance that two have the same token is one in 10^25."""
+"""The bytes of HMAC-SHA256 that are kept: among a billion values, the chance that two have the same token is one in 10^25."""
 BLANK = "".join(map(chr, (*range(33), 127)))
 """Characters that columns of numbers ignore around a number."""
 NUMBER = re.compile(r"([+-]?)(?:([0-9]++)\.?([0-9]*+)|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,18}))?")

@@ -21,7 +21,8 @@ _OCTET = "(?:25[0-5]|2[0-4][0-9]|1[0-9][0-9]|[1-9]?[0-9])"
 IPV4 = re.compile(rf"((?:{_OCTET}\.){{3}}){_OCTET}")
 _DECODER = json.JSONDecoder(strict=False)
 YEAR = re.compile(r"(?:1[89]|2[01])[0-9]{2}")
-"""Of a life. Other numbers of four digits may be anything, such as a PIN."""
+"""A year in which a living person may have been born, or later. Other numbers of four digits may be anything, such as a
+PIN."""
 _MONTH, _DAY = "(?:0[1-9]|1[0-2])", "(?:0[1-9]|[12][0-9]|3[01])"
 DATE = re.compile(rf"([0-9]{{4}})-{_MONTH}-{_DAY}(?:[T ].*)?", re.DOTALL)
 MONTH = re.compile(rf"({YEAR.pattern})-{_MONTH}")

@@ -2,13 +2,13 @@
 
 In: the address of a vault. Out: all its paths. It has one table, and one object for each wrapping key:
 
-* `values`, a Delta table: one row for each record that had personal values and tells whose it is. The wrapping key `key_id` and
-  `salt` give the data key of its subjects; `content` are the values, encrypted by that. Where a record went, and whether it was
-  retried since, changes nothing here: `file_id` and `byte_offset` are what it is known by.
+* `values`, a Delta table: one row for each record that has personal values and a subject. The wrapping key `key_id` and `salt`
+  give the data key of its subjects; `content` are the values, encrypted by that. Its destination and later retries change
+  nothing here: `file_id` and `byte_offset` identify it.
 * `wrapping/<key_id>.json`: a wrapping key, encrypted by the key that the declarations name (`keys`).
 
-Whoever is forgotten is so by deleting the rows of `values` whose `subjects` have his token, salt and values in one, and by
-removing the data files that held them.
+An erasure deletes the rows of `values` whose `subjects` have the person's token, with salt and values, and removes the data
+files that held them.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ def value_data(service: str, key_id: str) -> str:
 
 
 def data_key(wrapping: bytes, salt: bytes, subjects: Iterable[str]) -> bytes:
-    """Of these subjects alone, and of nobody who has not both the wrapping key and the salt: HMAC-SHA256 as a KDF."""
+    """The data key of these subjects alone. It needs both the wrapping key and the salt: HMAC-SHA256 as a KDF."""
     return hmac.digest(wrapping, b"data key\0" + salt + " ".join(subjects).encode(), "sha256")
 
 

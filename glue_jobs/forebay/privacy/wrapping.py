@@ -1,7 +1,7 @@
 """Wrapping keys: a task makes data keys from one for an hour, and stores it, encrypted, before anything that needs it.
 
-In: a vault and the declared key. Out: wrapping keys. A key that a task stored and never used is harmless. After an
-interruption, `encrypt_again` resumes.
+In: a vault and the declared key. Out: wrapping keys. A stored key that a task never used is harmless. After an interruption,
+`encrypt_again` resumes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from forebay.privacy.vault import data_key, wrapping_of
 __all__ = ["WrappingKey", "encrypt_again", "is_interrupted", "opened", "wrapping_key"]
 
 LASTS_S = 3600
-"""Of a process's work, that one key wraps: KMS is asked once an hour by each."""
+"""How long a process uses one wrapping key: each process calls KMS once an hour."""
 SALT_BYTES = 16
 MOST_SUBJECTS = 100_000
 ROTATION = "rotation.json"

@@ -1,4 +1,4 @@
-"""Records: JSON text becomes the columns that a table has, and the columns that it is going to have.
+"""Records: JSON text becomes the columns that a table has, and the columns that it will get.
 
 * `shape` counts what values the fields of records had      * `kind` is what a column holds
 * `growth` decides from both which columns a table gets      * `name` names of columns that are free

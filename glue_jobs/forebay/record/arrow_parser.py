@@ -1,8 +1,9 @@
-"""Arrow's JSON parser, held to the rules of `walk`: it guesses times, rounds numbers, and takes memory for each field.
+"""Arrow's JSON parser, restricted to the rules of `walk`: on its own it guesses times, rounds numbers, and needs memory for
+each field.
 
 In: records as one Arrow array of text. Out: a struct array of the same length, or `Unordinary` where Arrow cannot do it as
-`walk` would. Numbers that it would round must be found before (`inexact`). `ParseHints` remember for the next records of a
-table what was learnt from the last ones.
+`walk` would. Numbers that it would round must be found before (`inexact`). `ParseHints` keep what the last records of a table
+have shown, for the next ones.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ __all__ = [
 CELLS = 4_000_000
 """Values, nulls included, that Arrow makes at a time, or a few times as many: some 50 MB."""
 BYTES_OF_A_FIELD = 10
-"""Of JSON, at least, that a field takes: a first guess of how many there may be."""
+"""The fewest bytes of JSON that a field needs: a first guess of the number of fields."""
 FASTER_AT_MOST = 4
 TIMES_AT_MOST = 1000
 

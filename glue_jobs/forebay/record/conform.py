@@ -1,4 +1,4 @@
-"""Some records of one table: their fields decide its columns, and then their values go into those columns.
+"""Conforms records of one table: their fields decide its columns, and then their values go into those columns.
 
 Two steps, because the columns can only be decided when all records have been looked at: `Records.shape`, then
 `Records.conformed`. The records are parsed once for both.

@@ -1,9 +1,9 @@
 """The value of a field's text in its declared column, in plain Python: the definition of what `typed` does to
 thousands of records at once.
 
-In: a field's text, and the declaration of its column. Out: the value, or None where the text is none of that type; and
-whether it fits. A value that does not fit is rescued. Patterns of `formats` are Spark's; one that is more than numbers, such as
-`MMM`, is taken to fit.
+In: a field's text, and the declaration of its column. Out: the value, or None if the text is not of that type; and whether it
+fits. A value that does not fit is rescued. Patterns of `formats` are Spark's; a pattern with more than numbers, such as `MMM`,
+always counts as fitting.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _boolean(text: str) -> bool | None:
 
 
 def _members(text: str) -> list[tuple[str, str | None]] | None:
-    """Of an object, each with the text of its value; None for anything else, and where a key or a value has half a
+    """The members of an object, each with the text of its value; None for anything else, and where a key or a value has half a
     surrogate pair."""
     try:
         read = read_json(text)

@@ -1,8 +1,8 @@
-"""Which columns a table gets: decided from what it has and what values came, the same whatever the order.
+"""Decides the columns that a table gets, from its current columns and the new values, independent of their order.
 
-Enters: a table's columns (`Struct`), a `Shape`, the `Rules` of its declaration. Leaves: the columns with those that are
-added; none is ever removed or changed, because a reader of version 1 cannot follow that. `decided` is the kind that a field
-would get from all its values; `forebay schema settle` brings a table there.
+In: a table's columns (`Struct`), a `Shape`, the `Rules` of its declaration. Out: the columns, including added ones; none is
+ever removed or changed, because a reader of version 1 cannot follow that. `decided` is the kind that a field would get from
+all its values; `forebay schema settle` brings a table there.
 """
 
 from __future__ import annotations

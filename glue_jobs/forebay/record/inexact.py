@@ -1,7 +1,7 @@
-"""Numbers that Arrow's JSON parser would change without a word: a double does not hold them, or they are a whole -0.
+"""Finds numbers that Arrow's JSON parser would change silently: a double cannot represent them, or they are an integer -0.
 
 In: records as one Arrow array of text. Out: the positions of those with such a number. All texts are searched at once, from
-each dot and exponent outward. Numbers inside of strings count too, which does no harm: a record is walked for nothing.
+each dot and exponent outward. Numbers inside strings count too, which is harmless: a record is walked unnecessarily.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ MARGIN = np.zeros(LONGEST + 2, np.uint8)
 DOT, MINUS, ZERO = b".-0"
 BEFORE_A_NUMBER = np.isin(np.arange(256), list(b":[, \t\r\n"))
 BEFORE_ITS_DIGITS = BEFORE_A_NUMBER | np.isin(np.arange(256), list(b"0123456789"))
-"""Of a number that is longer, more digits come before those that were found. A digit before a minus is part of a text: many ids
-have one."""
+"""In a longer number, more digits come before those that were found. A digit before a minus is part of a text: many ids have
+one."""
 
 
 def inexact_in(texts: pa.StringArray) -> list[int]:
@@ -64,7 +64,7 @@ class _Numbers:
         return np.concatenate((starts[long], self._changed(starts[~long], ends[~long])))
 
     def _fractions(self) -> Any:
-        """Of more digits than any double holds; so there are eight before the dot or behind it."""
+        """Fractions with more digits than any double holds, so at least eight before or after the dot."""
         dots = np.flatnonzero(self.text == DOT)
         dots = dots[self.is_digit[dots - 8] | self.is_digit[dots + 8]]
         dots = dots[self.is_digit[dots - 1] & self.is_digit[dots + 1]]

@@ -1,8 +1,8 @@
 """The kinds of columns: the few types that JSON has, in the words of Delta's schemas.
 
 A kind is a leaf's name, a `Struct`, a `Many` (an array), or `Fixed`. Leaves are `boolean`, `long`, `double`, `string`, and
-`json` for text that holds objects. `Fixed` is a type that people gave a column, and that no JSON value has. In and out:
-Delta's schema JSON; out: Arrow types.
+`json` for text that holds objects. `Fixed` is a declared type that no JSON value has. In and out: Delta's schema JSON; out:
+Arrow types.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def kind_of_json(json: Any) -> Kind:
 
 
 def columns_of_json(json: Any) -> Struct:
-    """Of a whole table."""
+    """The columns of a whole table."""
     kind = kind_of_json(json)
     assert isinstance(kind, Struct)
     return kind
@@ -128,7 +128,7 @@ def json_of(kind: Kind) -> Any:
 
 
 def arrow_type(kind: Kind) -> pa.DataType:
-    """Of a kind without anything `Fixed` in it."""
+    """The Arrow type of a kind that contains nothing `Fixed`."""
     if isinstance(kind, Struct):
         return pa.struct([(f.name, arrow_type(f.kind)) for f in kind.fields.values()])
     if isinstance(kind, Many):

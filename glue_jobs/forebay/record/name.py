@@ -1,6 +1,6 @@
-"""Columns of fields beside those that are declared.
+"""Names columns of undeclared fields.
 
-Enters: a name, and those that are taken. Leaves: a free one. `TwinValue` is what gets no column.
+In: a name, and those that are taken. Out: a free one. `TwinValue` is what gets no column.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""JSON in and out with the original digits of each number: Python's own parser passes those with a fraction through a double.
+"""Reads and writes JSON with the original digits of each number: Python's own parser converts fractions to a double.
 
-Enters: JSON text. Leaves: Python values, where a number that Python would change is `Written`. Or JSON text
-again, in which every number has its original digits. JSON lacks NaN and infinity: they are written as texts.
+In: JSON text. Out: Python values, where a number that Python would change is `Written`. Or JSON text again, in which every
+number has its original digits. JSON lacks NaN and infinity: they are written as texts.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ __all__ = [
 NOT_JSON = ("NaN", "Infinity", "-Infinity")
 NEGATIVE_ZERO = "-0"
 MOST_DIGITS = 4000
-"""Of a whole number that Python reads as one; its own limit is a little higher."""
+"""The most digits of an integer that Python reads as one; its own limit is a little higher."""
 EXACT_DIGITS = 15
 """The digits that every double holds."""
 WIDE = Context(prec=3 * MOST_DIGITS)

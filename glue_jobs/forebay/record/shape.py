@@ -1,7 +1,7 @@
-"""The types of the fields of some records: how many values of each JSON type, down to the innermost.
+"""The types of the fields of some records: the number of values of each JSON type, down to the innermost.
 
-Shapes add up: the shape of two piles of records is the sum of theirs, in whatever order and however they are cut. That is
-makes a table's columns the same whichever task, batch or day a record came in.
+Shapes add up: the shape of two sets of records is the sum of theirs, in any order and however they are divided. That makes a
+table's columns the same whichever task, batch or day a record came in.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ MOST_FIELDS = 20_000
 """The fields of one object that are counted at all: names without end would take all memory."""
 
 MOST_SPELLINGS = 20
-"""Of one name, that are remembered: those that sort first, whatever the order in which they came."""
+"""The spellings of one name that are remembered: those that sort first, whatever their order of arrival."""
 LONGEST_SPELLING = 1000
 """They are in the schema of a table, which each of its readers reads."""
 

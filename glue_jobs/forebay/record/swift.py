@@ -1,8 +1,8 @@
-"""Thousands of ordinary records at once, through Arrow's parser: the same columns as `walk`, some ten times quicker.
+"""Thousands of ordinary records at once, through Arrow's parser: the same columns as `walk`, about ten times faster.
 
-Enters: records as one Arrow array of text. Leaves: `Parsed` parts, and the positions of records that Arrow's parser refuses.
-A part knows the shape of its records and puts them into columns. It marks each record that must be walked instead. Where a
-whole part cannot be done here, it raises `Unordinary`, and all of it is walked.
+In: records as one Arrow array of text. Out: `Parsed` parts, and the positions of records that Arrow's parser refuses. A part
+knows the shape of its records and puts them into columns. It marks each record that must be walked instead. If a whole part
+cannot be processed here, it raises `Unordinary`, and all of it is walked.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ REFUSED_IN = re.compile(r"in row (\d+)$")
 REFUSED_AT_MOST = 0.05
 EXACT = float(2**53)
 CELLS_IN_ALL = 4 * CELLS
-"""Of some records, that are kept at a time. Where there are more, hardly any has a value, and to walk takes less memory."""
+"""The most cells of some records that are kept at a time. If there are more, hardly any has a value, and walking needs less
+memory."""
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 """The declared columns of thousands of records at once, out of one parse by Arrow. `declared` and `field` are the definition.
 
 In: `Records`, and the declared columns that are read from them. Out: an array for each column, in the order of the records,
-and what did not fit, as `table.shaping` takes it. A value that Arrow holds as its text would be converted is converted here.
-Each other record is read once more, by the definition, also one of those that have a field under several keys.
+and what did not fit, as `table.shaping` takes it. A value whose Arrow type gives the same result as its text is converted
+here. Every other record is read once more, by the definition, including those that have a field under several keys.
 """
 
 from __future__ import annotations
@@ -214,7 +214,7 @@ def _shows_digits(have: pa.DataType, column: Column) -> bool:
 
 
 class _Fields:
-    """Of an object. Each is looked for once, however many columns there are."""
+    """The fields of an object. Each is searched for once, however many columns there are."""
 
     def __init__(self, of: pa.StructArray) -> None:
         self._arrays: list[pa.Array] = of.flatten() if of.type.num_fields else []
@@ -348,7 +348,7 @@ def _of_doubles(found: pa.DoubleArray, column: Column) -> tuple[pa.Array, Bits |
 
 
 def _decimals(values: Any, like: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Of whole numbers of the smallest unit."""
+    """The decimals of integers in the smallest unit."""
     words = np.ascontiguousarray(np.stack((values, values >> 63), axis=1))
     made = pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(words)])
     return pc.if_else(pc.is_valid(like), made, pa.scalar(None, kind))

@@ -1,9 +1,9 @@
 """One record at a time: the values for its table's columns, and the values that do not fit. This is the definition; `swift` is
 the same for thousands of ordinary records at once.
 
-Enters: a record as text, the table's columns, the rules. Leaves: a value for each column, and what is rescued. That is the
-parts of the record that did not fit, nested as in the record, under its own keys. A record that Python cannot read although
-Spark could, is rescued whole, as text under the empty key.
+In: a record as text, the table's columns, the rules. Out: a value for each column, and what is rescued. That is the parts of
+the record that did not fit, nested as in the record, under its own keys. A record that Python cannot read although Spark
+could, is rescued whole, as text under the empty key.
 """
 
 from __future__ import annotations

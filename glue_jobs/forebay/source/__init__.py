@@ -1,7 +1,7 @@
-"""The queue becomes batches of file names: `spark.readStream.format("s3-sqs")`, in pure Python, and usable alone.
+"""Turns the queue into batches of file names: `spark.readStream.format("s3-sqs")`, in pure Python, and usable alone.
 
-In goes an SQS queue that S3 announces its objects to. Out come rows of bucket, key, size and so on, each file once,
-through crashes, redeliveries and restarts. A failure becomes a value, or stops the query with one readable cause.
+In: an SQS queue to which S3 announces its objects. Out: rows of bucket, key, size and so on, each file once, through crashes,
+redeliveries and restarts. A failure becomes a value, or stops the query with one readable cause.
 
     from pyspark.sql import SparkSession
 

@@ -1,9 +1,9 @@
-"""Which of the received messages make the batch, decided without touching anything.
+"""Decides which of the received messages make the batch, without changing anything.
 
-In go messages with what they say. Each is taken (its new files become rows), a repeat (all its files are in earlier
-batches), or held for the next batch because it does not fit. A message is never split: the only batch larger than the
-limits is one that a single message fills. The same file announced twice in a batch is one row; both messages go with
-it. Two versions of one key are two rows, the later one second where their sequencers compare.
+In: messages with their contents. Out: each is taken (its new files become rows), a repeat (all its files are in earlier
+batches), or held for the next batch because it does not fit. A message is never split: the only batch larger than the limits
+is one that a single message fills. The same file announced twice in a batch is one row; both messages go with it. Two versions
+of one key are two rows, the later one second where their sequencers compare.
 """
 
 from __future__ import annotations

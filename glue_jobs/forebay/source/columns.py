@@ -1,11 +1,12 @@
 """JSON documents become Arrow columns of the schema that a notebook declares.
 
-In: texts of documents, and a Spark schema. Out: columns, and which documents did not fit. A value becomes what
-`record.declared` makes of it, as in a declared column of a service; a binary alone is base64, as for Spark's JSON reader.
-A value that does not fit is null, its siblings stay, and its document is named. A text that is not one JSON object is null in
-every column, and named too. A field that the schema lacks is ignored; one that the record lacks is null.
+In: texts of documents, and a Spark schema. Out: columns, and the documents that did not fit. A value is converted by
+`record.declared`, as in a declared column of a service; only a binary is base64, as for Spark's JSON reader. A value that does
+not fit is null, its siblings stay, and its document is named. A text that is not one JSON object is null in every column, and
+named too. A field that the schema lacks is ignored; one that the record lacks is null.
 
-Built column by column: Arrow gets a column unchanged if all its values are of the column's kind, as nearly always.
+Columns are built one by one: Arrow gets a column unchanged if all its values are of the column's kind, which is nearly always
+the case.
 """
 
 from __future__ import annotations

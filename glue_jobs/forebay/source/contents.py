@@ -1,10 +1,10 @@
 """The contents mode: the files of a batch become rows of a declared schema, where the tasks run.
 
-In: the files that one task was dealt, the schema, and what the options say of the rest. Out: Arrow batches of that schema.
-Each file is read whole, in one request, pinned to the version that was announced; so a batch that runs again has the same
-rows. The option `mode` decides about a record that does not fit, as with Spark's own reader. Where only a number is rounded,
-the corrupt-record column keeps the record's text. A file that cannot be read stops the query, unless an option or the schema
-says where to put it:
+In: the files of one task, the schema, and the options for everything else. Out: Arrow batches of that schema. Each file is
+read whole, in one request, pinned to the version that was announced; so a batch that runs again has the same rows. The option
+`mode` decides about a record that does not fit, as with Spark's own reader. Where only a number is rounded, the corrupt-record
+column keeps the record's text. A file that cannot be read stops the query, unless an option or the schema provides a place for
+it:
 
 * gone: `ignoreFileDeletion`. Overwritten since: passed over, since its successor has a notification of its own.
 * unreadable (a broken archive, not JSON): a row with the corrupt-record column, which says which file, why, and how it

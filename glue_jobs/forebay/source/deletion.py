@@ -1,8 +1,8 @@
-"""Messages whose batch is committed leave the queue, in the background, while the next batch is on its way.
+"""Deletes the messages of committed batches from the queue in the background, while the next batch is in progress.
 
-Nothing waits for it and nothing depends on it: a message that is not deleted comes back, is recognized as a repeat, and is
-deleted then. So failed entries are retried a few times and then counted; a stale receipt is not a failure. Only an error
-that a person must fix is remembered, and stops the query with the next batch.
+Nothing waits for it and nothing depends on it: a message that is not deleted is redelivered, recognised as a repeat, and
+deleted then. So failed entries are retried a few times and then counted; a stale receipt is not a failure. Only an error that
+a person must fix is remembered, and stops the query with the next batch.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Spark 4.1 gives a Python source no way to end its query, so the two sides meet at a marker next to the manifests. The source
 checks the queue (`Stillness`). Two long polls in a row must be empty, and the queue must count nothing visible, in flight or
-delayed. That includes what we took and have not deleted yet. Or its time is up. Then it writes the marker and takes nothing
-more. The driver looks for the marker (`Drain`), and stops the query between two batches, never within one.
+delayed. That includes messages that we received and have not deleted yet. Or its time is up. Then it writes the marker and
+receives nothing more. The driver looks for the marker (`Drain`), and stops the query between two batches, never within one.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Stillness:
         self._kept.update({receipt.message_id: (self._clock() + after_s, receipt) for receipt in receipts})
 
     def kept(self) -> list[Receipt]:
-        """Of the messages that were returned and are still in the queue. One that did not show again when it should have
-        went to the dead-letter queue."""
+        """The messages that were returned and are still in the queue. One that did not appear again in time has moved to the
+        dead-letter queue."""
         self._kept = {name: seen for name, seen in self._kept.items() if seen[0] + _GONE_AFTER_S > self._clock()}
         return [receipt for _, receipt in self._kept.values()]
 

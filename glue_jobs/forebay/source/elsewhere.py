@@ -1,4 +1,4 @@
-"""Options that other sources, and Spark's readers of files, have and this source has not; and what to do instead."""
+"""Options of other sources, and of Spark's file readers, that this source does not have; and what to do instead."""
 
 from __future__ import annotations
 

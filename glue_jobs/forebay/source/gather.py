@@ -2,8 +2,8 @@
 
 While Spark runs a full batch, the next one is gathered in the background, so that queue and cluster work at the same time. Its
 manifest is written at once. If the driver dies now, or the trigger requests one batch only, the next run finds that batch
-ready, and need not wait for the messages to come back. At most one batch is gathered in advance, and none while the stream
-keeps up with the queue.
+ready, and need not wait for the messages to be redelivered. At most one batch is gathered in advance, and none while the
+stream keeps up with the queue.
 """
 
 from __future__ import annotations

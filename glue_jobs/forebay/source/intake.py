@@ -1,12 +1,12 @@
 """The intake: from the queue, batch by batch, through crashes. All of the source but Spark.
 
-A batch is a number. `next_batch` gives the next one, after its manifest is durable, or the last one again where there
-is nothing new; `rows` gives its files, today or after any crash; `resume` says where an earlier run had got to.
+A batch is a number. `next_batch` gives the next one, after its manifest is durable, or the last one again where there is
+nothing new; `rows` gives its files, today or after any crash; `resume` gives the position of an earlier run.
 
 Each file arrives once, because:
 
-* A manifest past the one that Spark remembers is a batch that Spark never learnt of, because the driver died in
-  between. It becomes the next batch unchanged, at once, without waiting for its messages to come back.
+* A manifest past the one that Spark remembers is a batch that Spark never learnt of, because the driver died in between. It
+  becomes the next batch unchanged, at once, without waiting for its messages to be redelivered.
 * Redeliveries are known by the manifests that are retained. A manifest is a promise that its rows will be loaded, so a
   repeat may be deleted as soon as it shows up.
 * Messages of a batch are deleted when Spark asks for the next one. Spark asks only when the last batch is in its commit log.

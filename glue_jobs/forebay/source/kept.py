@@ -1,8 +1,8 @@
-"""Messages that nobody understood, kept with their bodies and the reasons.
+"""Keeps messages that could not be understood, with their bodies and the reasons.
 
-The copy is written once for a message, however often it comes back. The message itself is not deleted. It returns to the
-queue after growing pauses, so it neither blocks nor spins. The queue's own redrive policy takes it to the dead-letter queue.
-A message that was understood in part is kept as well, and then leaves with its batch.
+The copy is written once for a message, however often it is redelivered. The message itself is not deleted. It returns to the
+queue after growing pauses, so it neither blocks nor spins. The queue's own redrive policy takes it to the dead-letter queue. A
+message that was understood in part is kept as well, and then leaves with its batch.
 """
 
 from __future__ import annotations

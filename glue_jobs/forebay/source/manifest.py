@@ -151,7 +151,7 @@ class Manifests:
         return Manifest.decode(content)
 
     def numbers(self) -> list[int]:
-        """Of the manifests that are there, ascending."""
+        """The numbers of the existing manifests, ascending."""
         names = self._store.names(_FOLDER)
         return sorted(int(name[:_DIGITS]) for name in names if name.endswith(_SUFFIX) and name[:_DIGITS].isdigit())
 

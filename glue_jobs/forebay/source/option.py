@@ -1,7 +1,7 @@
 """One option, and the readers that parse texts into the values of options.
 
-In goes the text of a user. A reader returns its value, or raises ValueError; the option that uses the reader describes the
-allowed values.
+In: a user's text. Out: a reader returns its value, or raises ValueError; the option that uses the reader describes the allowed
+values.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The options of the source. `load()` checks all of them at once.
 
-In goes the mapping of texts that Spark hands over; Spark does not keep the case of the names, so neither does this. Out
-comes `SourceOptions`. Anything unknown, missing or out of range is `InvalidConfiguration`: every problem, each with the name of
-its option and what is allowed. `OPTIONS` is the one declaration, and `ELSEWHERE` says what became of the options of other
-sources of this name; the tables for readers are made from them.
+In: the mapping of texts from Spark, which does not keep the case of names, so this module ignores case, too. Out:
+`SourceOptions`. Anything unknown, missing or out of range is `InvalidConfiguration`: every problem, each with the name of its
+option and what is allowed. `OPTIONS` is the one declaration, and `ELSEWHERE` explains the options of other sources of this
+name; the documents' tables are made from them.
 """
 
 from __future__ import annotations

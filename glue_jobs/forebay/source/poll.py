@@ -1,11 +1,11 @@
-"""One look at the queue: messages are received in parallel, read, and offered to the batch in the making.
+"""Polls the queue once: messages are received in parallel, read, and offered to the next batch.
 
 One request waits for the first message, and a second one asks whether there is more. Only then do the others join in, without
 waiting. They end when the batch is full, when a request comes back empty, or when the time for one poll is over. Otherwise a
-steady trickle would delay its first files until the batch is full. A request that fails ends the look and keeps what the
+steady trickle would delay its first files until the batch is full. A request that fails ends the poll and keeps what the
 others received.
 
-In go an `Admission`, which is filled, and `Polled`, which gets the messages that are not in the batch.
+In: an `Admission`, which is filled, and `Polled`, which gets the messages that are not in the batch.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """The queue, as this room needs it: receive, delete, extend or end the visibility timeout, count; in batches of ten.
 
-In goes a boto3 SQS client made at the rim. Out come `Message`s and plain counts. Errors of the queue become a
-`Trouble`, whose kind says what happens next: `throttled` passes on its own, `gone` and `denied` need a person,
-`unreachable` may pass. A receipt that has gone stale is an ordinary outcome: the message is somewhere else by now, or
-deleted.
+In: a boto3 SQS client. Out: `Message`s and plain counts. Errors of the queue become a `Trouble`, whose kind says what happens
+next: `throttled` passes on its own, `gone` and `denied` need a person, `unreachable` may pass. A stale receipt is an ordinary
+outcome: the message is somewhere else by now, or deleted.
 """
 
 from __future__ import annotations

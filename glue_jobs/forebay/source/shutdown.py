@@ -1,9 +1,9 @@
 """An orderly shutdown of the planner, also while it waits for the queue.
 
-Spark ends the planner by a signal, or by closing the connection, whichever comes first. (What a terminal sends goes to the
-driver alone: PySpark has all others ignore it.) A process that dies in the middle of a long poll takes a message with it. The
-queue has handed it out, and shows it again only after the visibility timeout. So the process waits for a poll under
-way, and returns its messages to the queue. Then it emits its last events and ends. It also ends when its patience is over.
+Spark ends the planner by a signal, or by closing the connection, whichever comes first. (A terminal's signal reaches only the
+driver: PySpark makes all other processes ignore it.) A process that dies in the middle of a long poll takes a message with it.
+The queue has handed it out, and shows it again only after the visibility timeout. So the process waits for a poll in progress,
+and returns its messages to the queue. Then it emits its last events and ends. It also ends when its patience is over.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`spark.readStream.format("s3-sqs")`: the intake, in the shape that Spark asks for.
 
-The options are checked when `load()` is called. Spark then pickles the source into a process of its own on the driver, the
+The options are checked when `load()` is called. Spark then pickles the source into a separate process on the driver, the
 planner. The intake lives there, and makes its clients on first use. Tasks get their rows inside their partitions, and touch
 neither queue nor manifest. `stop()` may never come: nothing depends on it.
 

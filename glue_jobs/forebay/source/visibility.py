@@ -1,6 +1,6 @@
-"""Messages of ours stay out of sight: a thread renews their visibility for as long as we hold them.
+"""Keeps our messages hidden: a thread renews their visibility timeout for as long as we hold them.
 
-Without it, the messages of a batch longer than the visibility timeout would come back. At last they would go to the
+Without it, the messages of a batch longer than the visibility timeout would be redelivered. Finally they would move to the
 dead-letter queue, although nothing is wrong with them. A message that cannot be renewed is dropped from the list: SQS ends the
 timeout twelve hours after the receipt, or the receipt went stale. Its files are safe in a manifest, which identifies
 redeliveries.

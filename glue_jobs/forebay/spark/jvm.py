@@ -1,8 +1,9 @@
 """The JVM of a local session: how it starts, and how its end is reported.
 
-In: a configuration. Out: PySpark's gateway to it. `timeout` and service managers send a termination to the whole process group.
-It must not end the JVM while its driver finishes a batch. So the JVM ignores it, and ends when its driver's pipe closes. If it
-dies all the same, PySpark and py4j would print a traceback from each of their threads; the driver reports it once instead.
+In: a configuration. Out: PySpark's gateway to it. `timeout` and service managers send a termination to the whole process
+group. It must not end the JVM while its driver finishes a batch. So the JVM ignores it, and ends when its driver's pipe
+closes. If it dies anyway, PySpark and py4j would print a traceback from each of their threads; the driver reports it once
+instead.
 """
 
 from __future__ import annotations

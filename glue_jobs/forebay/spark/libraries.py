@@ -1,8 +1,8 @@
 """The JVM libraries of a local session, fetched once from Maven by the Ivy inside PySpark, each checked by its hash.
 
-In: the lines of `jars.lock`, and a folder. Out: the folder with these jars. Goes wrong, as `NotFetched` in one line: Maven does
-not answer, or a file is another than the lock names. A checkout has them from its set-up, a wheel brings the lock and our own
-jar and fetches the rest at the first use. It imports the standard library alone: set-up reads it before anything is installed.
+In: the lines of `jars.lock`, and a folder. Out: the folder with these jars. `NotFetched`, in one line: Maven does not answer,
+or a file differs from the one in the lock. A checkout has them from its set-up; a wheel contains the lock and our own jar, and
+fetches the rest at first use. It imports the standard library alone: set-up reads it before anything is installed.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The Python processes in which Spark plans and runs our reading, and what they would otherwise do in vain.
+"""The Python processes in which Spark plans and runs our reading, without their unnecessary work.
 
-PySpark puts itself on their path as a zip archive, and has them forget before each use what they know of their path. Up to
-Python 3.12 the archive's directory is then read again for each imported package. That is a tenth of a second of work for each
-plan and each task. After each use it has them collect garbage among all their objects, though nearly all belong to
-modules that stay. A small batch has little more work than these two.
+PySpark puts itself on their path as a zip archive, and clears their import caches before each use. Up to Python 3.12 the
+archive's directory is then read again for each imported package. That is a tenth of a second of work for each plan and each
+task. After each use it makes them collect garbage among all their objects, although nearly all belong to modules that stay.
+These two cost about as much as the other work of a small batch.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The runtime that everything is built for and tested on, said once: AWS Glue 6.0.
+"""The runtime for which everything is built and tested, defined once: AWS Glue 6.0.
 
-The set-up, the tests and the infrastructure read these numbers; no other file repeats them, save `pyproject.toml`,
-which a test holds to them. This module imports nothing, so that it can be read before anything is installed.
+The set-up, the tests and the infrastructure read these numbers; no other file repeats them, except `pyproject.toml`, which a
+test compares. This module imports nothing, so that it can be read before anything is installed.
 """
 
 GLUE = "6.0"

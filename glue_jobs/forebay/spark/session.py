@@ -1,9 +1,9 @@
 """The Spark, Delta and S3A settings, as data; one place for Glue, EMR and laptop.
 
-`job_settings()` is what every engine needs for the lake to be right and quick. `aws_settings(env)` makes S3A honour the
-standard AWS environment variables that boto3 honours by itself, so that one command runs against AWS, the twin or any
-compatible server. `laptop_settings()` is what two cores need. `session()` puts them together for local use. On Glue and EMR
-the first set comes from the job's `--conf` arguments, and `session()` joins the existing session.
+`job_settings()` has what every engine needs for a correct and fast lake. `aws_settings(env)` makes S3A honour the standard AWS
+environment variables that boto3 also honours, so that one command runs against AWS, the twin or any compatible server.
+`laptop_settings()` is what two cores need. `session()` puts them together for local use. On Glue and EMR the first set comes
+from the job's `--conf` arguments, and `session()` joins the existing session.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A job that is asked to stop, by Ctrl-C or a termination, ends at a good place. Before it began anything, it ends at once."""
+"""A job that is asked to stop, by Ctrl-C or a termination, ends after its current step. If it has not begun anything, it ends
+at once."""
 
 from __future__ import annotations
 

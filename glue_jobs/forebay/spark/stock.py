@@ -1,8 +1,8 @@
-"""Is everything there that a job will need? Asked at its start, before anything is taken from the queue.
+"""Checks at the start of a job, before it receives anything from the queue, that everything it needs is available.
 
-Enters a session, or none for a job without Spark. Leaves an event with the versions that were found, or `InvalidConfiguration`
-with every class and module that is missing. Without this a missing class would be found by the first batch, as
-`'JavaPackage' object is not callable`.
+In: a session, or none for a job without Spark. Out: an event with the versions that were found, or `InvalidConfiguration` with
+every missing class and module. Without this, the first batch would report a missing class as `'JavaPackage' object is not
+callable`.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Rows of a table become the records that they were made of, as far as the table has them: to be made into rows again.
+"""Turns rows of a table back into their records, as far as the table has them, so that they can become rows again.
 
-Enters: all columns of a table, those that came from records by name, and `_rescued`. Leaves: the other columns, and
-`DOCUMENT`: each row's values and what was rescued of it, as one JSON text. Keys are the columns' names, which are names of
-their own; nulls, and what was empty before it had a column, are gone. If asked, also `MISFITS`: the rescued values of declared
-columns, which stay rescued whatever columns the record gets.
+In: all columns of a table, those that came from records by name, and `_rescued`. Out: the other columns, and `DOCUMENT`: each
+row's values and what was rescued of it, as one JSON text. Keys are the columns' names, which are names of their own; nulls,
+and what was empty before it had a column, are gone. If asked, also `MISFITS`: the rescued values of declared columns, which
+stay rescued whatever columns the record gets.
 """
 
 from __future__ import annotations

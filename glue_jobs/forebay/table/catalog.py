@@ -1,9 +1,9 @@
-"""The Glue Data Catalog knows the tables, so that Athena and others find them by name.
+"""Registers the tables in the Glue Data Catalog, so that Athena and others find them by name.
 
-Enters: a table after a commit: its name, its place, its columns. Leaves: an entry in the catalog's database, made or changed
-where it differs. Registrations are remembered, so a batch without new columns asks nothing. Readers of Delta read a
-table's log for its columns; those in the catalog are for people who look there. No error here stops the data: a refusal of AWS
-is an event, once a table. An entry of this name with another place or format is an event too, and is not changed.
+In: a table after a commit: its name, its place, its columns. Out: an entry in the catalog's database, made or changed where it
+differs. Registrations are remembered, so a batch without new columns asks nothing. Readers of Delta read a table's log for its
+columns; those in the catalog are for people who look there. No error here stops the data: a refusal of AWS is an event, once a
+table. An entry of this name with another place or format is an event too, and is not changed.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Catalog"]
 
 LONGEST_TYPE = 131_072
-"""Of a column's type, as Glue takes it."""
+"""The longest column type that Glue accepts."""
 
 
 class Catalog:

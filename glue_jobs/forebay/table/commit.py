@@ -1,8 +1,8 @@
 """A commit to a table: the transaction that it carries, and how it can end.
 
-`Committed`, `Repeated` (the transaction is in already) and `CommitConflict` (the table changed: look again) are ordinary ends.
-Everything else is `LogFailed`. `CommitRefused`: S3 answered, and nothing can arrive later. `CommitUnknown`: the commit was sent
-and may still arrive, even where the log does not show it yet.
+`Committed`, `Repeated` (the table already has the transaction) and `CommitConflict` (the table changed: read it again) are
+ordinary ends. Everything else is `LogFailed`. `CommitRefused`: S3 answered, and nothing can arrive later. `CommitUnknown`: the
+commit was sent and may still arrive, even where the log does not show it yet.
 """
 
 from __future__ import annotations

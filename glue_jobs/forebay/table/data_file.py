@@ -1,7 +1,7 @@
-"""The answers of the tasks that write files, each for its own, and all of them together.
+"""The answers of the tasks that write files, one by one and together.
 
-Enters: where each table lives (`TableFolder`); the rows of a task's answer. Leaves: `Written`, with a `DataFile` for each file
-in its folder, and the error of each table that could not be written.
+In: where each table lives (`TableFolder`); the rows of a task's answer. Out: `Written`, with a `DataFile` for each file in its
+folder, and the error of each table that could not be written.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A table that rows are appended to, and how that can end: `Appended`, `Skipped`, or `Failed`."""
+"""A table to which rows are appended, and the possible results: `Appended`, `Skipped`, or `Failed`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Events of tables that the batch which feeds them does not report itself."""
+"""Events about tables that the batch itself does not report."""
 
 from __future__ import annotations
 

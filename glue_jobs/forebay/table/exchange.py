@@ -1,4 +1,4 @@
-"""Rows of very many files leave a table and new rows take their place, in one MERGE.
+"""Replaces the rows of very many files in a table with new rows, in one MERGE.
 
 In: the ids of the files whose rows leave, the rows that come, and the transaction. Out: one commit. The ids travel as a table.
 As constants, 20,000 of them took 34 s to plan and left 1.4 MB in the log with each commit; as a table they take 7 s and 4 KB.
@@ -34,7 +34,7 @@ def exchange(
     txn: Txn,
     mark: str,
 ) -> None:
-    """Of the files `staying`, rows whose column `table` is one of `in_tables` do not leave. New columns are added."""
+    """For the files in `staying`, rows whose column `table` is one of `in_tables` are not removed. New columns are added."""
     from delta.tables import DeltaTable
     from pyspark.sql import functions as F
 

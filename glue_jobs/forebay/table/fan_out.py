@@ -1,10 +1,10 @@
 """One batch of rows, committed to many tables, exactly once to each.
 
-Enters: data files that are staged, and the batch's transaction. Leaves, for each table: `Appended`, `Skipped` (it has this
-batch already), or `Failed` (with the reason; the other tables are not delayed). Called again with the same transaction, it
-does what is left to do.
+In: data files that are staged, and the batch's transaction. Out, for each table: `Appended`, `Skipped` (it has this batch
+already), or `Failed` (with the reason; the other tables are not delayed). A second call with the same transaction does the
+remaining work.
 
-A commit adds files to a table's log, without a Spark job. Where a table got other columns since its files were written, their
+A commit adds files to a table's log, without a Spark job. If a table got other columns after its files were written, their
 rows are read from the files and written again: the records themselves are not needed.
 """
 
@@ -82,7 +82,7 @@ def written_anew(
 
 
 class _Commit:
-    """Of staged files to one table after the other, or to several at once."""
+    """Commits staged files to one table after the other, or to several at once."""
 
     def __init__(self, logs: TableLogs, txn: Txn, emit: Emit) -> None:
         self.logs, self.txn, self.emit = logs, txn, emit

@@ -1,9 +1,9 @@
 """The data files of all tables of a batch, written by one Spark job.
 
-Enters: rows with a column that names their table, and where each table lives. Leaves: a `DataFile` for each Parquet file that
-in its table's folder, with everything that an add action needs. Also the tables that could not be written, each with
-its error; the others are whole. No reader sees the files before a commit names them; VACUUM removes files without a commit
-like any unreferenced file.
+In: rows with a column that names their table, and where each table lives. Out: a `DataFile` for each Parquet file that in its
+table's folder, with everything that an add action needs. Also the tables that could not be written, each with its error; the
+others are whole. No reader sees the files before a commit names them; VACUUM removes files without a commit like any
+unreferenced file.
 
 Rows that carry a record's text (`shaping`) get their columns here, in the task that writes them. Each table has its own
 columns, which no DataFrame of many tables could have.

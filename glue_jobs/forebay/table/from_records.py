@@ -1,7 +1,7 @@
-"""Rows with the texts of their records become rows with columns, as a DataFrame: for one table, when Spark writes it.
+"""Turns rows with the texts of their records into rows with columns, as a DataFrame: for one table that Spark writes.
 
-Enters: such rows (`shaping`), the table's schema, its rules. Leaves: rows with all columns, new ones included. It is two jobs,
-since the columns must be known before there is a DataFrame of them; the fan-out needs one.
+In: such rows (`shaping`), the table's schema, its rules. Out: rows with all columns, new ones included. It is two jobs, since
+the columns must be known before there is a DataFrame of them; the fan-out needs one.
 """
 
 from __future__ import annotations

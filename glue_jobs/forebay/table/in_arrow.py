@@ -37,7 +37,7 @@ def arrow_rows(rows: Iterable[Mapping[str, Any]], columns: str) -> pa.Table:
 
 
 def arrow_schema(columns: str) -> pa.Schema:
-    """Of columns as a DDL text declares them."""
+    """The Arrow schema of columns that a DDL text declares."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
     return to_arrow_schema(columns_of_ddl(columns))

@@ -1,6 +1,6 @@
-"""Kernel's classes in the JVM, and what goes to and fro: lists, maps, Hadoop's settings.
+"""Kernel's classes in the JVM, and conversions of lists, maps and Hadoop's settings.
 
-Enters: a session's JVM. Leaves: `Java`, with the classes and constants that `kernel` uses.
+In: a session's JVM. Out: `Java`, with the classes and constants that `kernel` uses.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Delta's log through Delta Kernel: which version a table has, what it looks like, and the commit of files already written.
 
-Enters: a Spark session, whose JVM has Kernel on its class path as a part of delta-spark, and whose settings name the log
-store; tables by path. Leaves: `Seen` (a table at the version when it was looked at), and commits that are `Committed`,
-`Repeated` (that transaction is in already) or `CommitConflict` (the table changed: look again). Everything else is
-`LogFailed`.
+In: a Spark session, whose JVM has Kernel on its class path as a part of delta-spark, and whose settings name the log store;
+tables by path. Out: `Seen` (a table at the version when it was looked at), and commits that are `Committed`, `Repeated` (that
+transaction is in already) or `CommitConflict` (the table changed: look again). Everything else is `LogFailed`.
 
 Kernel and not Spark commits, because Spark's commit costs a few jobs: 0.4 s a table against some hundredths. The visible
 effects: `DESCRIBE HISTORY` shows engine `Kernel-.../forebay`, no operation metrics, and `isBlindAppend = false`, which
@@ -11,12 +10,12 @@ Kernel writes for all commits. For Delta's conflict checks that is the careful a
 knows only Serializable: there a concurrent UPDATE checks blind appends like others, and OPTIMIZE checks neither.
 
 `TableLogs` remembers what the last commit left, so that the next one lists nothing. It reads one log file, whose absence says
-that the table was replaced, and writes one. On S3 that is seven requests, with the data file. It is safe beside other
-writers. A commit is refused where its version is taken, and Kernel then reads what the winners did. An append goes behind
-other appends and compactions. A table whose columns changed is `CommitConflict`.
+that the table was replaced, and writes one. On S3 that is seven requests, with the data file. It is safe beside other writers.
+A commit is refused if its version is taken, and Kernel then reads the winners' commits. An append follows other appends and
+compactions. A table whose columns changed is `CommitConflict`.
 
-Kernel does not write checkpoints by itself, so threads do when they are due, and a checksum with each. Without a checksum,
-Kernel 4.2 reads all commits since the last checkpoint again at every commit.
+Kernel does not write checkpoints on its own, so threads write them when they are due, with a checksum each. Without a
+checksum, Kernel 4.2 reads all commits since the last checkpoint again at every commit.
 """
 
 from __future__ import annotations
@@ -49,7 +48,8 @@ NO_VERSION = -1
 RETRIES = 20
 """Conflicts and hiccups of one commit. Kernel's own number is 200, without a pause, also where writing is forbidden."""
 CHECKPOINTS_AT_ONCE = 4
-"""Of different tables. Twelve hundred tables with a commit a minute owe two checkpoints a second."""
+"""The checkpoints of different tables written at once. Twelve hundred tables with a commit a minute need two checkpoints a
+second."""
 REMEMBERED_TABLES = 10_000
 REMEMBERED_COMMITS = 100
 """Commits of one table before its log is listed again: the memory for them grows with each commit."""

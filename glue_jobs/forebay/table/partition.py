@@ -1,8 +1,8 @@
-"""Partition values: how Delta writes them down, and the folder that a data file goes to.
+"""Partition values: Delta's notation for them, and the folder of a data file.
 
-Enters: a table's partition columns with their types, and values as text. Leaves: a Spark column that names table and
-partition of a row in one string, and folder names escaped as Hive and Spark escape them. Readers use the log's
-`partitionValues`; folders are for people, and for keeping the files of a day together.
+In: a table's partition columns with their types, and values as text. Out: a Spark column that names table and partition of a
+row in one string, and folder names escaped as Hive and Spark escape them. Readers use the log's `partitionValues`; folders are
+for people, and for keeping the files of a day together.
 """
 
 from __future__ import annotations

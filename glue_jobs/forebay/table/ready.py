@@ -1,6 +1,6 @@
 """A table that will get a batch's rows, at the version before anything was written.
 
-Enters: a destination, the table at that version, and the columns of the rows. Leaves: `Ready`, or `InvalidConfiguration` with
+In: a destination, the table at that version, and the columns of the rows. Out: `Ready`, or `InvalidConfiguration` with
 everything that keeps the table from taking these rows.
 """
 

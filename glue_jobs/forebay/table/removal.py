@@ -1,13 +1,12 @@
-"""Rows of earlier files leave a table in one commit, and new rows come in the next.
+"""Removes the rows of earlier files from a table in one commit, and adds new rows in the next.
 
-Enters: the ids of the files whose rows leave, the rows that come, and their batch. Leaves: an outcome as an
-append has it.
+In: the ids of the files whose rows leave, the rows that come, and their batch. Out: an outcome as an append has it.
 
 Two commits, so that a stream with `skipChangeCommits` gets every new row: it skips a commit that removes anything as a whole.
-Only the append carries the batch's transaction. The removal has one of its own, so whoever repeats the batch, or wakes up
-late, removes nothing again. It never takes what the batch itself wrote. The new data files are written before anything leaves,
-so readers miss the rows for the time of one commit. Once the earlier rows have left, the new ones must come: a failure is a
-`Halt` then, because nothing else would be true of the table.
+Only the append carries the batch's transaction. The removal has its own, so a repeated batch, or a late driver, removes
+nothing again. It never removes rows that the batch itself wrote. The new data files are written before anything is removed, so
+readers miss the rows only for the time of one commit. After the earlier rows were removed, the new ones must be added, so a
+failure is then a `Halt`.
 """
 
 from __future__ import annotations

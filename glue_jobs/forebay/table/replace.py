@@ -1,8 +1,8 @@
-"""Rows of earlier files leave a table and new rows take their place, in one commit, exactly once. So it is where nobody
-streams: beside the tables; and where no rows come. Tables get theirs by `removal`.
+"""Replaces rows of earlier files in a table with new rows, in one commit, exactly once. It is for tables that nobody streams,
+and for removals without new rows. Other tables use `removal`.
 
-Enters: the table, the ids of the files whose rows leave, the rows that come (perhaps none), and the batch's transaction.
-Leaves: an outcome as an append has it; `Skipped` where the transaction is in already.
+In: the table, the ids of the files whose rows leave, the rows that come (perhaps none), and the batch's transaction. Out: an
+outcome as an append has it; `Skipped` where the transaction is in already.
 
 Spark commits it, not Kernel: data files that hold other rows too are rewritten without those that leave, and Delta must
 see that nobody changed them meanwhile. A few ids are a part of its condition; many take the way of `exchange`. After a

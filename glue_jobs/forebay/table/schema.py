@@ -1,8 +1,8 @@
-"""Do these rows fit this table? Decided before a file is written: a data file whose types are not the table's spoils it.
+"""Decides whether rows fit a table, before a file is written: a data file whose types differ from the table's corrupts it.
 
-Enters: two Spark schemas, and the table's partition columns where a new table is meant. Leaves: the columns that must
-be added first, or every reason why the rows do not fit, as `Problem`s. Types are compared exactly; the caller casts
-before. A column that the rows lack is null.
+In: two Spark schemas, and the table's partition columns where a new table is meant. Out: the columns that must be added first,
+or every reason why the rows do not fit, as `Problem`s. Types are compared exactly; the caller casts before. A column that the
+rows lack is null.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The records of one table in one task: rows with a record's text become rows with columns.
+"""Turns rows with a record's text into rows with columns, for one table in one task.
 
-Enters: groups of rows, one after the other. Each row has the text of its record (`DOCUMENT`) and, as JSON, what did not fit
-its declared columns (`MISFITS`). Leaves: the same rows with the table's columns and `_rescued`. The fields of its
-records go back to the driver, which sees all tasks and decides (`fan_out`). Where tasks disagree about a new column, the
-driver has the table's files written again.
+In: groups of rows, one after the other. Each row has the text of its record (`DOCUMENT`) and, as JSON, what did not fit its
+declared columns (`MISFITS`). Out: the same rows with the table's columns and `_rescued`. The fields of its records go back to
+the driver, which sees all tasks and decides (`fan_out`). Where tasks disagree about a new column, the driver has the table's
+files written again.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Shaping:
 
 
 def fixed_columns(rows: StructType) -> StructType:
-    """Of rows that carry records: the columns that do not come from the records' texts."""
+    """For rows that carry records: the columns that do not come from the records' texts."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     fields = [f for f in rows.fields if f.name not in (DOCUMENT, MISFITS)]
@@ -76,7 +76,7 @@ def spark_columns(columns: Struct) -> list[StructField]:
 
 
 class Shaper:
-    """Of one table, in one task."""
+    """The shaper of one table, in one task."""
 
     def __init__(self, shaping: Shaping) -> None:
         self._known, self._rules, self._final = shaping.columns, shaping.rules, shaping.final

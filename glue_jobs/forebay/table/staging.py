@@ -1,8 +1,8 @@
 """The data files of a batch's rows for many tables, written before anything is committed.
 
-Enters: rows with a column that names their table, the tables, and the batch's transaction. Leaves, for each table: a
-`StagedTable`, `Skipped` (it has this batch already, so nothing was written), or `Failed` (with the reason; the other tables
-are written). A table without rows is not in the answer.
+In: rows with a column that names their table, the tables, and the batch's transaction. Out, for each table: a `StagedTable`,
+`Skipped` (it has this batch already, so nothing was written), or `Failed` (with the reason; the other tables are written). A
+table without rows is not in the answer.
 
 It takes two steps. It looks at every table's log, many at once. It writes all data files in one Spark job. Readers do not see
 files that are never committed.

@@ -1,9 +1,9 @@
 """The statistics of a data file, in the words of Delta's log: `numRecords`, `minValues`, `maxValues`, `nullCount`.
 
-Enters: Arrow tables, piece by piece during the writing. Leaves: the JSON text of an add action's `stats`. Readers skip
-files by it, so a bound may be missing but never wrong. Strings are cut as Delta cuts them: 32 characters, the maximum
-rounded up. Timestamps are cut to milliseconds, as the protocol says. Infinities are left out. A column with a NaN has no
-maximum, because Spark sorts NaN above every number.
+In: Arrow tables, piece by piece during the writing. Out: the JSON text of an add action's `stats`. Readers skip files by it,
+so a bound may be missing but never wrong. Strings are cut as Delta cuts them: 32 characters, the maximum rounded up.
+Timestamps are cut to milliseconds, as the protocol says. Infinities are left out. A column with a NaN has no maximum, because
+Spark sorts NaN above every number.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Path = tuple[str, ...]
 
 
 class Statistics:
-    """Of one data file. `observe` each piece once, then `as_json`."""
+    """The statistics of one data file. `observe` each piece once, then `as_json`."""
 
     def __init__(self) -> None:
         self._records = 0

@@ -1,8 +1,8 @@
-"""Where data files go: an S3 bucket, or a local folder.
+"""The storage of data files: an S3 bucket, or a local folder.
 
-Enters: a table's path, a file's path inside it, its bytes. It runs in executors, so it is picklable and makes its client
-on first use, with the environment's credentials. A put run twice leaves the same object. Errors are `OSError` for a
-folder, and `UploadFailed` or `DownloadFailed` for S3, and concern this one file.
+In: a table's path, a file's path inside it, its bytes. It runs in executors, so it is picklable and makes its client on first
+use, with the environment's credentials. A put run twice leaves the same object. Errors are `OSError` for a folder, and
+`UploadFailed` or `DownloadFailed` for S3, and concern this one file.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Parquet files in memory, and their way into the tables' folders.
 
-Enters: rows of one destination, as Arrow. Leaves: an answer for each file that arrived or did not (`data_file`).
+In: rows of one destination, as Arrow. Out: an answer for each file that arrived or did not (`data_file`).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""A column's type becomes a wider one without the table being rewritten: Delta's table feature `typeWidening`.
+"""Widens a column's type without rewriting the table: Delta's table feature `typeWidening`.
 
-Enters: a table's schema, and that of rows whose types may be wider. Leaves: the table's schema with the wider types and what
-they were before, as the protocol wants it in the columns' metadata; or None where nothing is wider. It is for tables that
-declare it only: whoever does not know the feature cannot read the table from then on.
+In: a table's schema, and that of rows whose types may be wider. Out: the table's schema with the wider types and what they
+were before, as the protocol wants it in the columns' metadata; or None where nothing is wider. It is only for tables that
+declare it: readers without the feature cannot read the table from then on.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ CHANGES = "delta.typeChanges"
 
 
 def widened(table: StructType, rows: StructType, partition_columns: Sequence[str]) -> StructType | None:
-    """Of whole columns; partition values stand as text in the log, and keep their type."""
+    """Widens whole columns; partition values are text in the log, and keep their type."""
     from pyspark.sql.types import StructType
 
     wanted = {field.name: field.dataType for field in rows.fields if field.name not in partition_columns}

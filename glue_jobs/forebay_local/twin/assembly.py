@@ -23,7 +23,7 @@ __all__ = ["Assembly", "Asset", "deploy", "read"]
 ROLLED_BACK = "ROLLBACK_COMPLETE"
 """A stack whose creation failed. It can only be deleted."""
 LARGEST_BODY = 51_200
-"""Of a template in the request itself; a larger one goes through S3."""
+"""The largest template in the request itself; a larger one goes through S3."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ __all__ = ["guarded"]
 OF_THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 SIGNED = re.compile(r"Credential=([^/,\s]+)/|^AWS ([^:\s]+):")
 IN_QUERY = ("X-Amz-Credential", "AWSAccessKeyId")
-"""Of an address that was signed before, for somebody without credentials."""
+"""Parameters of a presigned address, for somebody without credentials."""
 
 
 def guarded(

@@ -58,7 +58,7 @@ READ_OF_BUCKETS = {
 }
 """By the query of a GET on a bucket: rights that moto takes for s3:ListBucket."""
 PARTS = {"uploads", "uploadId"}
-"""Of a request: it belongs to an upload in several parts, which S3 decrypts to put them together."""
+"""Parameters of a request for a multipart upload, whose parts S3 decrypts to combine them."""
 OVER_TLS = {"aws:SecureTransport": "true", "s3:TlsVersion": "1.3"}
 """As on AWS; the twin itself speaks plain HTTP."""
 _USE = ("kms:GenerateDataKey", "kms:Decrypt")

@@ -52,7 +52,7 @@ class Run:
         return Ended("FAILED", self._reason() or f"exit status {status}")
 
     def _reason(self) -> str:
-        """Of what the script said, or else of what spark-submit said."""
+        """The reason, from the script's output, or else from that of spark-submit."""
         reasons = (reason((self._folder / name).read_text(errors="replace")) for name in LOGS)
         return next(filter(None, reasons), "")
 

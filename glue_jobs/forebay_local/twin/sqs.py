@@ -30,7 +30,7 @@ from forebay_local.twin.patch import Patch, apply
 __all__ = ["MOST_IN_FLIGHT", "PATCHES", "install", "relied_on"]
 
 MOST_IN_FLIGHT = 120_000
-"""Of a standard queue: received and not deleted."""
+"""The most messages of a standard queue that are received and not deleted."""
 
 _receive = models.SQSBackend.receive_message
 _send = models.SQSBackend.send_message

@@ -44,7 +44,7 @@ def assembly(root: Path = ROOT, *, env: str = "local") -> Path:
 
 
 def fingerprint(root: Path = ROOT) -> str:
-    """Of all that a synth reads."""
+    """The fingerprint of everything that a synth reads."""
     digest = hashlib.sha256(repr(sys.version_info[:2]).encode())
     for place in MADE_OF:
         path = root / place

@@ -1,7 +1,7 @@
 """The answers of a batch's tasks: the ends of their pieces, the counts of records by fate, and the data files they wrote.
 
-In: an `Answer` for each task. Out: all of them as one. Whatever made a task give up is in `odd`, and so is what keeps the
-answers of several tasks from being those of one reading.
+In: an `Answer` for each task. Out: all of them as one. `odd` has the reason why a task gave up, or why the answers of several
+tasks do not come from one reading.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Records of a task on their way to Spark's SQL, and back with the answers.
 
-In: parcels. Out: rows that Spark can ask about, the first of each parcel with the parcel itself; then, of the same rows in the
-same order, the parcels with the answers. Rows of one task stay in order: nothing between the two moves them.
+In: parcels. Out: rows for Spark's SQL, the first of each parcel with the parcel itself; then, from the same rows in the same
+order, the parcels with the answers. Rows of one task stay in order: nothing in between moves them.
 """
 
 from __future__ import annotations

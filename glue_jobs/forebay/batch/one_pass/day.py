@@ -1,4 +1,4 @@
-"""The one kind of declared SQL that needs no Spark: the day of a declared moment."""
+"""The one kind of declared SQL that needs no Spark: the day of a declared timestamp."""
 
 from __future__ import annotations
 

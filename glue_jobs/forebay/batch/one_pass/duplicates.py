@@ -1,8 +1,8 @@
-"""The driver leaves out the rows of a pass that came before: in the same batch, or in an earlier one.
+"""The driver leaves out duplicate rows of a pass: those of the same batch, or of an earlier one.
 
-In: a `Pass`, whose tasks say which id each row of each data file has; and the known ids (`batch.dedupe`). Out: the same pass
-without those rows, counted as dropped, and the ids of the others. Only the data files that hold duplicates are written again,
-from themselves.
+In: a `Pass`, whose tasks report the id of each row of each data file; and the known ids (`batch.dedupe`). Out: the same pass
+without those rows, counted as dropped, and the ids of the others. Only the data files with duplicates are rewritten, from
+their own contents.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ ROWS_AT_ONCE = 1 << 22
 IDS_AT_ONCE = 1_000_000
 """The rows of the table of ids that are made at a time: a data file of them."""
 FEW_BYTES = 4 << 20
-"""Of data files that are written again: the driver does it, without a job."""
+"""The size of data files that the driver rewrites itself, without a job."""
 
 Moved = Counter[tuple[str, str, int, str | None]]
 """Rows that are dropped, by the id of their landed file, their table, its declaration, and what they violate."""
@@ -66,7 +66,7 @@ def without_duplicates(made: Pass, dedupe: Dedupe, spark: SparkSession, storage:
 
 
 class _Rows:
-    """Of all these data files. They stay packed, but for those of one file, or those whose ids begin alike."""
+    """The rows of all these data files. They stay packed, except those of one file, or those whose ids begin alike."""
 
     def __init__(self, files: Sequence[Identified], landed: Mapping[int, str]) -> None:
         self.files = files
@@ -162,7 +162,7 @@ class _Some:
 
     @property
     def again(self) -> Bits:
-        """Of rows with one id, all but that which comes first, by its file and its place there. Each has an id."""
+        """All rows with the same id except the first, by its file and its position there. Each has an id."""
         halves = np.ascontiguousarray(bytes_of(self.ids)).view(np.uint64)
         order = np.lexsort((self.table[OFFSET].to_numpy(), self.landed, halves[:, 1], halves[:, 0]))
         again = (halves[order][1:] == halves[order][:-1]).all(axis=1)

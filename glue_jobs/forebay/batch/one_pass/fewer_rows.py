@@ -1,6 +1,7 @@
-"""Data files without some of their rows, which no log names yet.
+"""Rewrites data files that no log names yet, without some of their rows.
 
-In: data files, and for each the rows that stay. Out: the files that take their place. A file without rows that stay has none.
+In: data files, and the rows of each that stay. Out: the files that replace them. A file that keeps no rows gets no
+replacement.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["FewerRows", "written_again"]
 
 @dataclass(frozen=True)
 class FewerRows:
-    """Of one data file. `stay` has a bit for each row."""
+    """One data file, and the rows that stay. `stay` has a bit for each row."""
 
     table_path: str
     file: DataFile

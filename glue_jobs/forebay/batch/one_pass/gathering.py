@@ -1,4 +1,4 @@
-"""Records of many tasks, brought together by table, so that a table gets few files however many tasks read.
+"""Gathers the records of many tasks by table, so that a table gets few files however many tasks read.
 
 In: the records that one task reads, block by block. Out: parcels, each with the number of the task that writes it. The records
 travel as Arrow parsed them, a few megabytes at a time. Every writing task gets the ends of all pieces.
@@ -21,7 +21,7 @@ __all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "Sen
 
 PARCEL_BYTES = 8 << 20
 WRITER_BYTES = 48 << 20
-"""Of a table's text, that one task writes: a table with more is spread over several."""
+"""The text of a table that one task writes: a table with more is spread over several tasks."""
 PARSED = "_parsed"
 DEEPEST = 60
 """Levels of a type: Arrow's format takes 64."""
@@ -68,7 +68,7 @@ class Unrouted(Sent):
 
 @dataclass(frozen=True)
 class Ends:
-    """Of the pieces that one task read. A task that is repeated has another `run`."""
+    """The ends of the pieces that one task read. A repeated task has another `run`."""
 
     task: int
     run: str
@@ -92,7 +92,7 @@ Asked = Callable[[Block, str | None, int | None], tuple[Block, pa.Table | None]]
 
 @dataclass
 class Parcels:
-    """Of one reading task, for all writing ones."""
+    """The parcels of one reading task, for all writing tasks."""
 
     task: int
     readers: int

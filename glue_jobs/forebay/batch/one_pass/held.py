@@ -29,7 +29,7 @@ SAID = {
 
 
 class HeldRows:
-    """Of one place beside the tables."""
+    """The rows of one place beside the tables."""
 
     def __init__(self, landed: Landed, told: Told) -> None:
         self.landed, self.schema = landed, told.kept

@@ -1,7 +1,7 @@
 """The ids of rows, by which a table leaves out records that came before.
 
-In: the columns that make a record of a table the same. Out: sixteen bytes for each row; null where none of them has a value.
-It does what `batch.dedupe` has Spark do; a test compares the two.
+In: the columns that identify a record of a table. Out: sixteen bytes for each row; null if none of them has a value. It does
+the same as `batch.dedupe` does with Spark; a test compares the two.
 """
 
 from __future__ import annotations

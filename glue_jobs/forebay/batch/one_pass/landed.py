@@ -38,7 +38,7 @@ class HeldFile(LandedFile):
 
 
 class Landed:
-    """Of one task."""
+    """The landed files of one task."""
 
     def __init__(self, pieces: Sequence[Piece], service: Service) -> None:
         self.pieces, self.service = pieces, service

@@ -1,8 +1,8 @@
 """A pass in little memory, for files that the first one had no room for. It reads them twice.
 
 In: the facts that all tasks get. Out: an `Answer` for all pieces. The first job keeps nothing but the ends of pieces. The
-second one reads those of files that land, and knows all ends before it begins, so no record waits for the end of its file.
-Large pieces have a task each. A piece that has a task for itself, and takes more memory than that task has, is too large: its
+second one reads the pieces of files that land, and knows all ends before it begins, so no record waits for the end of its
+file. Large pieces have a task each. A piece that has its own task, and needs more memory than that task has, is too large: its
 end says so, and its file goes to the quarantine.
 """
 
@@ -66,8 +66,8 @@ class EndsTask:
 
 @dataclass
 class ShortMemory:
-    """Of a driver: how large the pieces were for which memory was short. Where each batch is so large, a first pass over each
-    would be in vain. It is only a guess, so it is kept nowhere else."""
+    """A driver's record of the sizes of pieces for which memory was short. If each batch is that large, a first pass over each
+    would be useless. It is only a guess, so it is kept nowhere else."""
 
     weight: int = 0
     left: int = 0
@@ -85,7 +85,8 @@ class ShortMemory:
 
 @dataclass
 class Lean:
-    """Of one batch, with the two jobs and what deletes the data files of an answer. `tasks` is how many run at once."""
+    """The lean pass of one batch, with its two jobs and the function that deletes the data files of an answer. `tasks` is the
+    number of tasks that run at once."""
 
     told: Told
     tasks: int

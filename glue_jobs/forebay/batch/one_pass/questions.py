@@ -1,4 +1,4 @@
-"""Declared SQL, asked of Spark in the middle of a pass: times that are read by `formats`, columns that are computed from
+"""Declared SQL that Spark evaluates in the middle of a pass: times that are read by `formats`, columns that are computed from
 others, and expectations.
 
 In: a service. Out: `Questions`, which tell the tasks what to send for the rows of each declaration and what they get back; and
@@ -72,8 +72,8 @@ class Question:
 
 @dataclass(frozen=True)
 class Questions:
-    """Of a service, by the number of the declaration. `given` and `answers` are the types of all slots. `encrypts`: original
-    values go to the vault. `of_each_row`: all of them are about each row."""
+    """The questions of a service, by the number of the declaration. `given` and `answers` are the types of all slots.
+    `encrypts`: original values go to the vault. `of_each_row`: all of them are about each row."""
 
     of: Mapping[int, Question] = field(default_factory=dict)
     given: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """Files become records, each on its way to its table or beside the tables.
 
 In: pieces of files. Out, into a `Sink`: blocks of records of one table, records that are kept beside the tables, and the ends
-of pieces. `NotOrdinary` says that the files cannot be read so, and `NoRoom` that more memory would help.
+of pieces. `NotOrdinary` means that the files cannot be read this way, and `NoRoom` that more memory would help.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def ends_in(rows: pa.Table) -> Iterator[PieceEnd]:
 
 
 class Reading:
-    """Of one task, into a sink."""
+    """The reading of one task, into a sink."""
 
     def __init__(self, told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
         self.sink, self.service = sink, told.service
@@ -166,7 +166,7 @@ class Reading:
                 self.take_routed(routes[route], Block(some))
 
     def readable(self, records: Records, rows: pa.Table) -> list[int]:
-        """Of the records that Arrow did not parse, those that are JSON. The others are kept with the reason."""
+        """The records that Arrow did not parse, but that are JSON. The others are kept with the reason."""
         walked = records.walked_positions
         problems = [problem_of(text) for text in records.texts.take(pa.array(walked, pa.int64())).to_pylist()]
         odd = [(at, why) for at, why in zip(walked, problems, strict=True) if why is not None]

@@ -1,7 +1,7 @@
-"""Which records of a block go to which table. `record.route` is the definition, asked once for each combination of the fields
-that decide.
+"""Decides which records of a block go to which table. `record.route` is the definition, called once for each combination of
+the deciding fields.
 
-In: records, with the pieces that they are of. Out: the routes that they take, and which of them each record takes.
+In: records, with the pieces that they are of. Out: the routes in use, and the route of each record.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ KNOWN_AT_MOST = 200_000
 
 
 class Router:
-    """Of one task."""
+    """The router of one task."""
 
     def __init__(self, service: Service, landed: Landed, conditions: Questions) -> None:
         self.service, self.landed = service, landed

@@ -34,7 +34,7 @@ Lines = Callable[[pa.Table], pa.Array]
 """The lines of rows, counted in their file."""
 VIOLATED = "_violated"
 IDENTITY = (ID, "_piece", "_byte_offset")
-"""Of rows in tables that leave out duplicates: the id, and the place of the record."""
+"""The columns of rows in tables that leave out duplicates: the id, and the position of the record."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class Made:
 
 
 class TableRows:
-    """Of one table. `declared` is the number of its declaration."""
+    """The rows of one table. `declared` is the number of its declaration."""
 
     def __init__(self, name: str, declared: int, told: Told, landed: Landed) -> None:
         self.name, self.declared, self.landed = name, declared, landed

@@ -56,17 +56,18 @@ __all__ = ["OnePass", "fixed_columns_of"]
 ALONE_AT_MOST = 4
 """Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
 IDS_AT_MOST = 20_000_000
-"""Of a batch. They come to the driver with 21 bytes each, and Spark takes answers of a gigabyte in all by default."""
+"""The most ids in a batch. Each takes 21 bytes on its way to the driver, and Spark accepts answers of a gigabyte in total by
+default."""
 SENT = "writer int, parcel binary"
 READER_BYTES = 16 << 20
-"""Of a batch, for each task that reads."""
+"""The bytes of a batch for each task that reads."""
 
 
 Parcelled = FromPieces | FromParcels | FromHeld
 
 
 class OnePass:
-    """Of all batches of a driver."""
+    """The passes of all batches of a driver."""
 
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs

@@ -51,7 +51,7 @@ class Misfits:
 
 @dataclass(frozen=True, kw_only=True)
 class PassStaging(Staging):
-    """Of one batch."""
+    """The staging of one batch."""
 
     def stage(
         self,
@@ -116,7 +116,7 @@ class PassStaging(Staging):
         return StagingFromTasks(self.spark, self.logs, columns, self.txn, self.emit, wanted, made.written)
 
     def ids_of(self, made: Pass, *, replaces: bool, without: Collection[str] = ()) -> StagedTable | None:
-        """Of what is written, for the batches to come: `without` those of some tables."""
+        """The ids of the written rows, for later batches: `without` those of some tables."""
         staged: StagedTable | None = None
         for rows in made.ids:
             rows = self.without_tables(rows, without)

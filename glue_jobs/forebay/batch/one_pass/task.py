@@ -1,8 +1,8 @@
 """The tasks of a batch in one pass. With few tasks, each writes what it reads. With many, some read and others write, so that
 a table gets few files.
 
-In: pieces. Out: an `Answer` of each task that writes. `odd` in it says why it gave up; then the files that were written belong
-to nobody.
+In: pieces. Out: an `Answer` of each task that writes. Its `odd` says why it gave up; the files that it wrote then belong to
+nobody.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ CROWDED = (NoRoom, MemoryError, pa.ArrowException)
 ROOM = 8
 """A byte of text that waits takes up to this many, with its parsed form and its data file."""
 SPOOL_BYTES = TASK_BYTES
-"""Of parcels that wait for the last one. More are put on disk."""
+"""The bytes of parcels in memory that wait for the last one. More are stored on disk."""
 
 
 @dataclass(frozen=True)

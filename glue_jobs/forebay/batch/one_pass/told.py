@@ -29,7 +29,7 @@ __all__ = ["PLACE", "TASK_BYTES", "Held", "KeptOut", "Known", "Told"]
 PLACE = ["piece", "line", "byte_offset", "value", "metadata"]
 """The columns of a record on its way: where it stands, its text, and the metadata of its object if that is asked for."""
 TASK_BYTES = 128 << 20
-"""Of text. Where so much waits in a task, it is written, or sent on."""
+"""The bytes of text that may wait in a task. After that, it is written, or sent on."""
 
 
 @dataclass(frozen=True)
@@ -50,9 +50,9 @@ class KeptOut:
 
 @dataclass(frozen=True)
 class Held:
-    """Of records that were held. Those that no table gets stay where they are: they are counted, and written nowhere. `stay`
-    are, by table, the pieces whose records stay although it would take them. If there is an `only` table, no other one takes
-    any."""
+    """The facts about records that were held. Records that no table gets stay where they are: they are counted, but not
+    written. `stay` are, by table, the pieces whose records stay although the table would accept them. If there is an `only`
+    table, no other table gets records."""
 
     stay: Mapping[str, Sequence[int]] = field(default_factory=dict)
     only: str | None = None
@@ -70,17 +70,17 @@ class Told:
     pieces: tuple[Piece, ...]
     known: Mapping[str, Known]
     kept: pa.Schema
-    """Of the tables beside the tables: a task cannot ask Spark for it."""
+    """The schema of the quarantine and the parked records: a task cannot ask Spark for it."""
     vaulted: pa.Schema
-    """Of the rows of the vault."""
+    """The schema of the vault's rows."""
     storage: Storage
     questions: Questions
     asked: pa.Schema
-    """Of the rows about which Spark is asked."""
+    """The schema of the rows for these questions."""
     conditions: Questions
     """About records whose table is not known."""
     asked_first: pa.Schema
-    """Of the rows about which those are asked."""
+    """The schema of the rows for these conditions."""
     unwritten: Mapping[str, KeptOut]
     """Tables that the driver does not write."""
     standing: Mapping[str, frozenset[str]]
@@ -90,7 +90,7 @@ class Told:
     ids_at_most: int
     """The rows whose ids one task answers with."""
     ends: tuple[PieceEnd, ...] = ()
-    """Of all pieces, if they were read before (`one_pass.lean`), or if their records were held."""
+    """The ends of all pieces, if they were read before (`one_pass.lean`), or if their records were held."""
     held: Held | None = None
     """Where the records do not come from landed files, but from where they were held."""
 

@@ -1,7 +1,7 @@
 """Files that wait because the driver cannot compare the ids of all rows of a batch at once.
 
-In: the ends of a pass's files, and how many of their rows have ids. Out: ends of files that are left out of the next pass. They
-come again by themselves, as files do that S3 withheld. Only a file that has too many by itself is refused.
+In: the ends of a pass's files, and how many of their rows have ids. Out: ends of files that are left out of the next pass.
+They are received again automatically, like files that S3 withheld. Only a file that has too many on its own is refused.
 """
 
 from __future__ import annotations

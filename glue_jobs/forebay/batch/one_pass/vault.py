@@ -34,7 +34,7 @@ def without_originals(rows: pa.Table, service: str) -> tuple[pa.Table, dict[str,
 
 
 class VaultRows:
-    """Of one task."""
+    """The vault's rows of one task."""
 
     def __init__(self, landed: Landed, told: Told) -> None:
         self.landed, self.schema = landed, told.vaulted

@@ -34,18 +34,18 @@ from forebay.table.upload import OpenFile, Uploads
 __all__ = ["SUPERSEDED", "Writer"]
 
 TABLE_BYTES = 64 << 20
-"""Of text. Where so much waits for one table, it becomes a data file."""
+"""The bytes of text that may wait for one table. After that, they become a data file."""
 BESIDE = [VIOLATED, *IDENTITY]
-"""Of rows that are ready, the columns that are in no data file."""
+"""The columns of finished rows that are in no data file."""
 KEPT_OUT, STAYS = "kept out", "stays"
 SUPERSEDED = "superseded"
 """The fate of a held record that stays, because an earlier version of its file is in force again in its table."""
 FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop", KEPT_OUT: "write", STAYS: SUPERSEDED}
-"""Of the rows that are in no table. Those that are kept out were meant to be written, and go to the quarantine."""
+"""The fates of the rows that are in no table. Rows that are kept out of a table go to the quarantine."""
 
 
 class Writer:
-    """Of one task."""
+    """The writer of one task."""
 
     def __init__(self, told: Told, uploads: Uploads) -> None:
         self.told, self.uploads = told, uploads

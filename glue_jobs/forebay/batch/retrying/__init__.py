@@ -1,4 +1,4 @@
-"""Records that were held come back: quarantined ones after a fix, parked ones once a table accepts them.
+"""Retries held records: quarantined ones after a fix, parked ones when a table accepts them.
 
 * `retry` chooses them, and carries the choice out      * `plan` which ones, durable before anything happens
 * `chosen` those records, through the pass that a batch goes through

@@ -1,7 +1,7 @@
 """Held records on their way: into tables, the ledger, and out of where they were held.
 
-In: the plan of a retry, and the `Chosen` records. Out: `Retried`. Each step is a commit with the plan's number, so what is done
-is not done again, however often the driver is killed. A record leaves where it was held last of all.
+In: the plan of a retry, and the `Chosen` records. Out: `Retried`. Each step is a commit with the plan's number, so no step is
+repeated, however often the driver is killed. The last step removes a record from where it was held.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Retried:
         return sum(self.tables.values()) + self.dropped
 
     def __add__(self, other: Retried) -> Retried:
-        """Of two plans for one choice. The first one has left out the files that the second one leaves out, too."""
+        """The sum of two plans for one choice. The first one has already left out the files that the second one leaves out."""
         tables = Counter(self.tables) + Counter(other.tables)
         return Retried(
             self.chosen + other.chosen,
@@ -137,7 +137,8 @@ class Moving:
         change_counts(self.spark, table_path(self.lake, LEDGER), changes, txn=self.txn, logs=self.logs)
 
     def leftovers(self, file_ids: Collection[str]) -> list[Leftover]:
-        """Of earlier versions of these files: they leave a table together with the coming of the newer version's rows."""
+        """The rows of earlier versions of these files: they are removed from a table when the newer version's rows are
+        added."""
         ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
         return left_behind(ledger, self.service, sorted(file_ids))
 

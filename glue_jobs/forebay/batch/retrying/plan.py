@@ -1,7 +1,7 @@
 """The plan of a retry of held records, durable before anything happens.
 
-In: which records (`Choice`), the version of the table that holds them, and the declarations. Out: the same again after a
-crash, also in older code. Where newer code wrote something that decides, it is a `Halt`.
+In: which records (`Choice`), the version of the table that holds them, and the declarations. Out: the same after a crash, also
+in older code. If newer code wrote a field that matters, it is a `Halt`.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class RetryPlan:
     choice: Choice
     service: dict[str, Any]
     ids_version: int | None = None
-    """Of the ids of records that came before: a try that is finished after a crash must come to the same fates."""
+    """The version of the ids table: an attempt that is finished after a crash must reach the same fates."""
     intent: bool = False
     """Written before anything is chosen. A batch that sees it moves no held records; a batch that does not see it has its own
     plan in the lake by then, and its files are among those left out."""

@@ -1,16 +1,16 @@
 """Retries held records: quarantined ones after a fix, parked ones once a route exists. Or drops them for good; the ledger
 counts those too.
 
-In: the `Choice` of records, and the newest declarations. Out: `Retried`. Each record lands exactly once, however
-often the driver is killed. Before anything happens, a *plan* is durable: the version of the table that holds the records, the
-choice, and the declarations. An unfinished plan is finished first. Every commit carries the plan's number as its transaction,
-under an application id of its own; a record leaves where it was held last of all.
+In: the `Choice` of records, and the newest declarations. Out: `Retried`. Each record lands exactly once, however often the
+driver is killed. Before anything happens, a *plan* is durable: the version of the table that holds the records, the choice,
+and the declarations. An unfinished plan is finished first. Every commit carries the plan's number as its transaction, under
+its own application id; the last step removes a record from where it was held.
 
-A batch that replaces or replays a file moves the file's held records, too. Never do both: each makes its plan durable before it
-looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a retry
-leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is unfinished, or the other way round.
+A batch that replaces or replays a file moves the file's held records, too. The two never overlap: each makes its plan durable
+before it looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a
+retry leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is unfinished, or vice versa.
 
-Whole files that could not be read are not among them: those are loaded by announcing them again.
+Whole files that could not be read are not included: announce them again to load them.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 __all__ = ["Retried", "Retry"]
 
 FILES_AT_ONCE, RECORDS_AT_ONCE = 50_000, 5_000_000
-"""Of one plan. The tasks know all files, and the driver gets the place of each record."""
+"""The limits of one plan. The tasks know all files, and the driver gets the position of each record."""
 ANOTHER = "another retry is running; start this one when it has ended"
 
 

@@ -1,4 +1,4 @@
-"""`forebay backfill`: files that were in a bucket before forebay was."""
+"""`forebay backfill`: loads files that were in a bucket before forebay was deployed."""
 
 from __future__ import annotations
 

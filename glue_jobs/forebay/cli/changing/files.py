@@ -102,7 +102,7 @@ def tail(
 
 
 def _must_be_an_outcome(outcome: str) -> None:
-    """Of a mistyped one there are no files."""
+    """A mistyped outcome would match no files."""
     from forebay.ledger.entry import Outcome
 
     known = get_args(Outcome)

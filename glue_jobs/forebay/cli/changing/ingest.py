@@ -1,4 +1,4 @@
-"""`forebay ingest` and `forebay stop`: fill the lake, and leave off."""
+"""`forebay ingest` and `forebay stop`: start and stop filling the lake."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forebay lease`: which job works on the lake, and what to do about one that is gone."""
+"""`forebay lease`: which job works on the lake, and how to end the lease of a lost one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forebay queue`: waiting messages, dead letters, and the way back for them."""
+"""`forebay queue`: waiting messages, dead letters, and sending them back."""
 
 from __future__ import annotations
 

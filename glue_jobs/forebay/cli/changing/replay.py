@@ -1,4 +1,4 @@
-"""`forebay replay`: files are read again, and their new rows take the place of the earlier ones."""
+"""`forebay replay`: reads files again, and replaces their earlier rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forebay rollback`: tables go back to an earlier version, and the ledger goes with them."""
+"""`forebay rollback`: restores tables to an earlier version, and the ledger with them."""
 
 from __future__ import annotations
 

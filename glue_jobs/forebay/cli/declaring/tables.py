@@ -1,4 +1,4 @@
-"""Commands about the tables: which there are, and what is declared of them."""
+"""Commands about the tables: which tables exist, and how they are declared."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`forebay plan-capacity`: the delay and the price of one freshness and another."""
+"""`forebay plan-capacity`: the delay and the price of each freshness."""
 
 from __future__ import annotations
 

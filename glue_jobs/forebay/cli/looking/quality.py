@@ -1,4 +1,4 @@
-"""How the rows of tables stand up to their expectations."""
+"""`forebay quality`: the rows of tables against their expectations."""
 
 from __future__ import annotations
 

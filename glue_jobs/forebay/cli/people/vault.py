@@ -1,4 +1,4 @@
-"""`forebay privacy show` and `rotate`: the values that the vault holds of a person, and new encryption of its keys."""
+"""`forebay privacy show` and `rotate`: the values that the vault holds for a person, and re-encryption of its keys."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A table's definition, version by version: columns, partitions, properties, and the protocol. No files.
+"""A table's definition in each version: columns, partitions, properties, and the protocol. No files.
 
 In: the table's objects. Out: its current `Definition`, or a `TableHistory` of all versions in its log. Delta deletes commits
 after `delta.logRetentionDuration`, 30 days by default; a checkpoint then has the definition that they led to. `NoTable` and
-`BrokenLog` say what is wrong, and with which table.
+`BrokenLog` name the table and the problem.
 """
 
 from __future__ import annotations

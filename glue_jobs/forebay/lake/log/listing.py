@@ -1,6 +1,6 @@
-"""Which objects of a table's log make up its newest version: the newest whole checkpoint, and every commit after it.
+"""Finds the objects of a table's log that make up its newest version: the newest whole checkpoint, and every commit after it.
 
-In: the table's objects. Out: a `Listing`. `NoTable` where there is no log, `BrokenLog` where a commit in between is missing:
+In: the table's objects. Out: a `Listing`. `NoTable` if there is no log, `BrokenLog` if a commit in between is missing, because
 the files could not be trusted.
 """
 

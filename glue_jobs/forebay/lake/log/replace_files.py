@@ -1,8 +1,8 @@
-"""A commit that puts new data files of a small table in the place of earlier ones, without Spark.
+"""Commits new data files of a small table in place of earlier ones, without Spark.
 
 In: the table's objects, the snapshot that the change was made from, and rows by the value of the partition's column. Out:
-whether it was committed. It is not where anybody else committed since that snapshot: of two writers of one version exactly one
-wins. For small tables with few changes.
+whether it was committed. It is not committed if another writer committed since that snapshot: of two writers of one version,
+exactly one wins. For small tables with few changes.
 """
 
 from __future__ import annotations

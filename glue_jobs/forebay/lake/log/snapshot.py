@@ -1,9 +1,8 @@
-"""A table at its newest version: its live data files, and what is declared of it.
+"""A table at its newest version: its live data files, and its definition.
 
-In: the table's objects. Out: a `Snapshot`. `NoTable`, `BrokenLog` and `UnsupportedTable` say what is wrong, and with which
-table. Our own reader, and not a library's. For a thousand tables of a thousand files delta-rs took most of 20 s, nine tenths
-of it to parse statistics that are not needed here. It also does not say how many rows a deletion vector deletes without
-opening it.
+In: the table's objects. Out: a `Snapshot`. `NoTable`, `BrokenLog` and `UnsupportedTable` name the table and the problem. This
+is our own reader: for a thousand tables of a thousand files, delta-rs took almost 20 s, nine tenths of it to parse statistics
+that are not needed here. Nor does it report how many rows a deletion vector deletes without opening it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which tables a lake has."""
+"""Lists the tables of a lake."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""An operator's command that must be alone: no service ingests, nothing compacts or maintains its tables, and no batch or retry
-is unfinished.
+"""Gives an operator's command exclusive access: no service ingests, nothing compacts or maintains its tables, and no batch or
+retry is unfinished.
 
 In: a view of the lake, and names of tables. The leases last as long as the block.
 """

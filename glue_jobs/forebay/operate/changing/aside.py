@@ -1,8 +1,8 @@
-"""Files are read again into another lake, and nothing of this one changes: to see what declarations make of them.
+"""Reads files again into another lake, to see the effect of declarations. This lake does not change.
 
-In: a session, files, declarations, and the place of the side lake. Out: how many files are read so far. The side lake has
-tables, a quarantine and a ledger of its own, so that every command answers there. A repeated command continues: its ledger
-knows what it has. A batch that was interrupted is finished first.
+In: a session, files, declarations, and the place of the side lake. Out: how many files are read so far. The side lake has its
+own tables, quarantine and ledger, so that every command works there. A repeated command continues: the side lake's ledger
+knows its files. A batch that was interrupted is finished first.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Files whose rows leave the tables on purpose, such as test data that a producer put into production; and how they come back.
+"""Forgets files: removes their rows from the tables on purpose, such as test data that a producer put into production. Also
+restores them.
 
-In: addresses, in which * stands for any text, or ids of the ledger. Out: a `Replay` to look at, and the tables that are
-computed from its tables. The way is that of a replay (`operate.changing.replay`), with nothing to read.
+In: addresses, in which * matches any text, or ids of the ledger. Out: a `Replay` to inspect, and the tables that are computed
+from its tables. It works like a replay (`operate.changing.replay`), with nothing to read.
 """
 
 from __future__ import annotations

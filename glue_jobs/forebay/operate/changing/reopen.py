@@ -1,7 +1,7 @@
-"""Hours and days whose rows leave tables or come back are no longer complete.
+"""Reopens hours and days whose rows were removed or restored.
 
-In: a lake, and ids of files in its ledger. Out: their rows in the table of periods are open again. The next look, by a job or
-reconcile, judges them and sends the events. A replay and a forgotten file need none of this. Their rows stand until a batch
+In: a lake, and ids of files in its ledger. Out: their rows in the table of periods are open again. The next check, by a job or
+reconcile, judges them and sends the events. A replay and a forgotten file do not need this: their rows remain until a batch
 begins, and that batch opens their periods itself.
 """
 

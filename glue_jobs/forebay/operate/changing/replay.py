@@ -1,12 +1,13 @@
-"""Files are read again, and their new rows take the place of what they brought before; or none do (`operate.changing.forget`).
+"""Replays files: reads them again, and replaces their earlier rows; or removes them without new ones
+(`operate.changing.forget`).
 
-In: a choice of files in the ledger. Out: a `Replay` to look at; then rows of the ledger that are marked, and announcements.
-The ingest job does the rest. It reads a file whose row says so like a new one. The earlier rows leave each table in the
-commit that brings the new ones. So no row exists twice, and rows of a file that cannot be read stay. No JVM is needed.
+In: a choice of files in the ledger. Out: a `Replay` to inspect; then marked rows of the ledger, and announcements. The ingest
+job does the rest: it reads a marked file like a new one, and replaces its earlier rows in each table. So no row exists twice,
+and rows of a file that cannot be read stay. No JVM is needed.
 
-The mark is durable before the first announcement. `waiting` finds those that were not loaded yet, to announce them again. A
-mark may be lost if a batch goes by an earlier one at that moment, or replaces the file. A batch pins its plan before it looks
-at the marks once more, and `mark` looks for plans afterwards. So one of the two sees the other.
+The mark is durable before the first announcement. `waiting` finds the files that were not loaded yet, to announce them again.
+A mark may be lost if a batch uses an earlier one at the same time, or replaces the file. A batch pins its plan before it
+checks the marks once more, and `mark` checks for plans afterwards. So one of the two sees the other.
 """
 
 from __future__ import annotations
@@ -91,7 +92,8 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
 
 
 def plan_of(view: LakeView, found: Sequence[LedgerFile], outcomes: Sequence[str]) -> Replay:
-    """Of those of these outcomes. `InvalidConfiguration` where they are of several services, or a table of theirs is paused."""
+    """The plan for the files with these outcomes. `InvalidConfiguration` if they belong to several services, or if one of
+    their tables is paused."""
     replay = Replay(
         tuple(file for file in found if file.outcome in outcomes),
         dict(Counter(_left_out_as(file) for file in found if file.outcome not in outcomes)),

@@ -1,13 +1,13 @@
-"""Tables go back to an earlier version, and the ledger goes with them.
+"""Restores tables to an earlier version, and the ledger with them.
 
-In: tables, and a version or a moment. Out: a `Rollback` to look at, which says file by file how many rows leave and come. Then
-one RESTORE for each table and one commit to the ledger. Rows that left are counted as dropped, with the reason `rolled-back`,
-and their files are marked for a replay if that is wanted. No JVM is needed.
+In: tables, and a version or a time. Out: a `Rollback` to inspect, with the numbers of rows that each file loses and gets. Then
+one RESTORE for each table and one commit to the ledger. Removed rows are counted as dropped, with the reason `rolled-back`,
+and their files are marked for a replay on request. No JVM is needed.
 
-The leases of the services and of the tables keep every writer away until the plan is durable. From then on the plan does:
-the taker of such a lease looks for it. Each commit carries the plan's number. So a repeated command finishes an interrupted
-rollback, and until then no job ingests. A table that somebody else changed since the plan stays unchanged, and so do its
-counts.
+The leases of the services and of the tables keep every writer away until the plan is durable. After that, the plan does: every
+job that acquires such a lease checks for it. Each commit carries the plan's number. So a repeated command finishes an
+interrupted rollback, and until then no job ingests. A table that somebody else changed since the plan stays unchanged, and so
+do its counts.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def _paths(table: DeltaTable) -> set[str]:
 
 
 def _rows_by_file(table: DeltaTable, paths: set[str]) -> Counter[str]:
-    """Of these data files alone, in one column."""
+    """The rows by file in these data files alone, from one column."""
     counted: Counter[str] = Counter()
     if not paths:
         return counted

@@ -1,8 +1,9 @@
-"""Whether an earlier version of a table has rows of people who have been erased since.
+"""Checks whether an earlier version of a table has rows of people who have been erased since.
 
-In: the newest version of a table, and an earlier one. Out: `InvalidConfiguration` where it has such rows, or where nobody can
-tell. An erasure that found rows has a commit in the table, and a rollback stays behind that. An erasure that found none
-searched every file of that version, so only files that had left before can have rows of those people. These are searched here.
+In: the newest version of a table, and an earlier one. Out: `InvalidConfiguration` if it has such rows, or if that is unknown.
+An erasure that found rows has a commit in the table, and a rollback never goes back before that commit. An erasure that found
+none searched every file of that version, so only files that were removed before can have rows of those people. These files are
+searched here.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The ids by which `dedupe` knows records, after a rollback: those of rows that left go, those of rows that came are back.
+"""Updates the ids of `dedupe` after a rollback: ids of removed rows are removed, and ids of restored rows are restored.
 
-In: tables that went back. Out: commits to the ids, which then say of each file and table what they said when the table had its
-rows. Without them a record whose row left would be dropped when it comes again, and one whose row came back would not. Said
-again it changes nothing. Where the log of the ids does not reach back so far, ids of files that lost or got rows are unknown.
+In: restored tables. Out: commits to the ids, which restore the ids of each file and table of the restored version. Otherwise a
+new copy of a removed record would be dropped, and a new copy of a restored one would not. A second run changes nothing. If the
+log of the ids does not reach back that far, ids of files that lost or got rows are unknown.
 """
 
 from __future__ import annotations

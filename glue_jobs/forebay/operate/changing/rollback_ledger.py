@@ -1,7 +1,7 @@
-"""The plan of a rollback, and the ledger's rows of its files once it is done.
+"""The plan of a rollback, and the ledger's rows of its files afterwards.
 
-Pure, but for reading the ledger. Rows that left are counted as dropped, with the reason `rolled-back`; those that come are
-taken off what was dropped. Where rows that left are wanted again, their files are marked for a replay.
+Pure, but for reading the ledger. Removed rows are counted as dropped, with the reason `rolled-back`; restored rows are
+subtracted from the dropped ones. On request, the files of removed rows are marked for a replay.
 """
 
 from __future__ import annotations

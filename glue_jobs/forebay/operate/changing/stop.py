@@ -1,7 +1,7 @@
 """Stops the ingest job of a checkpoint, wherever it runs, between two batches.
 
-In: the checkpoint's folder. Out: the driver that ended, or None. A job that takes longer to finish its batch
-than the wait is a `TryAgain`: the request remains. So it does after an interrupt, which says so.
+In: the checkpoint's folder. Out: the driver that ended, or None. If the job needs longer than the wait to finish its batch,
+the result is `TryAgain`, and the request remains. It also remains after an interrupt, whose message says so.
 """
 
 from __future__ import annotations

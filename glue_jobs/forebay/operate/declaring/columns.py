@@ -1,4 +1,4 @@
-"""A table's columns, and how they came to be, from its log alone.
+"""A table's columns and their history, from its log alone.
 
 In: the table's log. Out: each column with its type and the keys that it is read from. Also how one
 definition of the table differs from another, as far back as the log goes.

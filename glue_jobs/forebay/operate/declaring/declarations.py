@@ -1,8 +1,8 @@
-"""Declarations as an operator handles them: looked at, compared, put in force.
+"""An operator's work with declarations: inspect, compare, and put in force.
 
 In: a folder with declarations (`declaration.files`), and the place of those in force. Out: the effects of a change, as
-sentences; a folder to begin with; a JSON Schema, by which an editor completes and checks the files. `push` uploads what has
-been understood in full, and nothing else: `service.toml` last, so that no job reads a service without its tables.
+sentences; a folder to start from; a JSON Schema, with which an editor completes and checks the files. `push` uploads only
+valid declarations: `service.toml` last, so that no job reads a service without its tables.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 MODELS: dict[str, type[BaseModel]] = {"service": Service, "table": Table, "rollup": Rollup}
-"""Of the files that declare something."""
+"""The models of the files that declare something."""
 
 SCHEMAS = ".schema"
 """The folder of their JSON Schemas, from that of service.toml."""
@@ -216,7 +216,7 @@ def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
 
 
 def editor_schema(kind: str = "service") -> dict[str, Any]:
-    """Of service.toml, of a table's own file, or of a rollup's."""
+    """The schema of service.toml, of a table's own file, or of a rollup's."""
     schema = MODELS[kind].model_json_schema()
     if kind == "service":
         for name in FILLED:

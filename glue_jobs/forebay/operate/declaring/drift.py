@@ -1,7 +1,7 @@
-"""Where a table in the lake is not what is declared of it, from the declaration and the table's log.
+"""The differences between a table in the lake and its declaration, from the declaration and the table's log.
 
-In: a declaration, and what the log says the table is. Out: every `Drift`, all at once, with what comes of it. Some end with
-the next rows. For the others the table stays unchanged, or its rows are held, until somebody follows the advice.
+In: a declaration, and the table's definition from its log. Out: every `Drift` at once, with its consequence. Some end with the
+next rows. For the others, the table stays unchanged, or its rows are held, until somebody follows the advice.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class LakeDrift:
 
 
 def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
-    """Of all tables that a declaration makes. One that cannot be read differs in that."""
+    """The drift of all tables that a declaration makes. A table that cannot be read counts as different."""
     there = tables_of(lake, s3=s3)
     made = {name: declared for name in there if (declared := service.maker_of(name)) is not None}
 

@@ -1,13 +1,13 @@
-"""A table's columns, decided again from all its rows: each field gets the type that its values have, whatever came first.
+"""Decides a table's columns again from all its rows: each field gets the type that its values have, whatever arrived first.
 
-In the stream a column keeps the type that it got first, and what does not fit is rescued. `settle` makes good for that: every
-row becomes its record again and is conformed to columns that all rows together decide; rescued values move into them. So
-the same records end in the same columns in whatever order they came. A column that was declared since then is filled as well,
-from where its values were: `promote`. And the table gets the partitions that are declared of it now.
+In the stream, a column keeps its first type, and values that do not fit are rescued. `settle` corrects this: every row becomes
+its record again and is conformed to columns that all rows together decide; rescued values move into them. So the same records
+end in the same columns in whatever order they arrived. A column that was declared later is filled as well, from where its
+values were: `promote`. The table also gets the currently declared partitions.
 
-In: a table, and the declarations. Out: `Settled`. The whole table is rewritten, in one commit, which only arrives if nobody
-else has committed meanwhile; otherwise it is repeated. The number of rows stays, and the commit is not an append: a streaming
-reader of the table must start from scratch, as with any change of a column's type.
+In: a table, and the declarations. Out: `Settled`. The whole table is rewritten in one commit, which only succeeds if no other
+writer has committed in the meantime; otherwise it is repeated. The number of rows does not change, and the commit is not an
+append: a streaming reader of the table must start from scratch, as with any change of a column's type.
 """
 
 from __future__ import annotations

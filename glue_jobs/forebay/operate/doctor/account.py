@@ -1,4 +1,4 @@
-"""The account itself: the caller, the clocks, the stack, and quotas."""
+"""Checks of the account itself: the caller, the clocks, the stack, and quotas."""
 
 from __future__ import annotations
 

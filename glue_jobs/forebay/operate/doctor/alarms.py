@@ -1,4 +1,4 @@
-"""The alarms: there, switched on, and heard by somebody."""
+"""Checks that the alarms exist, are enabled, and notify somebody."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Runs the checks independently: one that AWS refuses is a finding, and the others continue.
 
-In: a `Deployment`. Out: findings, one at a time. A missing permission is named, so the caller learns which they lack, one by
-one. Where nobody answers at all, boto3's exception comes out.
+In: a `Deployment`. Out: findings, one at a time. A missing permission is named, so callers learn which ones they lack. If
+nobody answers at all, boto3's exception is raised.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The Lambda functions, and what wakes them: schedules, and the rule for jobs that ended."""
+"""Checks of the Lambda functions and their triggers: schedules, and the rule for jobs that ended."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The Glue jobs: defined as deployed, their code in its place, their roles open to Glue, and how their last run ended.
+"""Checks that the Glue jobs are defined as deployed, that their code exists, that Glue may use their roles, and how their last
+run ended.
 
 With the engine EMR Serverless there are no Glue jobs, and these checks find nothing.
 """
@@ -78,7 +79,7 @@ def _is_there(on: Deployment, place: str) -> bool:
 
 
 def runs(on: Deployment) -> Iterator[Finding]:
-    """Of each job the newest run."""
+    """The newest run of each job."""
     for name in on.of("Glue::Job"):
         found = newest_runs(on, name)
         if found and found[0]["JobRunState"] in ENDED_BADLY:

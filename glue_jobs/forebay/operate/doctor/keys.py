@@ -1,4 +1,4 @@
-"""The KMS keys: in use, and open to the services that hand encrypted things on."""
+"""Checks that the KMS keys are enabled, and that the services that pass on encrypted data may use them."""
 
 from __future__ import annotations
 

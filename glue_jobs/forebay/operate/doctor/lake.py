@@ -1,4 +1,5 @@
-"""The lake's bucket: commits that cannot be overwritten, no rule that removes what a Delta log needs, private, one key."""
+"""Checks the lake's bucket: commits cannot be overwritten, no rule deletes what a Delta log needs, it is private, and it has
+one key."""
 
 from __future__ import annotations
 
@@ -98,7 +99,7 @@ def vault(on: Deployment) -> Iterator[Finding]:
 
 
 def _deletes_old_versions(rule: Mapping[str, Any]) -> bool:
-    """Of all objects."""
+    """Whether a rule deletes old versions of all objects."""
     chosen = rule.get("Filter", {}) or {"Prefix": rule.get("Prefix", "")}
     return rule["Status"] == "Enabled" and "NoncurrentVersionExpiration" in rule and not any(chosen.values())
 

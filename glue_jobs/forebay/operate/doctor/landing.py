@@ -1,4 +1,5 @@
-"""From the landing bucket to the queue: the bucket's notification, the topic's policy, the subscription, and expiry."""
+"""Checks the path from the landing bucket to the queue: the bucket's notification, the topic's policy, the subscription, and
+expiry."""
 
 from __future__ import annotations
 

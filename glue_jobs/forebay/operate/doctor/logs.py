@@ -1,4 +1,4 @@
-"""Log groups: there, filled by the runs, and what the jobs report there of the versions they run on."""
+"""Checks that the log groups exist and that runs write to them, and the versions that jobs report there."""
 
 from __future__ import annotations
 

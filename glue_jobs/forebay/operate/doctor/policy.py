@@ -1,4 +1,4 @@
-"""Whether the policy of a bucket, queue, topic or key lets a service of AWS act. Pure.
+"""Decides whether the policy of a bucket, queue, topic or key allows an AWS service to act. Pure.
 
 In: the policy's JSON, the service, the action, and the source. Out: yes or no. Only statements that allow are read, with the
 conditions that such policies carry: the source's ARN and its account. A condition of another kind counts as not met.

@@ -1,8 +1,8 @@
-"""One object that travels the whole way: bucket, topic, queue, job, ledger; and is removed again.
+"""Sends one object the whole way: bucket, topic, queue, job, ledger; then removes it.
 
-In: a deployment, and how to look into the ledger. Out: findings that say where it got stuck, or none. The object is one empty
-line, so it leaves a row in the ledger and none in any table. Each run has an object of its own. The lake's conditional PUT is
-tried first, under `_forebay/probe`. A refusal of S3 is the answer; nothing is retried.
+In: a deployment, and a way to read the ledger. Out: findings that say where it got stuck, or none. The object is one empty
+line, so it leaves a row in the ledger, but none in any table. Each run has its own object. The lake's conditional PUT is tried
+first, under `_forebay/probe`. A refusal by S3 is the answer; nothing is retried.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The queue and its two dead-letter queues."""
+"""Checks of the queue and its two dead-letter queues."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Permissions: those that the role of the ingest job needs, and those that the caller needs for the checks.
 
-IAM itself is asked (SimulatePrincipalPolicy), which knows permission boundaries and the organisation's policies too.
+IAM itself decides (SimulatePrincipalPolicy), because it also knows permission boundaries and the organisation's policies.
 """
 
 from __future__ import annotations

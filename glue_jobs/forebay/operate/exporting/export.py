@@ -1,11 +1,12 @@
 """The net changes of a table between two of its versions, as files for other clouds and tools.
 
-In: a table with a change feed, a place, and when to begin. Out: a `Manifest` for each step, which names the files of its
-changes. Only what a manifest names counts. It is written last, once, under the version that it begins at: so an interrupted
-export continues where it stopped, and of two that run at once one wins each step.
+In: a table with a change feed, a place, and the version to begin after. Out: a `Manifest` for each step, which names the files
+of its changes. Only files that a manifest names count. It is written last, once, under the version that it begins after: so an
+interrupted export continues where it stopped, and of two that run at once, one wins each step.
 
-Rows of a state go by their keys: `upsert` and `delete`. Rows of another table come and leave by files: first all rows of the
-files (`_file_id`) with a `delete` leave, then the rows of `insert` come. So who applies the steps in order has the table.
+Rows of a state are identified by their keys: `upsert` and `delete`. Rows of another table are identified by files: first
+remove all rows of the files (`_file_id`) with a `delete`, then add the rows of `insert`. A consumer that applies the steps in
+order has the table.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from forebay.operate.lake_view import LakeView, known_table
 __all__ = ["export"]
 
 STEP_BYTES = 256 << 20
-"""Of files that one step reads, unless one commit has more."""
+"""The bytes of files that one step reads, unless one commit has more."""
 PART_BYTES = 64 << 20
 
 

@@ -1,7 +1,7 @@
 """The manifests of an export: which files of a place count, and in which order they apply.
 
-In: a place, and the name of a table. Out: a `Manifest` for each step. The name of a manifest says after which version the step
-begins, so they are a chain, where the previous link leads to each next one.
+In: a place, and the name of a table. Out: a `Manifest` for each step. The name of a manifest is the version after which its
+step begins, so manifests form a chain.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def manifests_of(to: str, table: str) -> list[Manifest]:
 
 
 def name_of(since: int) -> str:
-    """Of the manifest that begins after a version; -1 for the whole table."""
+    """The name of the manifest that begins after a version; -1 for the whole table."""
     return f"after-{since:020}.json" if since >= 0 else "whole.json"
 
 

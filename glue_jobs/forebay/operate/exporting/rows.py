@@ -1,8 +1,8 @@
-"""The rows of a step of an export, with what each of them says: `upsert` and `delete`, or `insert` and `delete`.
+"""The rows of a step of an export, with their operations: `upsert` and `delete`, or `insert` and `delete`.
 
-In: a table at the version that the step ends with, and where the step begins. Out: Arrow tables whose size does not grow
-with the step. The feed of a step is read in batches. Where changes must meet others of their key, they are on disk
-meanwhile, apart by their keys, so that a part of them fits into memory.
+In: a table at the version that the step ends with, and where the step begins. Out: Arrow tables whose size does not grow with
+the step. The feed of a step is read in batches. If changes must be combined with others of their key, they are stored on disk
+in parts by key, so that each part fits into memory.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["CHANGE", "changed_rows", "whole_rows"]
 
 CHANGE = "_change"
 HELD_BYTES = 32 << 20
-"""Of change files, that are in memory at once."""
+"""The bytes of change files in memory at once."""
 MOST_PARTS = 500
 """Each is an open file. Of more than 16 GB of change files, more is held."""
 ASKED_AT_ONCE = 500

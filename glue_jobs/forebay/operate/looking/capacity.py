@@ -36,7 +36,8 @@ def arrivals_of(view: LakeView, *, days: int, now: datetime | None = None) -> Ar
 
 
 def pace_of(view: LakeView) -> Pace:
-    """Of the last batches. A batch that a later run finished took longer than its work, so the slowest tenth is left out."""
+    """The pace of the last batches. A batch that a later run finished took longer than its work, so the slowest tenth is left
+    out."""
     rows = view.query(
         LEDGER,
         "select count(*) as files, min(claimed_at) as began, max(committed_at) as ended from t "

@@ -1,4 +1,4 @@
-"""Files as the ledger has them: which there are, and what became of each.
+"""The files in the ledger, and the outcome of each.
 
 In: a view of the lake, and a choice. Out: `LedgerFile`s, the newest first. One scan of the ledger's columns: a million files
 take well under a second, and no data file of another table is opened.
@@ -34,7 +34,7 @@ __all__ = [
 URI = "concat('s3://', bucket, '/', key)"
 """In SQL over the ledger."""
 EARLIEST, LATEST = datetime(1970, 1, 1), datetime(2200, 1, 1)
-"""Of what the query engine computes with; no batch ended before or after."""
+"""The times that the query engine supports; no batch ended before or after."""
 OVERLAP = timedelta(minutes=1)
 MOST_AT_ONCE = 100_000
 

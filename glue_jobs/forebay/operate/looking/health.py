@@ -1,6 +1,7 @@
-"""How the tables are now: their logs, read, with what the health objects remember.
+"""The current health of tables: their logs, and what the health objects have recorded.
 
-In: the lake, names of tables. Out: a `Health` for each, and those that cannot be read, with the reason. Nothing is written.
+In: the lake, and names of tables. Out: a `Health` for each, and those that cannot be read, with the reason. Nothing is
+written.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Batches, operators' commands, changes of tables, deployments and alarms, on one time line.
 
 In: a view of the lake, a time, perhaps tables and a deployment. Out: `Happened`s, the newest first. Each operator's command
-leaves one small object (`record_verb`), written once and never changed, with the caller, the time, and how to undo it.
-Tables' logs are read only where that is wanted: every batch writes to them, so their commits may be many.
+leaves one small object (`record_verb`), written once and never changed, with the caller, the time, and how to undo it. Tables'
+logs are read only on request: every batch writes to them, so they may have many commits.
 """
 
 from __future__ import annotations

@@ -25,8 +25,8 @@ class Quality:
 
 
 def quality_of(view: LakeView, table: str | None = None, *, since: date | None = None) -> list[Quality]:
-    """Of one table, or of all of them. The most violated first; an expectation whose consequence was changed is there with
-    each."""
+    """The verdicts on one table, or on all of them, the most violated first. An expectation whose consequence was changed
+    appears with each."""
     chosen = ["true"]
     if table is not None:
         chosen.append('"table" = \'' + table.replace("'", "''") + "'")

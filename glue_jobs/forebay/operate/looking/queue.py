@@ -1,8 +1,8 @@
-"""The queue and its dead-letter queue, as an operator looks at them: how much waits, which files, and why it died.
+"""The queue and its dead-letter queue, for an operator: how many messages wait, with which files, and why messages died.
 
-In: the URL of a queue. Out: `Depth`, `Letter`s, and how many were sent back. Reading a message counts as a receive. So a look
-at the main queue brings its messages nearer to the dead-letter queue, and the command says so. A letter is sent back before
-it is deleted: a crash in between announces its files twice, which the ledger knows.
+In: the URL of a queue. Out: `Depth`, `Letter`s, and the number of letters sent back. Reading a message counts as a receive. So
+inspecting the main queue brings its messages nearer to the dead-letter queue, and the command says so. A letter is sent back
+before it is deleted: a crash in between announces its files twice, which the ledger knows.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def depth_of(url: str, *, sqs: Any, cloudwatch: Any = None) -> Depth:
 
 
 def dead_letter_url(url: str, *, sqs: Any) -> str | None:
-    """Of the queue that takes what this one gives up; None where it has none."""
+    """The URL of this queue's dead-letter queue; None if it has none."""
     said = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"]).get("Attributes", {})
     if "RedrivePolicy" not in said:
         return None

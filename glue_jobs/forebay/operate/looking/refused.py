@@ -1,7 +1,7 @@
 """Messages that nobody understood, as the source kept them beside the checkpoint.
 
-In: the checkpoint's folder. Out: `RefusedMessage`s, by their ids. The copies stay until an operator drops them, so until then
-somebody must look at them. The messages themselves go the way of dead letters.
+In: the checkpoint's folder. Out: `RefusedMessage`s, by their ids. The copies stay until an operator drops them, and `status`
+reports them until then. The messages themselves become dead letters.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""SQL over the lake, read-only: tables by their names; `ledger`, `quarantine`, `parked` and `quality` as forebay keeps them.
+"""Read-only SQL over the lake: tables by name, and forebay's own `ledger`, `quarantine`, `parked` and `quality`.
 
 In: a view of the lake, and one SELECT. Out: column names and rows. Only tables that the text names are opened. The engine is
 DataFusion inside delta-rs, so no further package is needed; it reads Parquet with the filters pushed down. A statement

@@ -1,4 +1,4 @@
-"""How is it going? One look at the queue, the job, the ledger and held records. No JVM, and no table's data is read.
+"""The state of a service, from the queue, the job, the ledger and held records. It needs no JVM, and reads no table's data.
 
 In: a view of the lake, and what is known of the queue, the checkpoint and the deployment. Out: a `Status`, with the problems
 that a person must look at, in sentences. A ledger of a million files is counted in well under a second.

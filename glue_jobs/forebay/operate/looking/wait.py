@@ -56,7 +56,7 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
 def open_periods(
     service: Service, feeds: Sequence[Feed], rows: Sequence[FeedPeriod], since: datetime | None, until: datetime
 ) -> list[Open]:
-    """Of each feed the period that ends at `until`, and those before it that begin at `since` or later."""
+    """For each feed, the period that ends at `until`, and those before it that begin at `since` or later."""
     known = {(one.feed, one.period): one for one in rows if one.service == service.name}
     found = []
     for feed in feeds:

@@ -1,7 +1,7 @@
-"""Where is my file? The life of one file, from its notification to its rows in the tables now; or why it has none.
+"""The life of one file, from its notification to its current rows in the tables; or the reason why it has none.
 
 In: a view of the lake, and an object's address. Out: a `Life` for each of its versions that the ledger has. The rows are
-counted in the tables themselves, so a row that somebody deleted is missed here. Nothing is written.
+counted in the tables themselves, so a row that somebody deleted is missing here. Nothing is written.
 """
 
 from __future__ import annotations

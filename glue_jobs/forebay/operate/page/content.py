@@ -78,7 +78,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Cost:
-    """Of this month so far, in USD by part; `says` which prices, and what is not in it."""
+    """The cost of this month so far, in USD by part; `says` names the prices, and what is not included."""
 
     usd: Mapping[str, float]
     says: str

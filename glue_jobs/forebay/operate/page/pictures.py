@@ -1,5 +1,5 @@
-"""Pictures of a page, as SVG in its text. They take their colours from the page's style, and hold no words: a phone would
-shrink them with the picture."""
+"""Pictures of a page, as SVG in its text. They use the colours of the page's style, and contain no words, because a phone
+would shrink them with the picture."""
 
 from __future__ import annotations
 

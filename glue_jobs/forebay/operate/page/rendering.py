@@ -1,8 +1,7 @@
 """A page as HTML: one file with its pictures in it. It needs no network, runs no script, and fits a phone.
 
-In: a `Page`. Out: HTML. Whatever a table, a job or an error is called stays text. Colours follow the reader's light or dark
-theme. For a person in a hurry: the first line says whether somebody must act. The reasons follow, then the journey of the
-files.
+In: a `Page`. Out: HTML. Names of tables, jobs and errors stay text. Colours follow the reader's light or dark theme. For a
+person in a hurry: the first line says whether somebody must act. The reasons follow, then the journey of the files.
 """
 
 from __future__ import annotations

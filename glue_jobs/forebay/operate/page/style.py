@@ -1,4 +1,4 @@
-"""The style of a page: light and dark as the reader has it, and from a phone's width on."""
+"""The style of a page: light or dark like the reader's theme, and for all widths from a phone up."""
 
 from __future__ import annotations
 

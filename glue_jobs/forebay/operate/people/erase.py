@@ -1,10 +1,10 @@
-"""People are erased: their rows leave every table, and what is left of them on disk goes once it is due.
+"""Erases people: their rows are removed from every table, and later from disk, when that is due.
 
-In: a view of the lake, the declarations, and who. Out: a report. The order is: a durable plan; the list of erased people,
+In: a view of the lake, the declarations, and people. Out: a report. The order is: a durable plan; the list of erased people,
 which keeps their late records out; the end of every batch that does not know the list yet; the vault, if there is one; one
-commit for each table, for all people at once; the ledger, where rows that left are dropped; the landing bucket, as declared.
-Each step can be repeated, and then does the rest. Ingest, merges and compactions continue meanwhile. No plan, list, log or
-report names a person.
+commit for each table, for all people at once; the ledger, which counts the removed rows as dropped; the landing bucket, as
+declared. Each step can be repeated, and then does the rest. Ingest, merges and compactions continue in the meantime. No plan,
+list, log or report names a person.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""Objects in the landing bucket that hold erased people's records: listed, deleted, or rewritten without these.
+"""Lists, deletes or rewrites the objects in the landing bucket that hold erased people's records.
 
-In: a plan whose rows have left, the objects that they came from, and what is declared. Out: `Landed`, one for each object. Of
-other objects, `holding` reads whether they hold any. The ledger first learns what a
-rewritten object will hold, and only then is it written. So the job knows its notice: same key, same bytes, a duplicate. Earlier
-versions that hold such records are deleted last. An object that somebody else writes meanwhile is left alone, and listed. Said
-again, it finds what is left.
+In: a plan whose rows have been removed, their landed objects, and the declared treatment. Out: `Landed`, one for each object.
+`holding` reads whether other objects hold such records. The ledger first gets the future content of a rewritten object, and
+only then is the object written. So the job recognises its notice: same key, same bytes, a duplicate. Earlier versions that
+hold such records are deleted last. An object that somebody else writes in the meantime is left unchanged, and listed. A second
+run finds the remaining work.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def _looked_again(
 
 
 def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
-    """Of all files that an object ever was."""
+    """The new hash of every file that an object ever was."""
     keys = {(one.bucket, one.key): new for one, new in hashes.items()}
     rows = view.rows_with(LEDGER, "file_id, bucket, key", "key", {key for _, key in keys})
     return {row["file_id"]: keys[where] for row in rows if (where := (row["bucket"], row["key"])) in keys}
@@ -143,7 +143,7 @@ def _said_by(refused: ClientError) -> str:
 
 
 class _Clearing:
-    """Of a service's objects."""
+    """The clearing of a service's objects."""
 
     def __init__(self, s3: Any, service: Service, erased: Erased, *, rewrites: bool) -> None:
         self._s3, self._erased, self._rewrites = s3, erased, rewrites
@@ -164,7 +164,7 @@ class _Clearing:
         return replace(one, why=why) if why or any(left.records for left in found) else None
 
     def new_hash(self, one: Landed) -> str:
-        """Of the new content, if there is any."""
+        """The hash of the new content, if there is any."""
         try:
             newest = next((self._looked(one, id_)[0] for id_, newest in self._versions(one) if newest), Left())
         except ClientError:

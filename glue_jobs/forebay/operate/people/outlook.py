@@ -1,7 +1,7 @@
 """The people to erase, and the rows that are kept of them, before anything is changed.
 
-In: a view of the lake, the declarations, and people. Out: an `Outlook`: the rows of each table, and who is unknown, erased
-already, or no person at all. Every data file is read, in the columns that say whose a row is.
+In: a view of the lake, the declarations, and people. Out: an `Outlook`: the rows of each table, and the people who are
+unknown, already erased, or probably not people. Every data file is read, in the columns of the subject.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ NOBODY = frozenset(
 )
 """Values that producers write for an unknown person."""
 MANY_ROWS, LARGE_SHARE = 1000, 0.05
-"""Of a table, that no one person has."""
+"""Numbers and shares of a table's rows that no single person has."""
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,8 @@ def look(view: LakeView, service: Service, people: Iterable[str]) -> Outlook:
 
 
 def last_version(view: LakeView, service: Service) -> str:
-    """Of the declarations by which the newest file was loaded: those of a job that knows no subject keep nobody out."""
+    """The version of the declarations that loaded the newest file: a job whose declarations have no subject keeps nobody
+    out."""
     of_service = f"where service = {quoted(service.name)}"
     rows = view.query(LEDGER, f"select service_version from t {of_service} order by committed_at desc limit 1")
     return str(rows[0]["service_version"]) if rows else ""

@@ -1,8 +1,8 @@
 """The values that a vault holds of a person, decrypted, with the place of each. The caller must be able to use the vault's key.
 
-In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. Nobody whom the vault knows
-is an empty answer. A value that this account may not read or decrypt is `InvalidConfiguration`; a row that was changed
-since is `Halt`.
+In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. A subject that the vault does
+not know gives an empty answer. A value that this account may not read or decrypt is `InvalidConfiguration`; a row that was
+changed since is `Halt`.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def vault_values(view: LakeView, service: Service, subject: str, *, key: VaultKe
 
 
 def known_to_vault(service: Service, tokens: Collection[str]) -> set[str]:
-    """Of these subjects. Where no vault is declared, it knows nobody."""
+    """Those of these subjects that the vault knows. If no vault is declared, it knows nobody."""
     found: set[str] = set()
     for vault, some in _asked(service, tokens):
         rows = vault.query(VALUES, f"select distinct unnest(subjects) as subject from t where {_of(service, some)}")

@@ -1,4 +1,4 @@
-"""Which fields of a table look personal: a look at some of its rows, also into `_rescued` and kept records.
+"""Finds fields of a table that look personal, in some of its rows, including `_rescued` and held records.
 
 In: a view of the lake, and a table. Out: a `Scan`, with a `Likeness` for each field and kind. No value leaves this module.
 """
@@ -26,7 +26,7 @@ OUR_IDS = ("_file_id", "file_id", "generation")
 ASIDE = {own.rpartition("/")[2]: own for own in (QUARANTINE, PARKED)}
 FEW_PERCENT = 5
 SURE: tuple[Kind, ...] = ("e-mail address", "card number")
-"""Of these one value is worth a look; of others a few look so by chance."""
+"""One such value is worth a check; of other kinds, a few match by chance."""
 
 Keys = tuple[str, ...]
 

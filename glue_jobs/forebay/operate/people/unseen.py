@@ -1,8 +1,8 @@
-"""Landed objects that may hold a person's records, although no row says so. Only a reader of them knows.
+"""Finds landed objects that may hold a person's records, although no row says so. Only reading them can tell.
 
 In: the ledger, and the tables that were searched. Out: `Unseen`. Records of such an object were dropped: late ones of erased
-people, duplicates, what a rule drops, rows past their time. Or it was not loaded, or is so no more: skipped, superseded,
-forgotten. Or its rows are in a table that does not say whose they are.
+people, duplicates, records dropped by a rule, expired rows. Or the object was not loaded, or no longer counts as loaded:
+skipped, superseded, forgotten. Or its rows are in a table without a subject.
 """
 
 from __future__ import annotations

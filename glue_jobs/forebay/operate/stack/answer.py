@@ -1,4 +1,4 @@
-"""The answer of AWS about a thing that may not exist. A refusal for another reason is raised."""
+"""The answer of AWS about a resource that may not exist. A refusal for another reason is raised."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The answers of CloudWatch and Glue, as plain values, for the commands and for the function that writes the status page.
 
-In: a client of boto3, or a part of its answer, and what all names of a deployment begin with. Out: alarms and runs, under their
-names without that beginning.
+In: a boto3 client, or a part of its answer, and the prefix of a deployment's names. Out: alarms and runs, named without that
+prefix.
 """
 
 from __future__ import annotations

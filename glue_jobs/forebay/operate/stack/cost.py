@@ -1,7 +1,7 @@
 """The cost of a month so far, by list prices with a date.
 
-In: the runs of the deployed jobs, how many files were loaded, and what the tables hold. Out: `Cost`. Only what forebay can
-count is in it, and it says what is not.
+In: the runs of the deployed jobs, how many files were loaded, and what the tables hold. Out: `Cost`. It includes only what
+forebay can count, and says what is missing.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def cost_of(dpu_hours: Hours, files: int, table_bytes: int, prices: Prices, *, n
 
 
 def hours_of(runs: Iterable[Run], since: datetime) -> Hours:
-    """Of a run that began before, the part that lies after."""
+    """The hours of runs since then; of a run that began earlier, only the later part."""
     standard = flex = 0.0
     for run in runs:
         hours = _part_since(run, since) * run.dpu_seconds / 3600

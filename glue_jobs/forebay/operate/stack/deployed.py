@@ -1,7 +1,7 @@
 """The state of a deployment in AWS: the runs of its jobs, the alarms that ring, and the times of its deployments.
 
-In: a `Deployment`, and a moment. Out: plain values, the newest first. With EMR Serverless there are no Glue jobs, so no
-runs are known.
+In: a `Deployment`, and a time. Out: plain values, the newest first. With EMR Serverless there are no Glue jobs, so no runs are
+known.
 """
 
 from __future__ import annotations

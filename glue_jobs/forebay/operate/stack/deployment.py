@@ -1,7 +1,7 @@
 """The parts of a deployment: the stack's outputs and its resources, from CloudFormation.
 
-Enters the name of a stack, and clients. Leaves a `Deployment`, which every check takes. A stack that is not there, or that
-failed at its first deployment, is a `Deployment` without outputs: the checks before a deployment need nothing else.
+In: the name of a stack, and clients. Out: a `Deployment`, which every check gets. A stack that does not exist, or whose first
+deployment failed, is a `Deployment` without outputs: the checks before a deployment need nothing else.
 """
 
 from __future__ import annotations
@@ -97,12 +97,12 @@ class Deployment:
 
     @property
     def dead_url(self) -> str:
-        """Of messages that were never finished."""
+        """The queue of messages that were never finished."""
         return self.outputs["DeadUrls"].partition(",")[0]
 
     @property
     def undelivered_url(self) -> str:
-        """Of those that could not be delivered to our queue; empty where the queue is somebody else's."""
+        """The queue of notifications that could not be delivered to our queue; empty if the queue belongs to somebody else."""
         return self.outputs["DeadUrls"].partition(",")[2]
 
     @property

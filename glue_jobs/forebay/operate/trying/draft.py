@@ -1,8 +1,8 @@
 """A draft of declarations, made from samples: a start that a person reads and changes.
 
-In: samples. Out: the text of a `service.toml`, with a comment for each choice. It finds the array in which documents have their
-records. It finds the field that tells kinds of records apart, and makes a table for each of its values. It declares the type of
-each scalar field, and chooses event time and partitions. All sample records fit it. Samples without a record are
+In: samples. Out: the text of a `service.toml`, with a comment for each choice. It finds the array in which documents have
+their records. It finds the field that distinguishes kinds of records, and makes a table for each of its values. It declares
+the type of each scalar field, and chooses event time and partitions. All sample records fit it. Samples without a record are
 `InvalidConfiguration`.
 """
 
@@ -63,7 +63,7 @@ class _Field:
 
 
 UNITS = {10: "s", 13: "ms"}
-"""Of a number that counts from 1970, by its digits in our time."""
+"""The unit of a number that counts from 1970, by the number of its digits today."""
 
 
 def draft(places: Sequence[str], name: str) -> tuple[str, list[str]]:

@@ -1,6 +1,6 @@
-"""Sample files, of this machine or in S3, read by the reader that the job has.
+"""Sample files, on this machine or in S3, read by the job's own reader.
 
-In: paths, folders and s3:// addresses. Out: their records and refusals, each with its place, and what became of each file.
+In: paths, folders and s3:// addresses. Out: their records and refusals, each with its position, and the outcome of each file.
 A sample is read whole into memory. A missing one is `InvalidConfiguration`.
 """
 
@@ -33,10 +33,10 @@ from forebay.record.route import Origin
 __all__ = ["Sample", "Samples", "name_of", "read_samples"]
 
 MOST_FILES = 1000
-"""Of a place, that are read; of more it is a sample."""
+"""The most files of a place that are read; of more files, a sample is read."""
 MOST_LISTED = 20_000
 MOST_BYTES = 64 << 20
-"""Of files, and of the records in them: about ten seconds, and 1 GB of memory."""
+"""The most bytes of files, and of their records: about ten seconds, and 1 GB of memory."""
 
 FEWER = "name fewer, or parts of them, such as the output of `head -n 10000`"
 

@@ -1,8 +1,8 @@
-"""Samples that are more than plain text are read in a process of their own, under the ceiling that a task of the job has.
+"""Samples that are more than plain text are read in a separate process, under the memory ceiling of a job's task.
 
-In: pieces, each a whole file, and their contents. Out: the rows of `content`. A file of 4 KB may come to gigabytes, and may end
-the process that reads it. Then the others are read without it, and its end says `poison`. The process costs half a second, so
-plain text is read without it.
+In: pieces, each a whole file, and their contents. Out: the rows of `content`. A file of 4 KB may expand to gigabytes, and may
+kill the process that reads it. Then the others are read without it, and its end is `poison`. The process costs half a second,
+so plain text is read without it.
 """
 
 from __future__ import annotations

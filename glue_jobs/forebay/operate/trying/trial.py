@@ -1,8 +1,8 @@
 """A trial: the tables that sample files would become under given declarations, found without Spark and without a lake.
 
 In: samples and a service. Out: a `Trial`: the rows and columns of each table; the rescued, parked and refused ones. The rules
-are the job's own: its reader (`content`), its routing (`record.route`), its columns (`record.growth`, `record.conform`). SQL
-is Spark's alone, so a trial names the SQL that it did not evaluate.
+are the job's own: its reader (`content`), its routing (`record.route`), its columns (`record.growth`, `record.conform`). Only
+Spark evaluates SQL, so a trial names the SQL that it did not evaluate.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _tried(
 
 
 def _filled(columns: pa.StructArray, path: Sequence[str]) -> int:
-    """Of a field of a list's elements, the rows that have the list."""
+    """For a field of a list's elements, the rows that have the list."""
     array = columns
     for name in itertools.takewhile(lambda step: step != "[]", path):
         array = pc.struct_field(array, name)

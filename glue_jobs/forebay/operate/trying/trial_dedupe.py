@@ -1,8 +1,8 @@
 """Which of a table's sample records its `dedupe` would drop, without Spark.
 
-In: records that a table takes, in the order of their files. Out: the numbers of all but the first of equal ones. Only Spark
-evaluates SQL, so computed ids are unknown here. Among files the ids of files decide which copy is the first, and
-samples have none: here it is the order of the samples. Records of other batches are not known.
+In: a table's records, in the order of their files. Out: the numbers of all but the first of equal ones. Only Spark evaluates
+SQL, so computed ids are unknown here. In the job, the ids of files decide which copy is the first. Samples have none, so here
+their order decides. Records of other batches are not known.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The result of a merge of sample records, without Spark: the records that cannot be placed, and the winners.
 
 In: records that a table in mode merge takes. Out: the reason for which a record would be quarantined, and a `TrialState`. Only
-evaluates SQL, so derived keys are unknown here, and a change that deletes is a winner like any other. Among
-equals the ids of files decide, which samples do not have: here the last one stands for them.
+evaluates SQL, so derived keys are unknown here, and a change that deletes is a winner like any other. Among equals, the job
+decides by the ids of files. Samples have none, so here the last one wins.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The accounts: does the ledger say of each file what the tables hold of it?
+"""The accounts: compare the ledger's counts of each file with the tables.
 
 * `tally` rows by file, in bounded memory      * `in_ledger` what the ledger says      * `in_tables` what the tables hold
 * `open_batches` which of them are on their way      * `accounts` both held against each other

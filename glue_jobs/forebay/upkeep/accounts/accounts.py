@@ -1,4 +1,4 @@
-"""Do the numbers add up? What the ledger says of each file, held against what the tables hold of it.
+"""Audits the numbers: compares the ledger's counts of each file with its rows in the tables.
 
 In: the place of a lake. Out: `Accounts`, with a list of what does not add up; it is empty when all is well. No JVM, no
 delta-rs: it runs on Glue as on a laptop. Memory grows with the tables, and by eight bytes for each file, not with rows.

@@ -1,4 +1,4 @@
-"""The ledger's numbers of each file, read data file by data file, never all at once.
+"""The ledger's counts of each file, read data file by data file, never all at once.
 
 In: the ledger's objects. Out: batches of columns. They hold the file's hash, its outcome and counts, and its rows by table.
 """
@@ -68,7 +68,7 @@ class LedgerRows:
         return maps, np.asarray(pc.fill_null(maps.items[begin:end], 0), dtype=np.int64)
 
     def hashes_of(self, keys: Sequence[str]) -> npt.NDArray[np.int64]:
-        """Of the files that have one of these keys, whatever their version."""
+        """The hashes of the files with one of these keys, in any version."""
         chosen = np.asarray(pc.is_in(self._rows["key"], pa.array(keys, pa.string())), dtype=bool)
         found: npt.NDArray[np.int64] = self.hashes[chosen]
         return found

@@ -1,4 +1,4 @@
-"""Batches that began and have not ended: their rows are in some tables, and the ledger does not know them yet.
+"""Batches that began and have not ended: their rows are in some tables, but not in the ledger yet.
 
 In: the place of a lake. Out: an `OpenBatch` for each plan of a batch whose transaction the ledger lacks. The running job, or
 the next start, finishes it. A plan that other code wrote is left out.
@@ -35,7 +35,7 @@ class OpenBatch:
     files: int
     file_ids: frozenset[str] = field(repr=False, default=frozenset())
     keys: frozenset[str] = field(repr=False, default=frozenset())
-    """Of its files: earlier versions of them may be on their way out."""
+    """The keys of its files: their earlier versions may be in the process of removal."""
 
     def __str__(self) -> str:
         begun = f"{self.began_at:%Y-%m-%d %H:%M:%S}"

@@ -1,4 +1,4 @@
-"""Rows by file, of one table, in memory that does not grow with the files.
+"""Rows of one table by file, in memory that does not grow with the files.
 
 In: hashes of files, with rows of each. Out: the rows, and sums that differ where any file's rows differ. A sum of rows times
 hash, modulo 2^64, is the same in any order. So the ledger and a table are compared without a list of files on either side;

@@ -1,7 +1,7 @@
-"""One table looked at: which of its partitions are worth rewriting, in which way, and why the others are not.
+"""Examines one table: which of its partitions are worth rewriting, in which way, and why the others are not.
 
-In: a table's live files, the policy, the time. Out: a `Task` or a `Skipped` for each partition; no budget and no other
-table has a say here. Pure.
+In: a table's live files, the policy, the time. Out: a `Task` or a `Skipped` for each partition; budgets and other tables do
+not matter here. Pure.
 """
 
 from __future__ import annotations

@@ -1,15 +1,15 @@
-"""The tasks of one table carried out by Spark, commit after commit.
+"""Carries out the tasks of one table with Spark, commit after commit.
 
 In: a session, the table's path, its works. Out: a `Commit` for each work that the engine still found to do. `NotCompacted`
 says why it cannot continue. No row changes: each commit says `dataChange=false`, and its rows are counted from the log
 before the next one begins. A difference is a `Halt`.
 
-A commit carries a token of ours, so that it is found again even where its answer was lost. Stopped anywhere, the table is
-either as before or as after; files that no commit names go with the next VACUUM. After a commit conflict we wait a little,
-and try again on the new version.
+A commit carries our token, so that it is found again even if its answer was lost. After an interruption, the table is either
+in its old or in its new state; the next VACUUM deletes files that no commit names. After a commit conflict we wait a little,
+and retry on the new version.
 
-The rewrite reads and removes the same files although others append meanwhile. Delta reads a table that it is writing in the
-version at which the write began, and a test checks that.
+The rewrite reads and removes the same files even if other writers append in the meantime. Delta reads a table that it is
+writing in the version at which the write began, and a test checks that.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The policy of a run, from the declarations: each declared table brings its thresholds and belongs to a group.
 
-In: the service. Out: a `Policy`. A declaration that makes no sense (0 files, or 100,000) affects only its own tables: they are
-skipped by name, and the run continues with the others.
+In: the service. Out: a `Policy`. An invalid declaration (0 files, or 100,000) affects only its own tables: they are skipped by
+name, and the run continues with the others.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The live files of many tables at once, read from their logs.
+"""Reads the live files of many tables at once from their logs.
 
 In: names of tables and their places. Out: a `TableState` for each, or an `Unreadable` that says which table it is and why:
 one that is gone or broken never stops the others. No data file is opened.

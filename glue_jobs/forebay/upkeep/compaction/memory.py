@@ -28,7 +28,7 @@ LEFT_FOR_LATER = ("too-hot", "over-budget")
 
 
 class Memory:
-    """Of one run."""
+    """The memory of one run."""
 
     def __init__(self, lake: str, policy: Policy, *, s3: Any = None) -> None:
         self._lake, self._policy, self._s3 = lake, policy, s3

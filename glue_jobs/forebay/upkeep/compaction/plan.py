@@ -1,12 +1,11 @@
-"""Which partitions to rewrite, into how many files, in which order, and what is left alone and why: decided before
-anything is touched.
+"""Decides which partitions to rewrite, into how many files, in which order, and what to skip and why, before anything changes.
 
-In: the live files of tables, a policy, the time, a budget. Out: a `Plan`, plain data that can be printed, and the same
-for the same input in whatever order it comes. Pure: no clock, no network, no Spark. A policy that makes no sense is
-`InvalidConfiguration`; a table that cannot be read or ordered is skipped by name.
+In: the live files of tables, a policy, the time, a budget. Out: a `Plan`, plain data that can be printed, and the same for the
+same input in whatever order it comes. Pure: no clock, no network, no Spark. An invalid policy is `InvalidConfiguration`; a
+table that cannot be read or ordered is skipped by name.
 
-* Two rounds. The first, daily, makes middling files of many small ones. The second, weekly, makes larger files
-  of those, with rows in order if columns are declared. A round finds no work in the results of the other.
+* Two rounds. The first, daily, makes medium files of many small ones. The second, weekly, makes large files of those, with
+  ordered rows if columns are declared. A round finds no work in the results of the other.
 * Cold partitions come before hot ones; within these, the tasks that save most files for their cost.
 * A task that does not fit the remaining budget is left for another run, and smaller ones after it still run.
 """

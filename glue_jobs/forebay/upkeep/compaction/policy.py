@@ -1,8 +1,8 @@
-"""When a partition is worth rewriting, said by a person: thresholds for sets of tables, a budget, and what work costs.
+"""A person's policy for when a partition is worth rewriting: thresholds for sets of tables, a budget, and the cost of work.
 
-In: numbers from a declaration. Out: frozen values. All that makes no sense is `InvalidConfiguration`, everything at once.
+In: numbers from a declaration. Out: frozen values. Invalid values are `InvalidConfiguration`, all at once.
 
-The size that files should have grows with the table: a ten-thousandth of it, not less than 256 MiB and not more than 1 GiB.
+The target size of files grows with the table: a ten-thousandth of it, not less than 256 MiB and not more than 1 GiB.
 Databricks' autotune of file sizes publishes the same line.
 
     table      up to 2.56 TB   3 TB     5 TB     7 TB     10 TB and more

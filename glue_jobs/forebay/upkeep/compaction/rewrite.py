@@ -2,9 +2,9 @@
 
 In: the live files of one partition. Out: an `Rewrite`. Pure. `packed` does as Delta 4.2's OPTIMIZE does. Candidates are the
 files that are small or have too many deleted rows. Sorted by size, they fill bins one after the other. A bin of one file is
-left alone, even where rows of it are deleted. As the files come in ascending order, any two bins together are larger than the
-target, so packing again finds nothing. `ordered` is its Z-order, which rewrites all. `spread` is `repartition(n)` of a whole
-partition.
+left unchanged, even if some of its rows are deleted. As the files come in ascending order, any two bins together are larger
+than the target, so packing again finds nothing. `ordered` is its Z-order, which rewrites all. `spread` is `repartition(n)` of
+a whole partition.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Is every file of an hour in? Answered from the ledger, the landing bucket's listing, and what the feed declares.
+"""Decides whether every file of an hour is in, from the ledger, the landing bucket's listing, and the feed's declaration.
 
 * `judge` the answer for one period, pure      * `look` what the answer is made from, and the table that keeps it
 * `watch` looks beside the ingest job's batches      * `tell` one event on EventBridge for each change

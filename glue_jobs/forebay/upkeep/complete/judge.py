@@ -1,4 +1,4 @@
-"""Whether a period is complete, and what else it waits for. Pure.
+"""Decides whether a period is complete, and what else it waits for. Pure.
 
 In: the declaration, the files that the landing bucket lists, the ledger's rows of the period, and the markers' contents.
 Out: a `Judgement`. Age alone never makes a period complete: each file that is listed has a row, and each row is final. A file

@@ -1,7 +1,7 @@
-"""Looks whether periods are complete: lists their folders, reads the ledger, and writes down the answer.
+"""Checks whether periods are complete: lists their folders, reads the ledger, and stores the answer.
 
 In: a lake, a service, the landing buckets, and periods. Out: their rows, with the answer. A period is marked before its files
-are listed. The answer is kept only if no batch took the mark away: such a batch brings a file that the listing may lack.
+are listed. The answer is kept only if no batch removed the mark: such a batch has a file that the listing may lack.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def periods_of(lake: str) -> Periods:
 
 
 def rules_of(service: Service) -> dict[str, tuple[Feed, Complete]]:
-    """Of the feeds that say when a period is complete, by name."""
+    """The rules of the feeds that declare when a period is complete, by name."""
     return {feed.name: (feed, feed.complete) for feed in service.all_feeds if feed.complete is not None}
 
 
@@ -80,7 +80,7 @@ class Landing:
 
 
 class Looker:
-    """Of one lake, and its landing buckets."""
+    """The checks of one lake, and its landing buckets."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class Looker:
         return {key for one in open_batches(self._lake) if one.service == service.name for key in one.keys}
 
     def ledger_rows(self, services: Collection[str], since: datetime) -> list[dict[str, Any]]:
-        """Of the batches that ended since that day."""
+        """The ledger's rows of the batches that ended since that day."""
         found: list[dict[str, Any]] = []
         for parquet in data_files(open_objects(table_path(self._lake, LEDGER)), since=since.date()):
             found += python_rows(rows_of(parquet, services, [*COLUMNS, "service"]))

@@ -1,4 +1,4 @@
-"""One event on EventBridge's default bus for each period that became complete, and for each that is taken back.
+"""Sends one event to EventBridge's default bus for each period that became complete, and for each that was reopened.
 
 In: the table of periods. Out: events, and rows that say that they were sent. An event may be sent twice, with the same
 revision: it is sent before its row says so.

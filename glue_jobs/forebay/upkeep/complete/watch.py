@@ -1,8 +1,8 @@
-"""Looks beside the batches of the ingest job whether periods are complete. It costs nothing while no file comes.
+"""Checks beside the batches of the ingest job whether periods are complete. It costs nothing while no file arrives.
 
 In: the files of each batch before its plan is written, the end of the batch, and the passing of time. Out: rows in the table
-of periods, and events. A batch does not begin before the periods of its files are open again. Whatever goes wrong with a look
-ends no job: it is tried again.
+of periods, and events. A batch does not begin before the periods of its files are open again. A failed check does not end the
+job: it is retried.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Erasure: the rows of erased subjects leave every table, and then every object that held them. So do rows past their time.
+"""Erasure: removes the rows of erased subjects from every table, and then from every object that held them. The same for
+expired rows.
 
 * `plan` who is erased, and the progress      * `places` the columns with a row's subject
 * `rows` the rows of a data file      * `table` one table, in one commit

@@ -1,4 +1,4 @@
-"""Rows that a table keeps no longer: they leave it, and the ledger counts them as dropped.
+"""Removes rows that a table no longer keeps, and counts them as dropped in the ledger.
 
 In: a table, and the days that its rows are kept (`keep_days`). Out: how many rows left. A row's age is that of its
 `_ingested_at`, whole days in UTC. Rows to delete are noted first, so the next run finishes a run that died. Older versions
@@ -37,7 +37,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class _Expiry:
-    """Of one table; `number` is the first day that stays, counted from 1970. `settled`: the ledger says so, too."""
+    """The expiry of one table; `number` is the first day that stays, counted from 1970. `settled`: the ledger agrees."""
 
     number: int
     ledger_version: int
@@ -84,7 +84,7 @@ def _finder(snapshot: Snapshot, until: datetime) -> Find | None:
 
 
 def _older(content: BinaryIO, until: datetime) -> Found:
-    """Of most files the statistics say that they have none."""
+    """The older rows of a file. For most files, the statistics say that there are none."""
     parquet, found = pq.ParquetFile(content), Found()
     for group in range(parquet.num_row_groups):
         if _is_young(parquet.metadata.row_group(group), until):

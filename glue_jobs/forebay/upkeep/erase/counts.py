@@ -1,8 +1,8 @@
-"""The ledger, after rows left tables: they are dropped where they were written, quarantined or parked.
+"""Updates the ledger after rows were removed: they count as dropped, and no longer as written, quarantined or parked.
 
 In: rows that left, by file and table; or hashes of the bytes of files that are rewritten. Out: one commit to the ledger, which
-carries a number as its transaction. A file whose entry is another one by now was read again since, without these rows, so its
-counts hold already.
+carries a number as its transaction. A file with a newer entry has been read again since, without these rows, so its counts are
+already correct.
 """
 
 from __future__ import annotations

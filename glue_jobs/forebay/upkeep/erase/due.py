@@ -1,7 +1,7 @@
 """Deletes the files that an erasure left for readers of older versions, once they are due.
 
-In: a lake, a service, and one of its tables, which nobody else maintains meanwhile. Out: how many objects were deleted. An
-erasure is not due before all its rows have left. The table is searched once more before: a merge may have added an old row.
+In: a lake, a service, and one of its tables, which nobody else maintains in the meantime. Out: how many objects were deleted.
+An erasure is not due before all its rows have left. The table is searched once more before: a merge may have added an old row.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ def _finder(table: str, service: Service, erased: Erased, snapshot: Snapshot) ->
 
 
 def _nulled(table: str, service: Service, plan: ErasePlan, snapshot: Snapshot) -> Change | None:
-    """Of a table that is computed from another one, rows leave in any case: the next merge brings those that stay."""
+    """From a table that is computed from another one, rows are removed in any case: the next merge restores those that
+    stay."""
     kept_or_computed = table in (QUARANTINE, PARKED) or DERIVED_FROM in snapshot.configuration
     if kept_or_computed or not plan.anonymise:
         return None
@@ -93,7 +94,7 @@ def _is_due(done: Done, now: datetime) -> bool:
 
 
 def _has_objects(table: Objects) -> bool:
-    """Of a table that was dropped, although its files were not, or a bucket keeps their versions: nobody looks into them."""
+    """Whether a dropped table still has files, or a bucket keeps their versions: nobody examines these."""
     return any(True for _ in table.found()) or any(True for _ in table.old_versions())
 
 

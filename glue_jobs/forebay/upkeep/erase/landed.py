@@ -49,7 +49,7 @@ class _Unclear(ValueError):
 
 @dataclass
 class _Records:
-    """Of each record of a file, in its order: where it begins, as the reader counts, and whether it is theirs."""
+    """Each record of a file, in order: its position, as the reader counts, and whether it belongs to the erased people."""
 
     places: list[int] = field(default_factory=list)
     theirs: list[bool] = field(default_factory=list)
@@ -130,7 +130,7 @@ def _of_records(content: Content, form: Form, paths: Sequence[Keys], erased: Era
 
 
 def _of_members(contents: Sequence[Content], form: Form, paths: Sequence[Keys], erased: Erased) -> Left:
-    """Of an archive of several files."""
+    """The content of an archive of several files."""
     theirs = [one for content in contents for one in _records_of(content, form, paths, erased).theirs]
     if any(theirs) and not all(theirs):
         raise _Unclear("is an archive with records of other people")

@@ -49,9 +49,9 @@ class ErasePlan:
 
 @dataclass(frozen=True)
 class Done:
-    """Of one table. `version` is that of the commit, or of the table where no row was theirs; `files` are the rows that leave
-    by the landed file that they came from. `due_at`: from then on no object may hold them. `refused`: why nothing was done.
-    The subject of unjudged rows and objects is unknown."""
+    """The result for one table. `version` is that of the commit, or of the table if it had no such row; `files` are the
+    removed rows by landed file. `due_at`: from then on no object may hold them. `refused`: why nothing was done. The subject
+    of unjudged rows and objects is unknown."""
 
     table: str
     version: int
@@ -70,7 +70,7 @@ class Done:
 
 
 class Erasures:
-    """Of one service, in one lake."""
+    """The erasures of one service, in one lake."""
 
     def __init__(self, lake: str, service: str, *, s3: Any = None) -> None:
         self._store = open_objects(erased_of(lake, service), s3=s3)

@@ -28,7 +28,7 @@ from forebay.upkeep.erase.rows import Erased, Found, found_in
 __all__ = ["Purged", "WriteCheckpoint", "delete_old_files", "purge"]
 
 WriteCheckpoint = Callable[[int], None]
-"""Of this version of the table. Jobs have Delta Kernel for it, the command line delta-rs."""
+"""Writes a checkpoint of this version of the table. Jobs use Delta Kernel for it, the command line delta-rs."""
 
 OF_A_VERSION = re.compile(rf"{LOG}(?:_commits/|_staged_commits/)?\.?(\d{{20}})\.")
 HADOOP_SUM = re.compile(r"(?:.*/)?\.(.+)\.crc")
@@ -111,7 +111,8 @@ def _old_files(table: Objects, search: _Search) -> Iterator[str]:
 
 
 def _old_versions(table: Objects, search: _Search, goes: Callable[[str], bool]) -> Iterator[OldVersion]:
-    """Of objects that a bucket keeps although they were deleted or replaced. `goes`: without a look."""
+    """The old versions of objects that a bucket keeps although they were deleted or replaced. `goes`: those to delete without
+    a check."""
     for one in table.old_versions():
         is_of_log = one.name.startswith(LOG)
         if goes(one.name) or (not is_of_log and search.holds(one.name, partial(table.open_old, one))):

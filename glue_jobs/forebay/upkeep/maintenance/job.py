@@ -173,7 +173,7 @@ class _Run:
         return TableMaintenance(table=name, cared=cared, retention=retention, orphans=tuple(orphans), seconds=seconds)
 
     def vault(self) -> Iterator[TableMaintenance]:
-        """Of this service, if it has one. It lies apart from the lake, and several lakes may share it."""
+        """The vault of this service, if it has one. It is apart from the lake, and several lakes may share it."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
@@ -201,7 +201,7 @@ class _Run:
             lease.let_go()
 
     def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
-        """Of tables that were dropped."""
+        """The remains of dropped tables."""
         found = {}
         for name in (name for name in tables if name not in self._planned):
             folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)

@@ -88,7 +88,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
 
 
 def see_whether_complete(settings: ReconcileSettings, service: Service, emit: Emit) -> None:
-    """Of all hours and days that are open, also those for which no job ran when nothing new had come for long enough."""
+    """Checks all open hours and days, also those for which no job ran at the end of their quiet time."""
     if not rules_of(service):
         return
     periods, buckets = periods_of(settings.lake), [place.split("/")[2] for place in settings.landing.split(",")]

@@ -60,7 +60,7 @@ def _are_in(known: npt.NDArray[np.int64], hashes: Sequence[int]) -> npt.NDArray[
 
 
 def _rows(ledger: Objects, services: Collection[str], looked_at: Callable[[LiveFile], bool]) -> list[pa.Table]:
-    """Of the data files that are looked at; nothing before the first batch."""
+    """The rows of the data files that are read; nothing before the first batch."""
     try:
         files = read_snapshot(ledger).files
     except NoTable:

@@ -65,7 +65,7 @@ def _pages(s3: Any, bucket: str, prefix: str, **more: str) -> Iterator[dict[str,
 
 
 class _Before:
-    """Of a version in a listing: how many of its key and second came before it. They are newer."""
+    """For a version in a listing: how many of its key and second came before it. They are newer."""
 
     def __init__(self) -> None:
         self.key_and_second: tuple[str, datetime] | None = None
