@@ -126,7 +126,7 @@ def test_what_it_cannot_read_it_refuses_by_name(tmp_path: Path) -> None:
         read_snapshot(open_objects(str(tmp_path / "t")))
     (log / f"{0:020}.json").rename(log / f"{5:020}.json")
     (log / f"{4:020}.checkpoint.0b5c0b5c-0b5c-0b5c-0b5c-0b5c0b5c0b5c.parquet").write_bytes(b"")
-    with pytest.raises(UnsupportedTable, match="second kind"):
+    with pytest.raises(UnsupportedTable, match="V2 checkpoints"):
         read_snapshot(open_objects(str(tmp_path / "t")))
 
 
