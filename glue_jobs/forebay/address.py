@@ -24,7 +24,7 @@ def bucket_and_key(address: str) -> tuple[str, str]:
 
 
 def local_folder(address: str) -> Path:
-    """As Hadoop reads it: a path is not URL-encoded, whatever stands before it."""
+    """The folder, as Hadoop reads it: a path is not URL-encoded, whatever its prefix."""
     path = address.removeprefix("file:")
     return Path("/" + path.lstrip("/") if path != address else path)
 

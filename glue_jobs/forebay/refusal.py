@@ -36,7 +36,7 @@ KINDS = {
     "less_than": "less than {lt}",
     "string_too_long": "at most {max_length} characters long",
 }
-"""By pydantic's names, which are for Python."""
+"""The kinds of values, by pydantic's names, which are for Python."""
 
 EMPTY = ("string_too_short", "too_short")
 
@@ -72,5 +72,5 @@ def _plain(bound: Any) -> Any:
 
 
 def _as_written(value: Any) -> str:
-    """In a file of TOML, where texts have quotes."""
+    """The value as in a TOML file, where texts have quotes."""
     return repr(value) if isinstance(value, str) else str(value).lower() if isinstance(value, bool) else str(value)

@@ -40,7 +40,7 @@ def up(
         typer.Option(help="A synthesized assembly (cdk.out) to deploy; by default this repository's, env=local."),
     ] = None,
 ) -> None:
-    """Start the twin and deploy the service into it, or show the twin that runs."""
+    """Start the twin and deploy the service into it, or show the running twin."""
     from forebay_local.twin import twin as twins
 
     with console.status("deploying the template into the twin ..."):
@@ -145,7 +145,7 @@ def feed(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Drop generated game telemetry, some of it dirty, late or doubled, and count what was dropped."""
+    """Drop generated game telemetry, some of it dirty, late or duplicated, and count what was dropped."""
     from forebay_local.feed import SPAN, Recipe, drop, plan, send_messages
 
     twin = _running(state)
@@ -182,7 +182,7 @@ def fire(
     ] = "",
     state: State = HOME,
 ) -> None:
-    """Do now what a schedule would: run its function, or start its job."""
+    """Trigger a schedule now: run its function, or start its job."""
     from forebay_local.twin import fire as firing
 
     twin = _running(state)
@@ -208,8 +208,8 @@ def alarms(
 ) -> None:
     """Evaluate the alarms on the queues, and act on each change.
 
-    As CloudWatch does every minute. A change may run a function, and that function may start the ingest job; each started run
-    is named. Stop a run with `forebay stop`.
+    CloudWatch does this every minute. A change may run a function, and that function may start the ingest job; each started
+    run is named. Stop a run with `forebay stop`.
     """
     from forebay_local.twin.alarms import evaluate, evaluations
 

@@ -26,7 +26,7 @@ So it is compared only with its own redeliveries, and not with other recent batc
 
 MOST_AT_ONCE = 1000
 MESSAGE_BYTES = 20_000
-"""So full is a message at least before the next one begins; ten of them fit into one request, of 256 KiB."""
+"""The least size of a message before the next one begins; ten of them fit into one request, of 256 KiB."""
 TRIES = 3
 MARK = {AGAIN: {"DataType": "String", "StringValue": "true"}}
 """`AGAIN`, as SQS is given it."""

@@ -51,7 +51,7 @@ class CloudWatch:
     def to(
         cls, metrics: str, client: Callable[[], Any], *, tables: Collection[str] = (ALL_TABLES,)
     ) -> CloudWatch | None:
-        """As a setting says, which `where_numbers_go` has read; the client is made only where one is needed."""
+        """The sink that a setting names, as read by `where_numbers_go`; a client is made only if one is needed."""
         _, _, namespace = metrics.partition(":")
         return cls(client(), namespace=namespace, tables=tables) if namespace else None
 

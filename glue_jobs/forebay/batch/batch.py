@@ -328,7 +328,7 @@ class Batch:
         return self.ledger.claim(files, self.service, skipped)
 
     def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, landed: Collection[str]) -> bool:
-        """Now that the plan is durable: whether a retry is at work, or people were erased since the batch began. An erasure
+        """Whether a retry is running, or people were erased since the batch began, now that the plan is durable. An erasure
         writes its list before it looks for plans, so one of the two sees the other."""
         before, self.service = self.service, without_erased(self.service, self.lake)
         if self.service != before:

@@ -203,7 +203,7 @@ class Commits:
         return Halt(f"{table.path} could not be written, so batch {self.txn.version} remains open: {why.error}")
 
     def are_few(self, rows: int) -> bool:
-        """So few that each task would make a small file of its own. All rows of one batch have one day."""
+        """Whether the rows are so few that each task would make its own small file. All rows of one batch have one day."""
         return rows < ROWS_A_TASK * self.spark.sparkContext.defaultParallelism
 
     def must_have_come(self, path: str, wanted: int) -> None:

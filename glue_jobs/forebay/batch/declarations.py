@@ -66,7 +66,7 @@ class Declarations:
         return self._service
 
     def _refuse(self, why: str) -> None:
-        """Said once, not with every batch."""
+        """Reports the refusal once, not with every batch."""
         if why != self._refused:
             self._refused = why
             self._emit(DeclarationsRefused(service=self._service.name, in_force=self._service.version, problems=why))

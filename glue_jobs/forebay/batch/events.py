@@ -34,8 +34,8 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class BatchCommitted(BatchEvent):
-    """The ledger has the batch: it is done. Files are read, parsed and routed in one pass, so one figure says how long that
-    took. To parse what became columns of its own accord is a part of writing."""
+    """The ledger has the batch: it is done. Files are read, parsed and routed in one pass, so one figure covers all three. The
+    parsing of undeclared fields counts as writing."""
 
     files: int = metric()
     known_files: int = metric(default=0)
@@ -65,19 +65,19 @@ class BatchCommitted(BatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class BatchRepeated(BatchEvent):
-    """Spark replayed a batch that was done already; nothing was written."""
+    """Spark replayed a batch that was already done; nothing was written."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class BatchReadTwice(BatchEvent):
-    """The files are read once more, for the rows showed a reason for other data files. Nothing was committed."""
+    """The files are read again, because the first reading showed that other data files are needed. Nothing was committed."""
 
     why: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class RowsAppended(TableBatchEvent):
-    """A table got rows. Of `rescued` of them a part did not fit the table's columns and is in `_rescued`."""
+    """A table got rows. `rescued` of them have values that did not fit the table's columns and are in `_rescued`."""
 
     rows: int = metric()
     rescued: int = metric(default=0)
@@ -88,7 +88,7 @@ class RowsAppended(TableBatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class OwnRowsAppended(TableBatchEvent):
-    """One of forebay's own tables got rows, by its place in the lake: the cost of its files is known by it."""
+    """One of forebay's own tables got rows. `table` is its path in the lake, which shows the cost of its files."""
 
     rows: int
     files: int
@@ -97,7 +97,7 @@ class OwnRowsAppended(TableBatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectationViolated(TableBatchEvent):
-    """Rows of a table do not fulfil an expectation; they became what its declaration says."""
+    """Rows of a table violate an expectation; its declaration decided what happened to them."""
 
     expectation: str
     rows: int = metric()
@@ -105,8 +105,8 @@ class ExpectationViolated(TableBatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectationFailed(ErrorEvent, TableBatchEvent):
-    """Too many rows violate an expectation, so none of the table's rows of this batch was written: a person must look. They
-    are in the quarantine."""
+    """Too many rows violate an expectation, so none of the table's rows of this batch was written. They are in the quarantine.
+    A person must act."""
 
     expectation: str
     rows: int = metric()
@@ -114,7 +114,7 @@ class ExpectationFailed(ErrorEvent, TableBatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ErasedRecordsDropped(BatchEvent):
-    """Records of erased people came again. The ledger counts them as dropped."""
+    """Records of erased people arrived again. The ledger counts them as dropped."""
 
     records: int
 
@@ -129,7 +129,7 @@ class DeclarationsChanged(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class DeclarationsRefused(ErrorEvent, ServiceEvent):
-    """The declarations were changed into something that makes no sense: a person must fix them. The old ones are in force."""
+    """The new declarations are invalid: a person must fix them. The old ones stay in force."""
 
     in_force: str
     problems: str
@@ -138,8 +138,8 @@ class DeclarationsRefused(ErrorEvent, ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ByReason(BatchEvent):
-    """How many records of a batch went to the quarantine, by reason; a reason that none had is left out. The reasons are few
-    and fixed, so each is a metric of its own: a dimension more would cost one for each reason and table."""
+    """How many records of a batch went to the quarantine, by reason; reasons without records are left out. The reasons are few
+    and fixed, so each is its own metric: another dimension would cost one metric for each reason and table."""
 
     other: int | None = metric(default=None)
 
@@ -167,7 +167,7 @@ RecordsQuarantined: type[ByReason] = make_dataclass(
 
 @dataclass(frozen=True, kw_only=True)
 class LeftoversRemoved(TableEvent):
-    """Rows of superseded files left a table that could not be written when the newer versions came."""
+    """Rows of superseded files were removed from a table that could not be written when the newer versions arrived."""
 
     files: int
 
@@ -182,14 +182,14 @@ class RecordsNotRetried(ErrorEvent, ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class DuplicatesDropped(TableBatchEvent):
-    """Records came that had come before; they were left out."""
+    """Records arrived that had been loaded before; they were left out."""
 
     rows: int = metric()
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecordsRetried(ServiceEvent):
-    """Quarantined or parked records were retried. Those neither written nor dropped are still there."""
+    """Quarantined or parked records were retried. Those neither written nor dropped are still held."""
 
     held: str
     records: int = metric()
@@ -199,7 +199,7 @@ class RecordsRetried(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class FileHeld(BatchEvent):
-    """A whole file could not be taken; it is in the quarantine, and the ledger says why."""
+    """A whole file could not be loaded; it is in the quarantine, and the ledger has the reason."""
 
     uri: str
     outcome: str
@@ -209,7 +209,7 @@ class FileHeld(BatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class LateCommitsAwaited(BatchEvent):
-    """A driver died in this batch, and a commit of his could still arrive. The next driver waits so long before it
+    """A driver died in this batch, and one of its commits could still arrive. The next driver waits for `seconds` before it
     continues."""
 
     seconds: int = metric("Seconds")
@@ -218,7 +218,7 @@ class LateCommitsAwaited(BatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class NewTablesRefused(ErrorEvent, BatchEvent):
-    """More new tables than a day may bring: are the names real? Their rows are in the quarantine."""
+    """The day's limit of new tables was reached: are the names real? Their rows are in the quarantine."""
 
     tables: int = metric()
     such_as: str
@@ -226,7 +226,7 @@ class NewTablesRefused(ErrorEvent, BatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TableFailed(ErrorEvent, TableBatchEvent):
-    """A table could not be written: a person must look. Its rows are kept and the other tables are done."""
+    """A table could not be written: a person must act. Its rows are kept, and the other tables are written."""
 
     rows: int = metric()
     error: str

@@ -41,7 +41,7 @@ class Verdict:
 
 
 def verdicts(service: Service, fates: Sequence[Fate]) -> list[Verdict]:
-    """For every expectation of every table that got rows, also those that all rows fulfilled."""
+    """A verdict for every expectation of every table that got rows, including those that all rows met."""
     rows: dict[tuple[str, int], int] = {}
     violated: dict[tuple[str, str], int] = {}
     for fate in fates:

@@ -18,7 +18,7 @@ __all__ = ["LateCommits"]
 
 @dataclass(frozen=True, kw_only=True)
 class LateCommits:
-    """For one service. `wait_s` counts from `since`; 0 where no commit can be late."""
+    """The late commits of one service. `wait_s` counts from `since`; 0 if no commit can be late."""
 
     service: str
     since: datetime

@@ -27,7 +27,7 @@ def names_of(spark: SparkSession, files: Iterable[LandedFile]) -> DataFrame:
 
 def files_of(names: DataFrame) -> list[LandedFile]:
     """In a bucket without versions, a key that gets its first bytes back is announced as the same file again. The latest
-    announcement of a file stands for all of them: an earlier one would say that it is older than what came between."""
+    announcement of a file counts: an earlier one would make it older than the versions in between."""
     files = [
         LandedFile(row.bucket, row.key, row.size, row.etag or "", row.version_id, row.sequencer, utc(row.event_time))
         for row in names.collect()

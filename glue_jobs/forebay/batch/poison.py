@@ -60,7 +60,7 @@ def read_apart(files: Sequence[LandedFile], read: Callable[[Sequence[LandedFile]
 
 
 class _Search(Generic[Part]):
-    """For the files that made one reading fail."""
+    """The search for the files that made one reading fail."""
 
     def __init__(self, read: Callable[[Sequence[LandedFile]], Part], original: Exception) -> None:
         self.read, self.original = read, original

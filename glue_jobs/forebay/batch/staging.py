@@ -145,7 +145,7 @@ class Staging(Commits):
 
 
 def quarantined_rows(fates: Iterable[Fate], unwritten: Collection[str]) -> int:
-    """With those of tables that are not written."""
+    """The quarantined rows, including those of tables that are not written."""
     return sum(f.rows for f in fates if f.fate == "quarantine" or (f.fate == "write" and f.table in unwritten))
 
 

@@ -54,7 +54,7 @@ class Turns:
 
 
 def waiting_end(file: LandedFile) -> FileEnd:
-    """As of a file that could not be had."""
+    """The end of a waiting file, like that of a file that S3 did not return."""
     return unread_end(file, "unavailable", RETRY_UNDER_WAY, DETAIL)
 
 

@@ -142,7 +142,7 @@ class Writing(PassStaging):
             return written_anew(self.spark, self.destination(table, declared), staged, self.txn, self.logs, self.emit)
 
         def coming(seen: Seen | None) -> DataFrame:
-            """As staged, or with the columns that the table has now."""
+            """The rows to add, as staged, or with the table's current columns."""
             assert staged is not None
             assert declared is not None
             if seen is None or next(misfits(staged.schema, seen.schema), None) is None:
@@ -215,7 +215,8 @@ class Writing(PassStaging):
             ) from unknown
 
     def register(self, table: str) -> None:
-        """In the catalog, if there is one. A table that cannot be read now is registered with the next rows."""
+        """Registers a table in the catalog, if there is one. A table that cannot be read now is registered with the next
+        rows."""
         if self.catalog is None:
             return
         try:

@@ -29,6 +29,6 @@ def checked(text: object) -> str:
 
 
 def in_words(seconds: float) -> str:
-    """As a setting has it: the largest unit that leaves no rest."""
+    """The text of a setting: the largest unit without a remainder."""
     unit = next(unit for unit in ("h", "min", "s") if not round(seconds) % UNITS[unit])
     return f"{round(seconds) // UNITS[unit]} {unit}"

@@ -36,7 +36,7 @@ LEAST_WINDOW_S = 300.0
 LONGEST_DRAIN_S = 3600
 DAY_S = 24 * 3600.0
 RUNS_LISTED = 200
-"""As many as one call lists."""
+"""The number of runs that one call lists."""
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ class Truth:
 
 @dataclass
 class Engine:
-    """At most one run at a time, as the job allows."""
+    """An engine with at most one run at a time, as the job allows."""
 
     truth: Truth
     every_s: float = 0.0

@@ -37,7 +37,7 @@ class Outcome:
     gave_way: bool = False
 
     def percentile(self, share: float) -> float:
-        """So late was this share of files at most."""
+        """The delay that this share of files did not exceed."""
         left = share * sum(files for _, files in self.late)
         for seconds, files in sorted(self.late):
             left -= files

@@ -183,7 +183,7 @@ def _fields_of(some: Any, rows: Rows, count: int) -> tuple[Any, Any]:
 
 
 def _odd_rows(rows: Rows, odd: Any, count: int, limits: Limits) -> Iterator[_Odd]:
-    """In the order of their places."""
+    """The odd rows, in the order of their positions."""
     if len(odd) + len(rows.broken) > limits.max_refused:
         raise TooMany("too-many-refused", f"more than {counted(limits.max_refused, 'row', 'does')} not fit the header")
     found: list[_Odd] = [(start, end, "not-a-row", why) for start, end, why in rows.broken]

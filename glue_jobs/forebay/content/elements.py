@@ -161,7 +161,8 @@ def names(text: bytes, key: str, start: int = 0, end: int | None = None) -> bool
 
 @lru_cache
 def _spellings(key: str) -> frozenset[bytes]:
-    """As producers write it: many write with backslashes what is not ASCII, PHP slashes as well."""
+    """The spellings that producers use: many escape characters that are not ASCII with backslashes, and PHP escapes slashes,
+    too."""
     ascii_only = json.dumps(key)
     in_capitals = re.sub(r"\\u[0-9a-f]{4}", lambda found: r"\u" + found[0][2:].upper(), ascii_only)
     plain = {spelt(key), ascii_only.encode(), in_capitals.encode()}

@@ -129,7 +129,8 @@ def _refuse_too_many(count: int, reason: FileReason, most: int) -> None:
 def _together(
     text: bytes, records: Split, parents: Any, found: _Found, explosions: Sequence[Explosion], limits: Limits
 ) -> Split:
-    """In the order of their places. An element begins after the record around it, and before the next one."""
+    """Merges records and elements in the order of their positions. An element begins after the surrounding record, and before
+    the next one."""
     starts = np.concatenate((records.starts, np.array(found.starts, np.int64)))
     order = np.argsort(starts, kind="stable")
     no_element = np.full(len(records.starts), -1, np.int32)
@@ -157,7 +158,7 @@ def _together(
 
 
 def _name(path: Keys) -> bytes:
-    """As the declaration writes the path, in JSON."""
+    """The path as declared, in JSON."""
     return json.dumps(str(Path("record", path)), ensure_ascii=False).encode()
 
 

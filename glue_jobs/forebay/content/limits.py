@@ -39,14 +39,14 @@ class Limits:
     max_expanded_bytes: int = GIB
     """An archive that expands to more is refused: expansion-bomb."""
     max_expansion: int = 200
-    """As is one that expands to more than this many times its size. JSON shrinks 10 to 30 times, a bomb a thousand."""
+    """A file that expands to more than this many times its size is refused. JSON shrinks 10 to 30 times, a bomb a thousand."""
     max_members: int = 50_000
     """A zip archive with more members is refused: too-many-members. Each member costs as much as hundreds of records."""
     max_records: int = 10_000_000
     """A piece with more records is refused as a whole: too-many-records. An archive may hold RECORDS_OF_ANY_ARCHIVE, and
     one for each of its own bytes."""
     max_refused: int = 100_000
-    """So is a piece in which more records are refused: too-many-refused. Each of them is a row of the quarantine."""
+    """A piece in which more records are refused is refused: too-many-refused. Each of them is a row of the quarantine."""
     max_record_bytes: int = 16 * MIB
     """A longer record is refused: record-too-large. Spark's own parser gives up on a string of 20 million
     characters."""

@@ -23,7 +23,7 @@ __all__ = ["HEAD_CHARACTERS", "Content", "contents_of", "is_zip"]
 
 HEAD_CHARACTERS = 1024
 LONGEST_NAME = 1024
-"""As long as S3's keys may be. Each record carries it."""
+"""The longest name, as for S3's keys. Each record carries it."""
 
 ENTRY = b"PK\x01\x02"
 """Begins an entry in the directory of a zip archive."""
@@ -106,7 +106,7 @@ def _of_interest(archive: zipfile.ZipFile) -> Iterator[zipfile.ZipInfo]:
 
 
 def _read(archive: zipfile.ZipFile, member: zipfile.ZipInfo, most: int) -> bytes:
-    """In bounded pieces, whatever the archive says of its member's size."""
+    """Reads in bounded pieces, whatever size the archive states for its member."""
     parts: list[bytes] = []
     size = 0
     with archive.open(member) as stream:

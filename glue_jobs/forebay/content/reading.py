@@ -122,7 +122,7 @@ def _rows_of_content(piece: Piece, fetched: Fetched, limits: Limits, form: Form)
 def _rows_of_contents(
     piece: Piece, contents: Iterable[Content], fetched: Fetched, limits: Limits, form: Form, taken: _Taken
 ) -> Iterator[tuple[pa.RecordBatch, Member]]:
-    """With the member of an archive that they are of, or would be."""
+    """The rows of contents, with the archive member to which they belong."""
     for content in contents:
         member = Member(content.key, taken.base)
         of_this = limits.of_archive(fetched.bytes_read) if content.was_packed else limits

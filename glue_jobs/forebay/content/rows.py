@@ -149,7 +149,7 @@ def refused_batches(piece: int, refused: list[Refused], text: Located, raw_bytes
 
 
 def _detail(refused: Refused, begin: str, raw_bytes: int) -> str:
-    """With its size where its text is cut: the rest of it is in the file, from its byte offset on."""
+    """The detail, with the record's size if its text is cut: the rest is in the file, from its byte offset on."""
     size = refused.end - refused.start
     if size <= raw_bytes:
         return refused.detail

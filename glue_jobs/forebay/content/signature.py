@@ -40,7 +40,7 @@ _BEGINS_AS_JSON = re.compile(rb"(?:\xef\xbb\xbf)?[\s\x1e]*(?:\{|\[\s*\{)")
 
 
 def looks_like(content: bytes) -> str | None:
-    """In words; None for text, whatever it says."""
+    """The apparent format, in words; None for text of any kind."""
     head = content[:256].lstrip()
     for signature, name in _SIGNATURES:
         if head.startswith(signature):

@@ -123,7 +123,7 @@ class _Scan:
         self._keep_outer(position[outer], symbol[outer], (step[outer] == 1), level[outer].astype(np.int8))
 
     def _keep_outer(self, position: Any, symbol: Any, opens: Any, level: Any) -> None:
-        """At level 1 only the objects in an array."""
+        """Keeps the outer signs; at level 1 only the objects in an array."""
         if not len(position):
             return
         opener = np.maximum.accumulate(np.where((level == 0) & opens, np.arange(len(symbol)), -1))

@@ -101,7 +101,7 @@ def _joined(remainders: list[int], crc: int, stretch: int) -> int:
 
 @cache
 def _zeros(count: int) -> tuple[list[int], ...]:
-    """For each byte of a CRC and each value of it: its value after `count` zero bytes."""
+    """A table of the values after `count` zero bytes, for each byte of a CRC and each of its values."""
     table = _table()
     crc = np.concatenate([np.arange(256, dtype=np.uint32) << np.uint32(8 * n) for n in range(4)])
     for _ in range(count):

@@ -36,7 +36,8 @@ HEAD_BYTES = 64 << 10
 """The reader decides what a text is from this many bytes."""
 
 TINY_BYTES = 4 << 10
-"""So long a line Python's decoder has read before numpy has begun: a file, or a member of an archive, may be one record."""
+"""The length of a line that Python's decoder reads before numpy has begun: a file, or a member of an archive, may be one
+record."""
 
 LOOKED_AT = 100
 _BEGINS = re.compile(rb"^[\[{]", re.MULTILINE)

@@ -23,8 +23,8 @@ __all__ = ["DeploymentGaveWay", "PushReplaced", "take_up_deployed"]
 
 @dataclass(frozen=True, kw_only=True)
 class PushReplaced(ErrorEvent):
-    """A deployment brought declarations that are newer than what was pushed. A person should know: push them again if they were
-    meant to stay."""
+    """A deployment has newer declarations than the pushed ones, and replaced them. Push them again if they were meant to
+    stay."""
 
     pushed: str
     deployed: str

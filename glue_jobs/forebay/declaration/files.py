@@ -31,7 +31,7 @@ def is_declaration(name: str) -> bool:
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """By name. A file that a person may take for a declaration, and that is none, is `InvalidConfiguration`."""
+    """The files, by name. A file that looks like a declaration, but is none, is `InvalidConfiguration`."""
     found = {file.relative_to(folder).as_posix(): file for file in (*folder.glob("*"), *folder.glob("*/*"))}
     deeper = [name for place in ("tables", "rollups") for name in _below(folder, place)]
     if passed_over := sorted(name for name in (*found, *deeper) if _LIKE_ONE.fullmatch(name)):
@@ -45,7 +45,7 @@ def _below(folder: Path, place: str) -> list[str]:
 
 
 def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:
-    """By name. A place may be one file."""
+    """The texts, by name. A place may be one file."""
     return _from_s3(place, s3 or client("s3")) if is_s3(place) else _from_folder(local_folder(place))
 
 

@@ -36,7 +36,7 @@ FREE = ("where", "expectations", "partition_values", "properties")
 """Settings of a table whose keys a person chooses, so that any key is one of theirs."""
 
 MOST_ROUNDS = 5
-"""In which a declaration is checked again without what was wrong with it."""
+"""The most rounds in which a declaration is checked again without its mistakes."""
 
 
 def builtin_service() -> Service:

@@ -45,5 +45,5 @@ def names(template: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=1000)
 def pattern(template: str) -> str:
-    """As a regular expression, for Java and Python alike, with a group for each of `names`."""
+    """The template as a regular expression, for Java and Python alike, with a group for each of `names`."""
     return "^" + "".join("([^/]+)" if match[1] else re.escape(match[0]) for match in PART.finditer(template))

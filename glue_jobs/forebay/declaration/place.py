@@ -29,5 +29,5 @@ def deciding(places: Sequence[Place], bucket: str, key: str) -> int | None:
 
 
 def most_specific_first(places: Sequence[Place]) -> list[int]:
-    """By number: the longest prefix first; of equal ones, one that names its bucket."""
+    """The numbers of the places, the longest prefix first; of equal ones, the one that names its bucket."""
     return sorted(range(len(places)), key=lambda n: (-len(places[n].prefix), not places[n].bucket))

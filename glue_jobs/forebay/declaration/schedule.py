@@ -74,7 +74,7 @@ class Schedule(Declared):
 
     @property
     def days(self) -> str:
-        """As a clock names them: `*` for each day, or such as MON-SAT."""
+        """The days in the words of a cron expression: `*` for each day, or such as MON-SAT."""
         found = _AT.fullmatch(self.at)
         return "" if found is None else "*" if found[1] == "daily" else found[1].upper()
 
@@ -99,7 +99,7 @@ USUAL: Mapping[str, Schedule] = {
     "vacuum-all": Schedule(job="maintain", at="Sun 04:00", vacuum="full"),
     "reconcile": Schedule(job="reconcile", at="daily 01:00"),
 }
-"""In hours in which little arrives, for whoever lives near UTC. Small files are the planner's, sooner."""
+"""The default schedules, at hours in which little arrives near UTC. The planner compacts small files sooner."""
 
 
 def schedules_of(declared: Mapping[str, Schedule]) -> dict[str, Schedule]:

@@ -95,7 +95,7 @@ class Service(Declared):
 
     @property
     def without_vault(self) -> Service:
-        """For what is read again beside the lake: the vault has it already."""
+        """The service without its vault, for files that are read again beside the lake: the vault already has their values."""
         return self.model_copy(update={"privacy": self.privacy.without_vault}) if self.privacy else self
 
     @property

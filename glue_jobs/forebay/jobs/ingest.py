@@ -240,7 +240,7 @@ def retry_if_any(tries: Retry, choice: Choice) -> None:
 
 
 def announcer(batch: Batch, settings: IngestSettings) -> Announcer:
-    """For files that S3 withheld. It uses the queue, so that they take the way of all files."""
+    """The announcer of files that S3 withheld. It uses the queue, so that they arrive like all files."""
     ledger = open_objects(table_path(settings.lake, LEDGER))
     into_queue = partial(announce, client("sqs"), settings.queue_url)
     return Announcer(batch.service.name, batch.ledger.withheld, ledger, into_queue, emit=batch.emit)

@@ -21,7 +21,7 @@ __all__ = ["ArgumentsPassedOver", "journal"]
 
 @dataclass(frozen=True, kw_only=True)
 class ArgumentsPassedOver(Event):
-    """The job was given arguments that it does not know; if one of them was meant for it, it had no effect."""
+    """The job got arguments that it does not know. They had no effect."""
 
     level: ClassVar[str] = "warning"
     arguments: tuple[str, ...]

@@ -20,7 +20,7 @@ NAME = "service"
 
 
 def must_be_of_service(checkpoint: Objects, name: str) -> None:
-    """Whoever comes first has the checkpoint, for ever."""
+    """The first service to use a checkpoint keeps it for ever."""
     if checkpoint.write_once(NAME, name.encode()):
         return
     its = (checkpoint.read(NAME) or b"").decode()

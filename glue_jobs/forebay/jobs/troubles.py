@@ -18,8 +18,8 @@ __all__ = ["Troubles", "TroublesCounted"]
 
 @dataclass(frozen=True, kw_only=True)
 class TroublesCounted(ServiceEvent):
-    """Since the last batch: tables that could not be written, that are at their limit of columns, and whose name in the catalog
-    is another's. Mostly none."""
+    """Since the last batch: tables that could not be written, that reached their limit of columns, or whose name in the
+    catalog is taken. Usually none."""
 
     failed: int = metric()
     full: int = metric()

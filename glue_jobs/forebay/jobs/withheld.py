@@ -25,7 +25,7 @@ MOST_AT_ONCE = 2_000
 
 @dataclass(frozen=True, kw_only=True)
 class FilesRetried(ServiceEvent):
-    """Files that S3 withheld were announced again. The queue `refused` some, which are announced with a later look."""
+    """Files that S3 withheld were announced again. The queue `refused` some, which a later check announces."""
 
     files: int
     refused: int = 0
@@ -34,7 +34,7 @@ class FilesRetried(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class FilesNotRetried(Event):
-    """Files that S3 withheld could not be announced again. The job tries it again in minutes. It needs sqs:SendMessage on its
+    """Files that S3 withheld could not be announced again. The job retries in a few minutes. It needs sqs:SendMessage on its
     queue; `forebay files retry` announces them from elsewhere."""
 
     level: ClassVar[str] = "warning"
@@ -60,7 +60,7 @@ class Announcer:
         self._next, self._loaded = clock(), False
 
     def look(self) -> None:
-        """To be called as often as one likes: in between it does nothing."""
+        """Checks for files that are due. It may be called at any rate: between two checks it does nothing."""
         now = self._clock()
         if now < self._next:
             return

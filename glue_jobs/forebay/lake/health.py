@@ -106,7 +106,7 @@ class Health:
 
 @dataclass(frozen=True, kw_only=True)
 class HealthMeasured(TableEvent):
-    """A table was looked at."""
+    """A table's health was measured."""
 
     files: int = metric()
     small_share_percent: float = metric("Percent")
@@ -150,7 +150,7 @@ class HealthRecords:
         self._objects: Objects = open_objects(f"{lake.rstrip('/')}/{HEALTH}", s3=s3)
 
     def of(self, table: str) -> Health:
-        """As last written; a table that nobody has looked at has waited for it since ever."""
+        """The health as last written; a table that was never checked has always waited for it."""
         found = self._objects.read(f"{table}.json")
         return _read(table, found)
 

@@ -80,10 +80,10 @@ class Objects(Protocol):
     def read(self, name: str) -> bytes | None: ...
 
     def open(self, name: str) -> BinaryIO | None:
-        """To be read in part: of a large object only the ranges that are asked for are fetched."""
+        """Opens an object to be read in part: only the requested ranges of a large object are fetched."""
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
-        """With a tag that is another one when the content is."""
+        """Reads an object with a tag that changes with its content."""
 
     def write(self, name: str, content: bytes) -> None:
         """Creates or overwrites `name`."""
@@ -101,14 +101,14 @@ class Objects(Protocol):
         """None in a folder, and none in a bucket that never kept versions."""
 
     def open_old(self, version: OldVersion) -> BinaryIO | None:
-        """As `open`."""
+        """Opens an old version, like `open`."""
 
     def delete_old(self, versions: Iterable[OldVersion]) -> None:
-        """For good. Ignores missing versions."""
+        """Deletes old versions for good. Ignores missing ones."""
 
 
 def open_objects(place: str, *, s3: Any = None) -> Objects:
-    """With the environment's credentials and endpoint, unless a client is given."""
+    """Opens the objects with the environment's credentials and endpoint, unless a client is given."""
     if is_s3(place):
         return S3Objects(s3 or s3_client(), place)
     return FolderObjects(local_folder(place))
@@ -122,7 +122,7 @@ def discard(place: str, names: Iterable[str]) -> None:
 
 
 def s3_client() -> Any:
-    """For many threads at once; boto3's own pool has ten connections."""
+    """A client for many threads at once; boto3's own pool has ten connections."""
     return client("s3", config=Config(max_pool_connections=64, retries={"mode": "standard", "max_attempts": 5}))
 
 

@@ -17,7 +17,7 @@ __all__ = ["must_not_be_half_rolled_back", "rollback_plan", "tables_going_back"]
 
 
 def rollback_plan(lake: str) -> dict[str, Any] | None:
-    """As JSON has it; None where no rollback is unfinished."""
+    """The plan, from JSON; None if no rollback is unfinished."""
     text = open_objects(rollback_of(lake)).read(ROLLBACK_PLAN)
     plan: dict[str, Any] | None = None if text is None else json.loads(text)
     return plan

@@ -15,7 +15,7 @@ __all__ = ["python_rows"]
 
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
-    """As `to_pylist` gives them."""
+    """The rows, like those of `to_pylist`."""
     moments = [field.name for field in table.schema if _is_utc(field.type)]
     plain = [(f.name, pa.timestamp(f.type.unit) if f.name in moments else f.type) for f in table.schema]
     rows: list[dict[str, Any]] = table.cast(pa.schema(plain)).to_pylist()

@@ -62,7 +62,7 @@ class Claim:
         return deciding.sorted()
 
     def _in_turn(self) -> Iterator[LandedFile]:
-        """As they came. Under `ignore` the first version is the one that S3 wrote first."""
+        """The files in order of arrival. Under `ignore`, the first version is the one that S3 wrote first."""
         versions: dict[Key, list[LandedFile]] = {}
         for file in self.files:
             versions.setdefault((file.bucket, file.key), []).append(file)

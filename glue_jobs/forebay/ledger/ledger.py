@@ -61,7 +61,7 @@ class Ledger:
         return first_service(self._services, open_objects(self.path), self.names[0])
 
     def own(self, files: Sequence[LandedFile]) -> list[LandedFile]:
-        """With the ids by which this service knows them. Run again, it says the same."""
+        """The files with the ids by which this service knows them. A second call returns the same."""
         if self.names == (self.first,):
             return list(files)
         rows = self._versions_of(files)
@@ -83,7 +83,7 @@ class Ledger:
         return self._spark.createDataFrame([*rows, *changed], COLUMNS)
 
     def remember(self, entries: Sequence[Entry], at: datetime) -> None:
-        """To be called when the batch's commit is in: from now on these files are known."""
+        """Must be called after the batch's commit: from now on these files are known."""
         self.index.add(packed(np.array([key_hash(entry.file) for entry in entries], np.int64), at.date()))
         self.withheld.note(entries, at)
 

@@ -26,8 +26,8 @@ FIRST = "first"
 
 
 def first_service(services: Objects, ledger: Objects, service: str) -> str:
-    """Whoever asks first in an empty lake. Of services that wrote one before this was kept, one that has rows. The answer never
-    changes."""
+    """The first service of a lake: the first caller in an empty lake. In lakes that are older than this note, a service that
+    has rows. The answer never changes."""
     content = services.read(FIRST)
     if content is None:
         there = services_of_ledger(ledger)

@@ -196,7 +196,7 @@ class Sorted:
         return [one for one in self.superseded if one.by.file_id in ids]
 
     def as_begun(self, file_ids: Collection[str]) -> Sorted:
-        """For a batch whose commit has begun: it leaves out replays that were requested since then."""
+        """The files for a batch whose commit has begun, without replays that were requested since then."""
         late = self.replays.keys() - set(file_ids)
         if not late:
             return self

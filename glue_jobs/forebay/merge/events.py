@@ -11,8 +11,8 @@ __all__ = ["MergeEnded", "TableMerged", "TableNotMerged", "TableRolledUp"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableMerged(TableEvent):
-    """A state was brought to a version of its log. `keys` are those with a change that did not come too late. `computed_anew`
-    says why, where the whole log was read. `lag_s` is how long the oldest change had waited."""
+    """A state was updated to a version of its log. `keys` are those with a change that was not too late. `computed_anew` has
+    the reason if the whole log was read. `lag_s` is the time that the oldest change had waited."""
 
     log: str
     version: int
@@ -27,7 +27,7 @@ class TableMerged(TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TableNotMerged(ErrorEvent, TableEvent):
-    """A state stays behind its log, and the others continued. A person must look."""
+    """A state lags behind its log, and the others continued. A person must act."""
 
     reason: str
     detail: str
@@ -36,7 +36,7 @@ class TableNotMerged(ErrorEvent, TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TableRolledUp(TableEvent):
-    """A rollup was brought up to date. `groups` were computed again, and `lag_s` is how long the oldest change had waited."""
+    """A rollup was updated. `groups` were recomputed, and `lag_s` is the time that the oldest change had waited."""
 
     version: int
     groups: int = metric()
@@ -47,7 +47,7 @@ class TableRolledUp(TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class MergeEnded(ServiceEvent):
-    """A run is over."""
+    """A run has ended."""
 
     tables: int = metric()
     tables_left: int = metric()

@@ -155,7 +155,7 @@ def _anew(there: State, changes: LogVersion, ranking: Ranking, why: str, lease: 
 def _forward(
     there: State, changes: LogVersion, ranking: Ranking, found: Difference, of_state: Objects, lease: Lease
 ) -> Step:
-    """To the version of the difference, which may be older than the newest. The newest columns are right for it, too."""
+    """Moves the state to the version of the difference, which may be older than the newest. The newest columns fit it, too."""
     there.grow(changes.schema)
     if not found.came and not found.left:  # a compaction, or other columns
         there.table.note(there.txn(found.version))

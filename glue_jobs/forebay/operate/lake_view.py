@@ -123,7 +123,7 @@ def has_ledger(lake: str) -> bool:
 
 
 def tell_if_not_begun(lake: str, tell: Callable[[str], None]) -> None:
-    """For a command that may come before the first batch. In a mistyped lake, too, all files would be new, so it warns."""
+    """Warns before the first batch: in a mistyped lake, too, all files would be new."""
     check_lake(lake)
     if not has_ledger(lake):
         tell(f"{lake} has no ledger yet, so all files count as new: is it spelled correctly?")

@@ -42,7 +42,7 @@ class VaultKey(Protocol):
     def decrypted(self, wrapped: bytes, name: str) -> bytes: ...
 
     def encrypted_again(self, wrapped: bytes, name: str) -> bytes:
-        """With the current version of the key."""
+        """Encrypts it again with the current version of the key."""
 
 
 def is_local(key: str) -> bool:

@@ -58,6 +58,6 @@ def _is_address(text: str) -> bool:
 
 
 def _adds_up(digits: str) -> bool:
-    """By Luhn's check digit, which nine of ten other numbers fail."""
+    """Whether Luhn's check digit is right, which nine of ten other numbers fail."""
     doubled = (int(digit) * (1 + at % 2) for at, digit in enumerate(reversed(digits)))
     return sum(n - 9 if n > 9 else n for n in doubled) % 10 == 0

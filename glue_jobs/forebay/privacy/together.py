@@ -50,7 +50,7 @@ def treated_texts(
 
 
 def records_of(tokens: frozenset[str], texts: pa.StringArray, paths: Sequence[Keys], secret: bytes) -> Any:
-    """For each record, whether one of these tokens is the subject at one of the paths."""
+    """Whether one of these tokens is the subject at one of the paths, for each record."""
     found = [_records_of(tokens, some, paths, secret) for _, some in blocks(texts)]
     return np.concatenate(found) if found else np.zeros(0, bool)
 

@@ -117,7 +117,7 @@ def _field_of_json(json: Mapping[str, Any]) -> Field:
 
 
 def json_of(kind: Kind) -> Any:
-    """As Delta's schema JSON."""
+    """The columns as Delta's schema JSON."""
     if isinstance(kind, Struct):
         return {"type": "struct", "fields": [f.as_json() for f in kind.fields.values()]}
     if isinstance(kind, Many):

@@ -290,7 +290,7 @@ def _moments(found: pa.StringArray) -> tuple[pa.Array, Bits] | None:
 def _by_text(
     found: pa.StringArray, convert: Callable[[str], Any], fit: Callable[[str], bool], kind: pa.DataType
 ) -> tuple[pa.Array, Bits]:
-    """By the definition, once for each different text."""
+    """Converts by the definition, once for each distinct text."""
     encoded = found.dictionary_encode()
     texts = encoded.dictionary.to_pylist()
     values = pa.array([convert(text) for text in texts], kind)

@@ -177,7 +177,7 @@ def _scalar(text: str, kind: T.DataType, zone: tzinfo) -> Any:
 
 
 def _name(kind: T.DataType) -> str:
-    """As a declaration calls it."""
+    """The type's name in a declaration."""
     if isinstance(kind, T.IntegerType | T.DecimalType):
         return kind.simpleString()
     return kind.typeName()

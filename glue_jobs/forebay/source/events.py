@@ -13,7 +13,7 @@ __all__ = ["ContentsRead", "FilePassedOver", "ManifestsNotCleaned", "QueuePolled
 
 @dataclass(frozen=True, kw_only=True)
 class QueuePolled(ServiceEvent):
-    """One look at the queue. Empty looks are reported once a minute."""
+    """One poll of the queue. Empty polls are reported once a minute."""
 
     queue: str
     batch: int
@@ -32,7 +32,7 @@ class QueuePolled(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ManifestsNotCleaned(ErrorEvent):
-    """Old manifests stay where they are; the data is not in danger, but their number grows."""
+    """Old manifests could not be deleted; the data is safe, but their number grows."""
 
     path: str
     problem: str
@@ -50,7 +50,7 @@ class ContentsRead(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class FilePassedOver(Event):
-    """A file that gave no record, and the query continued, by its option."""
+    """A file yielded no records, and the query continued, as its option allows."""
 
     uri: str
     outcome: str

@@ -26,7 +26,7 @@ from forebay.source.queue import Receipt
 __all__ = ["AnnouncedFile", "Manifest", "Manifests", "RecentFiles"]
 
 RETAINED = 100
-"""As many as Spark keeps of its own logs (`spark.sql.streaming.minBatchesToRetain`)."""
+"""The number of manifests that are kept, as many as Spark keeps of its own logs (`spark.sql.streaming.minBatchesToRetain`)."""
 
 _FOLDER = "batches"
 _SUFFIX = ".jsonl.gz"

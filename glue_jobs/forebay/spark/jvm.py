@@ -67,8 +67,8 @@ def _pass_on(stderr: IO[bytes]) -> None:
 
 @contextmanager
 def _ignoring_terminations() -> Iterator[None]:
-    """For processes that are started within. Java keeps ignoring a signal that its process ignored at the start. PySpark
-    replaces any `preexec_fn` by its own, so this happens right after the fork."""
+    """Makes processes that are started inside ignore terminations. Java keeps ignoring a signal that its process ignored at
+    the start. PySpark replaces any `preexec_fn` by its own, so this happens right after the fork."""
     global _launching
     _ignore_in_children()
     _launching = True

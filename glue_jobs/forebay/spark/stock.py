@@ -45,8 +45,8 @@ OF_JOB = (
 
 @dataclass(frozen=True, kw_only=True)
 class StockTaken(Event):
-    """The stock of a job: versions of its modules, and the jars that its classes come from. A job without Spark has neither
-    Spark nor classes."""
+    """The software of a job: versions of its modules, and the jars of its classes. A job without Spark has neither Spark nor
+    classes."""
 
     spark: str | None = None
     modules: dict[str, str]

@@ -27,7 +27,7 @@ class TableCreated(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class ColumnsAdded(Event):
-    """The rows had columns or nested fields that the table lacked; older rows have null there."""
+    """The rows had columns or nested fields that the table did not have; older rows have null there."""
 
     table: str
     columns: tuple[str, ...]
@@ -45,8 +45,8 @@ class ColumnsLeftOut(ErrorEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TypesWidened(Event):
-    """Columns have a wider type from now on, as the table's declaration allows. Only readers that know the feature typeWidening
-    can read the table."""
+    """Columns got a wider type, as the table's declaration allows. Only readers that know the feature typeWidening can read
+    the table."""
 
     table: str
     columns: tuple[str, ...]
@@ -54,7 +54,7 @@ class TypesWidened(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class LogNotTidied(Event):
-    """A checkpoint or checksum was due and could not be written. Nothing is lost: readers have more commits to read until the
+    """A checkpoint or checksum was due and could not be written. Nothing is lost: readers must read more commits until the
     next one succeeds."""
 
     path: str
@@ -65,8 +65,8 @@ class LogNotTidied(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogEntryForeign(ErrorEvent):
-    """The database has an entry of this name that is not ours: it is not changed. The table is written all the same, and
-    readers do not find it by its name: rename one of the two, or give the service its own database."""
+    """The database has an entry of this name that forebay did not create, and does not change. The table is written anyway,
+    but readers do not find it by its name. Rename one of the two, or give the service its own database."""
 
     table: str
     database: str
@@ -75,8 +75,7 @@ class CatalogEntryForeign(ErrorEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class CatalogNotUpdated(ErrorEvent):
-    """The Glue Data Catalog did not take a table: a person must look at the database and the job's permissions. The table is
-    written all the same."""
+    """The Glue Data Catalog refused a table. The table is written anyway. Check the database and the job's permissions."""
 
     table: str
     database: str

@@ -73,7 +73,7 @@ def _may_fit_now(outcome: AppendResult) -> bool:
 def written_anew(
     spark: SparkSession, table: Destination, staged: StagedTable, txn: Txn, logs: TableLogs, emit: Emit
 ) -> AppendResult:
-    """For the present table, from its own data files."""
+    """Rewrites the data files for the table's current columns, from their own contents."""
     from pyspark.sql import functions as F
 
     rows = staged.records(spark, table.path, table.rules).withColumn("_table", F.lit(table.name))

@@ -125,7 +125,7 @@ class TableLogs:
         return self.last_version_at(path, txn.app_id, again=again) >= txn.version
 
     def cluster_columns(self, seen: Seen) -> tuple[str, ...]:
-        """By which OPTIMIZE puts the table's rows together; none of an ordinary table."""
+        """The columns by which OPTIMIZE groups the table's rows; an ordinary table has none."""
         with self._failures():
             found = seen.snapshot.getDomainMetadata("delta.clustering")
         columns = json.loads(found.get())["clusteringColumns"] if found.isPresent() else []

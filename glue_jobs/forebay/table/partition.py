@@ -112,7 +112,7 @@ def by_partition(rows: pa.Table, columns: Sequence[str]) -> Iterator[tuple[Value
 
 
 def _texts(values: pa.Array) -> pa.StringArray:
-    """As `_as_text` has Spark write them."""
+    """The texts, as `_as_text` makes Spark write them."""
     if pa.types.is_decimal(values.type):
         return pa.array([None if value is None else format(value, "f") for value in values.to_pylist()], pa.string())
     if pa.types.is_timestamp(values.type):

@@ -39,7 +39,8 @@ __all__ = [
 DOCUMENT, MISFITS, RESCUED = "_document", "_misfits", "_rescued"
 
 PARSED_BYTES = 4 << 20
-"""So much text is parsed at a time: a record with thousands of fields makes that many columns for its neighbours too."""
+"""The bytes of text that are parsed at a time: a record with thousands of fields makes that many columns for its neighbours
+too."""
 
 
 @dataclass(frozen=True)

@@ -140,7 +140,7 @@ def cut_above(text: str) -> str | None:
 
 
 def written(value: Any) -> Any:
-    """As JSON has it; None where it has no words for it."""
+    """The value in JSON; None if JSON cannot express it."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
     try:

@@ -29,7 +29,7 @@ class UploadFailed(ForebayError):
 
 
 def storage_as(env: Mapping[str, str]) -> Storage:
-    """As the driver's environment says; executors have one of their own, and on a laptop it is the same."""
+    """The storage by the driver's environment; executors have their own, which on a laptop is the same."""
     return Storage(
         region=env.get("AWS_REGION") or env.get("AWS_DEFAULT_REGION"),
         endpoint=env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"),

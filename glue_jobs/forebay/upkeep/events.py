@@ -12,8 +12,8 @@ __all__ = ["TableLeftForLater"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableLeftForLater(TableEvent):
-    """A table was left unchanged, or in part, and the next run takes it. Others worked on it (`reason` is busy or conflict),
-    or the run was asked to stop."""
+    """A table was not processed, or only in part, and the next run continues. Other jobs worked on it (`reason` is busy or
+    conflict), or the run was asked to stop."""
 
     reason: str
     detail: str

@@ -82,7 +82,7 @@ class _Rows:
         return _Some(rows, self._landed[rows[PIECE].to_numpy()], np.full(rows.num_rows, at, np.int32))
 
     def gone(self, dedupe: Dedupe, landed: Mapping[str, str]) -> list[Bits]:
-        """For each data file, the rows that came before."""
+        """The duplicate rows of each data file."""
         found = [np.zeros(one.count, bool) for one in self.files]
         bits = max(0, (sum(one.count for one in self.files) // ROWS_AT_ONCE).bit_length())
         since = dedupe.since
@@ -111,7 +111,7 @@ class _Rows:
         return _Some.sum(some), np.concatenate(places)
 
     def by_file(self, stays: Sequence[Bits]) -> dict[tuple[str, str], Bits]:
-        """For each data file, by its place and path, which of its rows stay."""
+        """The rows that stay in each data file, by its place and path."""
         parts: dict[tuple[str, str], list[Bits]] = {}
         for one, part in zip(self.files, stays, strict=True):
             parts.setdefault((one.place, one.path), []).append(part)
@@ -211,7 +211,7 @@ class RowIds:
 
 
 def _of_vault(files: Sequence[Vaulted], of: _Rows, gone: Sequence[Bits]) -> dict[tuple[str, str], Bits]:
-    """For each data file of the vault, which of its rows stay: the values of a duplicate are there already."""
+    """The rows that stay in each data file of the vault: the values of a duplicate are already there."""
     if not files:
         return {}
     left = of.places(gone)

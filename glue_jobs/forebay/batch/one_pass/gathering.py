@@ -165,7 +165,7 @@ def _with(rows: pa.Table, name: str, values: Any) -> pa.Table:
 
 
 def packed(block: Block) -> bytes:
-    """As one stream of Arrow's. Records that are nested too deep for that are parsed once more where they arrive."""
+    """Packs records into one Arrow stream. Records that are nested too deep for that are parsed again at their destination."""
     rows = block.rows
     if block.whole is not None and depth_of(block.whole.type) < DEEPEST:
         rows = rows.append_column(PARSED, block.whole)

@@ -89,7 +89,7 @@ class HeldRows:
         return Judged(file_id, fate, one["table"], one["declared"], reason, names_of(one["violated"]))
 
     def shaped(self, rows: pa.Table, lines: Callable[[pa.Table], pa.Array]) -> pa.Table:
-        """With the columns of the table that holds them. `lines` are those of their files."""
+        """The rows with the columns of the table that holds them. `lines` are those of their files."""
         schema = self.schema
         numbers = rows["piece"].combine_chunks()
         made: dict[str, Any] = {name: rows[name] for name in ("byte_offset", "table", "reason", "detail", "metadata")}

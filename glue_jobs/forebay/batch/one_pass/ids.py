@@ -35,7 +35,7 @@ def ids_of(table: str, columns: Sequence[pa.Array]) -> pa.FixedSizeBinaryArray:
 
 
 def _quoted(text: str) -> str:
-    """As Spark's `to_json` writes it."""
+    """The text as Spark's `to_json` writes it."""
     quoted: str = encode_basestring(text)
     return ESCAPED.sub(_upper, quoted) if "\\u00" in quoted else quoted
 
@@ -45,7 +45,7 @@ def _upper(escape: re.Match[str]) -> str:
 
 
 def _texts(values: pa.Array) -> list[str | None]:
-    """As Spark's cast to a string writes them."""
+    """The texts as Spark's cast to a string writes them."""
     kind = values.type
     if pa.types.is_decimal(kind):
         return [None if value is None else format(value, "f") for value in values.to_pylist()]

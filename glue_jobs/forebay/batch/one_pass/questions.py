@@ -60,8 +60,8 @@ class Given:
 
 @dataclass(frozen=True)
 class Question:
-    """About the rows of one declaration. The slots of the columns that are sent, and those of the answers: of times that Spark
-    reads, of columns that it computes, and of expectations."""
+    """A question about the rows of one declaration. It has the slots of the columns that are sent, and those of the answers:
+    of times that Spark reads, of columns that it computes, and of expectations."""
 
     table: Table
     given: Mapping[str, Given]
@@ -112,8 +112,8 @@ def questions_of(service: Service) -> Questions:
 
 
 def conditions_of(service: Service) -> Questions:
-    """About each record, before its table is known: which declarations want it by their `where_sql`. Each of them has slots of
-    its own."""
+    """The questions about each record, before its table is known: which declarations want it by their `where_sql`. Each of
+    them has its own slots."""
     of, given, answers = dict[int, Question](), dict[str, str](), dict[str, str]()
     for number, table in enumerate(service.tables):
         if table.where_sql is not None:
@@ -223,7 +223,7 @@ Asked = dict[str, list[tuple[int, str, str]]]
 
 
 def _times(questions: Questions) -> dict[str, Expression]:
-    """By slot: the times that are read by their formats."""
+    """The times that are read by their formats, by slot."""
     from pyspark.sql import functions as F
 
     made: dict[str, Expression] = {}

@@ -149,7 +149,7 @@ class TableRows:
         return filled(records, block.rows, self.table, self.landed, self.question)
 
     def _identified(self, kept: Kept, values: Filled, which: Bits) -> Kept:
-        """With the ids of these rows, if the table leaves out duplicates."""
+        """The rows with their ids, if the table leaves out duplicates."""
         if (ids := self._ids(values)) is None:
             return kept
         return Kept(kept.rows, {**kept.said, "id": ids.filter(pa.array(which))})
@@ -208,7 +208,7 @@ class Judgement:
 
 
 def violations(values: Filled) -> pa.StringArray:
-    """For each row the names of the expectations that it violates, as JSON; null where it meets all."""
+    """The names of the expectations that each row violates, as JSON; null if it meets all."""
     names = list(values.violated)
     made: list[str | None] = [None] * len(values.refused)
     if names:

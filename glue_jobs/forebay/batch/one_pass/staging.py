@@ -202,7 +202,7 @@ class OnePass:
             raise ReadAgain(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
 
     def _read(self, told: Told, files: Sequence[LandedFile]) -> tuple[Answer, list[FileEnd]]:
-        """With the ends of files that end every worker which reads them."""
+        """Reads the files, and adds the ends of those that kill every worker that reads them."""
 
         def read(some: Sequence[LandedFile]) -> Answer:
             mine = {file.file_id for file in some}

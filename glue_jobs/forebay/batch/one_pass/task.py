@@ -32,7 +32,7 @@ __all__ = ["GatherTask", "ReadTask", "Task"]
 
 ODD = (NotOrdinary, MemoryError, pa.ArrowException)
 CROWDED = (NoRoom, MemoryError, pa.ArrowException)
-"""With less at once, it may go. Arrow has texts of at most 2 GB in an array."""
+"""Errors that less data at once may avoid. An Arrow array holds at most 2 GB of text."""
 ROOM = 8
 """A byte of text that waits takes up to this many, with its parsed form and its data file."""
 SPOOL_BYTES = TASK_BYTES

@@ -78,13 +78,13 @@ class Told:
     asked: pa.Schema
     """The schema of the rows for these questions."""
     conditions: Questions
-    """About records whose table is not known."""
+    """The questions about records whose table is not known."""
     asked_first: pa.Schema
     """The schema of the rows for these conditions."""
     unwritten: Mapping[str, KeptOut]
     """Tables that the driver does not write."""
     standing: Mapping[str, frozenset[str]]
-    """By the ids of files that are replayed, the tables that have rows of them. In those that are not written they stay."""
+    """The tables that have rows of replayed files, by file id. In tables that are not written, these rows stay."""
     only_unwritten: bool
     """The tables that are written have these rows already."""
     ids_at_most: int
@@ -101,7 +101,7 @@ class Told:
 
     @property
     def standing_pieces(self) -> dict[str, list[int]]:
-        """By table, the pieces of files whose earlier rows it keeps."""
+        """The pieces of files whose earlier rows a table keeps, by table."""
         found: dict[str, list[int]] = {}
         for piece in self.pieces if self.standing else ():
             for table in self.standing.get(piece.file.file_id, ()):

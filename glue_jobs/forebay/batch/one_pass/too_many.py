@@ -20,7 +20,7 @@ TOO_MANY_IDS = "too-many-ids"
 
 
 def rows_with_ids(fates: Iterable[Fate], service: Service) -> Counter[str]:
-    """By file, the rows of tables that leave out duplicates."""
+    """The rows of tables that leave out duplicates, by file."""
     rows: Counter[str] = Counter()
     for fate in fates:
         if fate.fate == "write" and fate.declared is not None and service.tables[fate.declared].dedupe:

@@ -74,7 +74,7 @@ class HeldRecords:
         return Chosen(made.fates, lambda tables: self._gone(made, tables), made)
 
     def _files(self) -> dict[HeldFile, int]:
-        """With the number of their records. Those of one file were held by one batch, at one time."""
+        """The files, with the number of their records. The records of one file were held by one batch, at one time."""
         from pyspark.sql import functions as F
 
         counts = self.held.groupBy(*OF_FILE).agg(F.min("at").alias("at"), F.count("*").alias("rows"))
@@ -94,7 +94,7 @@ class HeldRecords:
         return stay
 
     def _rows(self, numbers: Mapping[str, int]) -> DataFrame:
-        """As `content` has them; `line` and the rest are as when they came."""
+        """The rows in the form of `content`; `line` and the rest are the original ones."""
         from pyspark.sql import functions as F
 
         nothing = F.lit(None).cast("string")

@@ -59,7 +59,7 @@ ANOTHER = "another retry is running; start this one when it has ended"
 
 
 class Retry:
-    """For one service. Safe beside a running ingest job, and beside another retry."""
+    """The retries of one service. They are safe beside a running ingest job, and beside another retry."""
 
     def __init__(
         self,

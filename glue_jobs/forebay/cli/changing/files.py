@@ -125,7 +125,7 @@ def retry_files(
     of: Of = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Announce files again that could not be read: denied, unavailable, missing and poison ones.
+    """Announce files that could not be read again: denied, unavailable, missing and poison ones.
 
     The ingest job reads them with its next batch. Repeat the command for files that still cannot be read. Skipped files are
     announced only with --skipped, forgotten ones with --forgotten, ignored ones only with --key.
@@ -172,10 +172,10 @@ def skip_files(
     address: Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")] = "",
     file_id: Annotated[str, typer.Option(help="Only this version, by its id in the ledger.")] = "",
 ) -> None:
-    """Leave a file out: no batch reads it, and the ledger says `skipped`.
+    """Skip a file: no batch reads it, and the ledger says `skipped`.
 
     For a file that is announced or pending, such as one that stops the job. With an address, all versions of the object are
-    left out, including future ones. Rows that are already loaded stay. Repeating the command changes nothing. Undo: `forebay
+    skipped, including future ones. Rows that are already loaded stay. Repeating the command changes nothing. Undo: `forebay
     files retry --skipped`.
     """
     from forebay.cli.looking.history import leave_record

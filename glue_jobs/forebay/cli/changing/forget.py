@@ -47,8 +47,8 @@ def forget_files(
 
     Shows which rows would leave, and asks. With its next batch, the ingest job removes the rows from the tables, the
     quarantine, the parked records and the vault. The ledger then says `forgotten`, and only an operator can load the files
-    again. If a producer puts the same bytes under the same key, they stay out. An earlier version that the file replaced does
-    not come back. Repeat the command after an interruption. Undo: `forebay files retry --forgotten`, as long as S3 has the
+    again. If a producer puts the same bytes under the same key again, they stay out. An earlier version that the file replaced
+    is not restored. Repeat the command after an interruption. Undo: `forebay files retry --forgotten`, as long as S3 has the
     files.
     """
     from forebay.aws.preflight import check_queue
@@ -108,7 +108,7 @@ def _undo(addresses: Sequence[str], file_ids: Sequence[str]) -> str:
 
 
 def _forget_again(file_ids: Sequence[str]) -> str:
-    """By id: an address means other versions as well."""
+    """The command that forgets the files again, by id: an address also means other versions."""
     more = f" and so on, {counted(len(file_ids), 'time')}" if len(file_ids) > SHOWN else ""
     return "forebay files forget" + "".join(f" --file-id {one}" for one in file_ids[:SHOWN]) + more
 

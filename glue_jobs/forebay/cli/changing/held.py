@@ -46,7 +46,7 @@ def list_quarantine(lake: Lake, as_json: AsJson = False) -> None:
 def show_quarantine(
     lake: Lake, table: Of = None, reason: Why = None, limit: Most = 20, as_json: AsJson = False
 ) -> None:
-    """Show the newest records in the quarantine, as they came."""
+    """Show the newest records in the quarantine, unchanged."""
     _show(lake, "quarantine", table, reason, limit, as_json)
 
 
@@ -55,8 +55,8 @@ def show_quarantine(
 def retry(lake: Lake, service: Service = "", table: Of = None, reason: Why = None, dry_run: DryRun = False) -> None:
     """Retry the records with the current declarations.
 
-    Records that fit a table land there, exactly once. The rest stays. An interrupted retry continues when you repeat the
-    command.
+    Records that fit a table are loaded into it, exactly once. The rest stays. An interrupted retry continues when you repeat
+    the command.
     """
     _try_again(lake, service, "quarantine", table, reason, dry_run=dry_run)
 
@@ -98,7 +98,7 @@ def list_parked(
 
 @parked.command("show")
 def show_parked(lake: Lake, limit: Most = 20, as_json: AsJson = False) -> None:
-    """Show the newest parked records, as they came."""
+    """Show the newest parked records, unchanged."""
     _show(lake, "parked", None, None, limit, as_json)
 
 
@@ -110,7 +110,7 @@ def adopt(
     service: Service = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Load the parked records that this table takes now, exactly once."""
+    """Load the parked records that this table accepts now, exactly once."""
     _try_again(lake, service, "parked", table, None, dry_run=dry_run)
 
 

@@ -22,8 +22,8 @@ __all__ = ["ingest", "stop"]
 def ingest(settings: IngestSettings) -> None:
     """Load files from the queue into tables.
 
-    Takes file names from the queue, reads the files, and appends each record to the table it belongs to, exactly once.
-    Ctrl-C stops it after the current batch.
+    Takes file names from the queue, reads the files, and appends each record to its table, exactly once. Ctrl-C stops it after
+    the current batch.
     """
     with leaving_at_once():
         from forebay.jobs.ingest import ingest as run

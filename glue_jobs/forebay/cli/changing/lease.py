@@ -37,7 +37,7 @@ def show(
 ) -> None:
     """Show who holds the leases of ingest jobs, or one lease.
 
-    An ingest job holds two: that of its checkpoint, and that of its service in this lake.
+    An ingest job holds two: one for its checkpoint, and one for its service in this lake.
     """
     for folder, found in _held(lake, table, of or writer, checkpoint):
         if as_json:
@@ -55,8 +55,8 @@ def break_it(
 ) -> None:
     """End the leases of a dead job, so that another job can start at once.
 
-    Shows who holds them, warns if that job lives, and asks. If it still runs, it notices before it marks its batch as done, and
-    halts: no row is lost or doubled. Prefer `forebay stop` for a running job. Undo: start that job again.
+    Shows their holder, warns if that job is alive, and asks. If the job still runs, it notices before it marks its batch as
+    done, and halts: no row is lost or duplicated. Prefer `forebay stop` for a running job. Undo: start that job again.
     """
     from forebay.lake.lease import break_lease, renewed_lately
 

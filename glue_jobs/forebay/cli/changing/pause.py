@@ -53,8 +53,8 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     """Resume paused tables, and load the rows that waited, exactly once.
 
     Starts Spark for that, beside a running job. A batch that began before may still put rows aside. `forebay status` counts
-    them, and this command loads them when you repeat it. So does the next start of the job, unless another table is paused.
-    Undo: `forebay pause`.
+    them, and this command loads them when you repeat it. The next start of the job does the same, unless another table is
+    paused. Undo: `forebay pause`.
     """
     from forebay.batch.reasons import PAUSED_TABLE
     from forebay.declaration.in_force import service_for
@@ -112,7 +112,7 @@ def _names(tables: list[str]) -> list[str]:
 
 
 def _must_be_known(view: LakeView, name: str, service: str) -> None:
-    """In the lake, or made by a declaration: a mistyped name would pause nothing."""
+    """The table must be in the lake, or made by a declaration: a mistyped name would pause nothing."""
     from forebay.operate.lake_view import known_table
 
     if service:

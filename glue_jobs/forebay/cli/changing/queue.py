@@ -37,8 +37,8 @@ SHOWN_FILES = 3
 def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> None:
     """Show messages that wait, and the files that they announce.
 
-    Each look counts as a receive: a message that was received as often as the queue's redrive policy says goes to the
-    dead-letter queue. So use this command rarely.
+    Each use counts as a receive, and a message that reaches the limit of the queue's redrive policy moves to the dead-letter
+    queue. So use this command rarely.
     """
     from forebay.operate.looking.queue import give_back, peek
 
@@ -52,8 +52,8 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
 def dlq(queue_url: QueueUrl, lake: InLake = "", of: Of = "", limit: Most = 100, as_json: AsJson = False) -> None:
     """Show what is in the dead-letter queue, and why.
 
-    With --lake the ledger says which of the files were loaded all the same. Each look counts as a receive, so the times that a
-    letter was received grow. Exit status 1 if there are dead letters.
+    With --lake, the ledger shows which of the files were loaded anyway. Each use counts as a receive of the letters. Exit
+    status 1 if there are dead letters.
     """
     from forebay.operate.looking.queue import give_back
 
@@ -80,9 +80,9 @@ def redrive(
     dry_run: DryRun = False,
     yes: Yes = False,
 ) -> None:
-    """Send dead letters back to the queue: their files are tried again.
+    """Send dead letters back to the queue, so that their files are tried again.
 
-    Shows which, and asks. A letter is sent before it is deleted, so nothing is lost. Files that are loaded already are not
+    Shows them, and asks. A letter is sent before it is deleted, so nothing is lost. Files that are already loaded are not
     loaded again. Repeat the command to send the rest.
     """
     from forebay.operate.looking.queue import give_back

@@ -64,8 +64,8 @@ def replay(
     """Read files again, and replace their rows.
 
     Shows which rows would leave the tables, and asks. The ingest job then reads the files with the declarations in force. In
-    each table, one commit removes their rows, and the next appends the new ones, so no row is there twice. If S3 no longer
-    has a file, its rows stay, and the ledger says not-replayed. After an interruption --resume continues. Undo: push the
+    each table, one commit removes their rows, and the next appends the new ones, so no row exists twice. If S3 no longer has a
+    file, its rows stay, and the ledger says not-replayed. After an interruption, continue with --resume. Undo: push the
     earlier declarations, and repeat the command.
 
     --into loads the files into another lake instead, with the declarations of --service. This lake and its ledger stay as they

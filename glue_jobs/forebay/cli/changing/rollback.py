@@ -42,9 +42,10 @@ def rollback(
 ) -> None:
     """Restore tables to an earlier version, and the ledger with them.
 
-    Stops a running ingest job after its batch, shows which rows leave and come, and asks. No job can start meanwhile. In the
-    ledger, rows that left are dropped, with the reason rolled-back; with --and-replay their files are announced again.
-    An interrupted rollback is finished first when you repeat it. Undo: `forebay rollback` to the version that it names.
+    Stops a running ingest job after its batch, shows which rows are removed and restored, and asks. No job can start in the
+    meantime. In the ledger, removed rows count as dropped, with the reason rolled-back; with --and-replay, their files are
+    announced again. An interrupted rollback is finished first when you repeat it. Undo: `forebay rollback` to the version that
+    it names.
     """
     from forebay.aws.preflight import check_queue
     from forebay.lake.rollback_plan import rollback_plan

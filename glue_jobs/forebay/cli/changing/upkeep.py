@@ -38,7 +38,7 @@ def compact(
 ) -> None:
     """Rewrite small files into large ones; no row changes.
 
-    Readers of the stream see nothing new. --dry-run says what would be done, why, and at what cost.
+    Streaming readers see no new data. --dry-run shows what would be done, why, and at what cost.
     """
     _must_be_there(settings, settings.table_names)
     if dry_run or plan:
@@ -66,8 +66,8 @@ def maintain(
 ) -> None:
     """Delete files that no readable version needs.
 
-    The declared time travel decides which versions are readable. The command also shortens logs. With --vacuum full, it names
-    files that no log knows.
+    The declared time travel decides which versions are readable. The command also shortens logs. With --vacuum full, it lists
+    files that no log names.
     """
     settings = settings.model_copy(update={"delete_orphans": settings.delete_orphans or yes})
     _must_be_there(settings, settings.table_names)

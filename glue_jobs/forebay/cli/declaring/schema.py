@@ -27,7 +27,7 @@ Name = Annotated[str, typer.Argument(help="The table's name.")]
 
 @app.command()
 def show(lake: Lake, table: Name, as_json: AsJson = False) -> None:
-    """Show the columns, with the keys of the records that they are read from."""
+    """Show the columns, with the keys of the records from which they are read."""
     from forebay.lake.log.definition import definition_of
     from forebay.operate.declaring.columns import columns_of
 
@@ -68,7 +68,7 @@ def diff(
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show how the table differs between two versions, and from what is declared of it."""
+    """Show how the table differs between two versions, and from its declaration."""
     from forebay.declaration.in_force import service_for
     from forebay.declaration.service import declaration_of
     from forebay.lake.log.definition import history_of
@@ -101,8 +101,8 @@ def diff(
 def settle(lake: Lake, table: Name, service: Service = "") -> None:
     """Rewrite the table with the columns and types that fit all its rows.
 
-    Rescued values move into columns, and the table gets the partitions that are declared. One commit. Undo: `forebay
-    rollback` to the version before it, which `forebay history` names.
+    Rescued values move into columns, and the table gets the declared partitions. It is one commit. Undo: `forebay rollback` to
+    the version before it, which `forebay history` names.
     """
     _settle(lake, table, service, None)
 
@@ -118,7 +118,7 @@ def promote(
     unit: Annotated[str, typer.Option(help="For times that are numbers: s, ms, us or ns since 1970.")] = "",
     service: Service = "",
 ) -> None:
-    """Give a field its own column and type, also for all existing rows.
+    """Give a field its own column and type, for all existing rows, too.
 
     One commit. Declare the column as well, so that new records fill it. The line to add is printed.
     """

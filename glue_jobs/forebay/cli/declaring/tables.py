@@ -160,8 +160,8 @@ def check(
     lake: Lake = "",
     as_json: AsJson = False,
 ) -> None:
-    """Say everything that is wrong with the declarations; with --lake also where tables are not as declared, and what comes of
-    it. Exit status 2 if there is anything that does not come right with the next rows."""
+    """Report everything that is wrong with the declarations; with --lake, also how tables differ from them, and the effect.
+    Exit status 2 for mistakes, and for differences that the next rows do not resolve."""
     _must_be_given("check", "SERVICE", service, "FOREBAY_SERVICE")
     try:
         for found in _checked(service, lake, sql=sql):

@@ -43,7 +43,7 @@ def doctor(
 ) -> None:
     """Check the deployment, and say how to fix what is wrong.
 
-    Reads only, unless --probe is given. Exit status 1 if something was found.
+    Only reads, unless --probe is given. Exit status 1 if it finds a problem.
     """
     from forebay.aws.client import client
     from forebay.operate.doctor.examination import checks_for, examine

@@ -29,8 +29,8 @@ def health(
     """Show the health of each table.
 
     Shows files, the share of small ones, objects in the log, commits since a checkpoint (cp), and files that wait for a
-    compaction. Also shows when it was last compacted and vacuumed, and how far a state is behind its changes. A line says where
-    fields got no column, because a limit was reached, and where rows wait in the quarantine, because the table could not be
+    compaction. Also shows when it was last compacted and vacuumed, and how far a state is behind its changes. Further lines
+    name fields without a column, because a limit was reached, and rows in the quarantine, because the table could not be
     written. Exit status 1 for such a table, and for one that cannot be read.
     """
     from forebay.operate.looking.health import health_of, unwritten_tables

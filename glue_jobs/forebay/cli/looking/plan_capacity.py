@@ -35,7 +35,7 @@ def plan_capacity(
     """Show the delay and the cost of each freshness.
 
     Replays the arrivals of the last days, from the ledger, through the rules that start and end ingest runs. Shows how late
-    files would have been, and the cost of ingest runs in a month.
+    files would have been, and the monthly cost of ingest runs.
     """
     from forebay.aws.prices import PRICES, read_prices
     from forebay.capacity.freshness import in_words, seconds_of

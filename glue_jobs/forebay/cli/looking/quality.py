@@ -23,7 +23,7 @@ def quality(
 ) -> None:
     """Count the rows that violate expectations.
 
-    How many rows fulfilled each expectation, and in how many batches a table failed for it.
+    Shows how many rows met each expectation, and in how many batches a table failed because of it.
     """
     from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.looking.quality import quality_of

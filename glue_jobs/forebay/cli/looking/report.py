@@ -27,10 +27,9 @@ def report(
 ) -> None:
     """Write the state of the service into one HTML file.
 
-    The page shows problems, the journey of the files with its numbers, records, files and latency by hour, the tables, and
-    why records are in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it
-    can be mailed. On AWS a function writes the same page every 20 minutes. --json prints what the page says, and writes
-    no file.
+    The page shows problems, the files' journey in numbers, records, files and latency by hour, the tables, and why records are
+    in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it can be mailed. On AWS
+    a function writes the same page every 20 minutes. --json prints the page's contents, and writes no file.
     """
     from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.report import report_of

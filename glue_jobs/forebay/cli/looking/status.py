@@ -35,9 +35,9 @@ def status(
 ) -> None:
     """Show the state of the queue, the job and the tables.
 
-    The queue and its oldest message, the running job and its last batch, files of today, held records, files that S3 had not
-    announced, and how old each table's newest rows are. --stack adds failed runs, alarms that ring, and what this month has
-    cost so far. Exit status 1 if somebody must look at something.
+    Shows the queue and its oldest message, the running job and its last batch, today's files, held records, files that S3 had
+    not announced, and the age of each table's newest rows. --stack adds failed runs, active alarms, and the cost of this month
+    so far. Exit status 1 if something needs attention.
     """
     from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.status import status_of

@@ -31,8 +31,8 @@ def wait(
 ) -> None:
     """Wait until all files of an hour or a day are in.
 
-    Feeds declare when that is so, in `complete`. Exit status 4 if it is not so in time. Prints the reason for each. `--json`
-    prints what is still open.
+    Feeds declare in `complete` when that is the case. Exit status 4 if a period is not complete in time. Prints the reason for
+    each. `--json` prints the open periods.
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import begun_lake

@@ -48,7 +48,7 @@ def scan(
 ) -> None:
     """Name the fields of a table whose values look personal: a guess, for you to judge.
 
-    E-mail and IP addresses, numbers of cards and phones, and long ids; also in _rescued and kept records. No value is shown.
+    Finds e-mail and IP addresses, card and phone numbers, and long ids, also in _rescued and held records. No value is shown.
     """
     from forebay.operate.lake_view import view_of
     from forebay.operate.people.personal import scanned
@@ -72,7 +72,7 @@ def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BU
     """Make the secret of tokens, unless it already exists.
 
     Only the ingest job needs to read it. Anybody with the secret can try values until a token fits. Without it, or with
-    another one, later tokens of the same values are others, so it is never written over. Undo: delete the object, before
+    another one, later tokens of the same values would differ, so it is never overwritten. Undo: delete the object, before
     tokens were made.
     """
     from forebay.declaration.privacy import is_address
@@ -118,12 +118,12 @@ def erase(
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Erase people: their rows leave all tables, the quarantine and the parked records.
+    """Erase people: remove their rows from all tables, the quarantine and the parked records.
 
-    Late records of theirs stay out. Ingest continues meanwhile. Files of older versions are deleted by maintenance, once the
-    table's time travel is over, or with --now. An interrupted erasure is finished first when you repeat it; without a subject
-    it is all that is done. The signed report names the objects in the landing bucket that hold their records, and counts those
-    that nobody read. There is no undo.
+    Their late records stay out. Ingest continues in the meantime. Maintenance deletes files of older versions when the table's
+    time travel has ended; --now deletes them at once. If you repeat the command, it first finishes an interrupted erasure;
+    without a subject, it does only that. The signed report names the objects in the landing bucket that hold their records,
+    and counts those that were not read. There is no undo.
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import view_of

@@ -22,7 +22,7 @@ def show(
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show what the vault holds of a person, decrypted, and from which files it came.
+    """Show what the vault holds about a person, decrypted, and from which files it came.
 
     Only the role of the vault's users may do that. `forebay privacy erase --dry-run` says which tables have rows of the person.
     """
@@ -45,10 +45,10 @@ def show(
 
 @answers
 def rotate(service: Service = "") -> None:
-    """Encrypt the keys of the vault again, by its current key of KMS; no value is read.
+    """Re-encrypt the keys of the vault with its current KMS key; no value is read.
 
-    Run it after the key of KMS was rotated, or when vault_key names another one: both keys must be there until it has ended.
-    After an interruption, repeat it, and it continues. A key that is a file of this machine gets a new one first.
+    Run it after the KMS key was rotated, or when vault_key names another one: both keys must exist until it has ended. After
+    an interruption, repeat it to continue. If the key is a file on this machine, a new key is added first.
     """
     from forebay.declaration.loading import load_service
     from forebay.operate.people.person import vaulted

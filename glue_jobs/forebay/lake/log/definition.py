@@ -69,7 +69,7 @@ class TableHistory:
 
 
 def definition_of(table: Objects) -> Definition:
-    """As the table is now."""
+    """The current definition of the table."""
     listing = list_log(table)
     replay = _Replay()
     for name in listing.checkpoint:

@@ -31,7 +31,7 @@ class LiveFile:
 
     @property
     def live_bytes(self) -> int:
-        """About what stays of it when the deleted rows are left out."""
+        """The approximate bytes that remain without the deleted rows."""
         if not self.deleted_rows or not self.rows:
             return self.bytes
         return self.bytes * max(0, self.rows - self.deleted_rows) // self.rows

@@ -106,8 +106,8 @@ class Log:
 
 
 def read_snapshot(table: Objects, *, whole_log: bool = False, up_to: int | None = None) -> Snapshot:
-    """At its newest version, or at version `up_to`. `whole_log` counts the objects of all of the log; otherwise those since the
-    last checkpoint."""
+    """Reads the table at its newest version, or at version `up_to`. `whole_log` counts the objects of all of the log;
+    otherwise those since the last checkpoint."""
     return replay(fetch_log(table, whole_log=whole_log, up_to=up_to))
 
 

@@ -46,7 +46,7 @@ class Difference:
     partitions: str = ""
 
     def lines(self) -> Iterator[str]:
-        """As people read differences."""
+        """The lines of a difference, for people."""
         for sign, what in (("+", self.added), ("~", self.changed), ("-", self.removed)):
             yield from (f"{sign} {one}" for one in what)
         if self.partitions:

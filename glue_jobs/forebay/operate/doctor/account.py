@@ -33,7 +33,7 @@ def identity(on: Deployment) -> Iterator[Finding]:
 
 
 def clock(on: Deployment) -> Iterator[Finding]:
-    """By the date of an answer of AWS."""
+    """Checks the clock by the date of an answer from AWS."""
     headers = on.client("sts").get_caller_identity()["ResponseMetadata"]["HTTPHeaders"]
     if "date" not in headers:
         return

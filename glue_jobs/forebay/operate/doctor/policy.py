@@ -53,7 +53,7 @@ def _holds(conditions: Mapping[str, Any], facts: Mapping[str, str]) -> bool:
 
 
 def like(pattern: str, text: str) -> bool:
-    """As policies compare: * and ? are wildcards, brackets are not."""
+    """Whether a text matches a pattern as in policies: * and ? are wildcards, brackets are not."""
     return fnmatchcase(text, pattern.replace("[", "[[]"))
 
 

@@ -135,7 +135,7 @@ def _typed(table: DeltaTable, keys: tuple[str, ...]) -> dict[str, str]:
 
 
 def _must_be_of(name: str, before: Mapping[str, str], now: Mapping[str, str]) -> None:
-    """By other keys, nobody elsewhere would find the rows that are there."""
+    """With other keys, consumers would not find the rows that they have."""
     if before != now:
         here, there = (", ".join(f"{key} {kind}" for key, kind in keys.items()) for keys in (now, before))
         what = f"has the keys {here}, but the export there has {there}"
@@ -192,7 +192,7 @@ def _size(line: bytes) -> int:
 
 
 def _write(target: Objects, step: Manifest, rows: Iterable[pa.Table]) -> Manifest:
-    """With names that no other attempt uses."""
+    """Writes files with names that no other attempt uses."""
     folder, parts = f"{step.since + 1:020}-{uuid.uuid4().hex[:8]}", list[Part]()
     for some in _of_size(rows):
         content = _as_json(some) if step.format == "json" else _as_parquet(some)

@@ -31,7 +31,7 @@ One = TypeVar("One")
 
 AT_ONCE = 10
 HIDDEN_S = 60
-"""For how long letters that were looked at are hidden from others, unless they are given back before."""
+"""How long letters that were read are hidden from others, unless they are given back before."""
 
 
 @dataclass(frozen=True)

@@ -42,7 +42,7 @@ def query(view: LakeView, sql: str) -> pa.Table:
 
 
 def _refused(said: str, there: list[str]) -> InvalidConfiguration:
-    """In the words of the engine, but for a table that is not there."""
+    """The refusal in the words of the engine, except for a missing table."""
     known = ", ".join(there[:20])
     missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
     if missing is None:

@@ -123,7 +123,8 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
 
 
 def _must_be_of_its_secret(service: Service, plan: ErasePlan) -> None:
-    """With another secret nobody is found, and the report would call them gone. A token is its own token under one secret."""
+    """With another secret nobody would be found, and the report would call them erased. A token is its own token under one
+    secret."""
     assert service.privacy is not None
     secret = secret_at(service.privacy.secret)
     if any(token_of(token, secret) != token for token in plan.tokens):

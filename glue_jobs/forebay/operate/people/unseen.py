@@ -31,7 +31,7 @@ class Unseen:
 
 
 def unseen(view: LakeView, service: Service, searched: Collection[str]) -> list[Unseen]:
-    """In order of their keys."""
+    """The unseen objects, in order of their keys."""
     may = " or ".join(_where(view, service, searched))
     rows = view.query(
         LEDGER,

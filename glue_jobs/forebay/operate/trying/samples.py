@@ -197,7 +197,8 @@ def _files_below(root: Path) -> Iterator[LandedFile]:
 
 
 def _sampled(files: Sequence[LandedFile]) -> list[LandedFile]:
-    """As many as may be, from all parts of the listing, so that each day and each kind has its share. The same each time."""
+    """The most files that are allowed, from all parts of the listing, so that each day and each kind has its share. It is the
+    same sample each time."""
     chosen = [files[n * len(files) // MOST_FILES] for n in range(MOST_FILES)]
     while len(chosen) > 1 and sum(file.size or 0 for file in chosen) > MOST_BYTES:
         chosen = chosen[::2]

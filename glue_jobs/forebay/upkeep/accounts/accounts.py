@@ -208,7 +208,7 @@ class _Count:
         return rows_by_file(table, column="file_id", must_have=must_have, since=self._since[name])
 
     def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], Names]:
-        """By table, in sum, by outcome; and the files that the ledger itself has wrong."""
+        """The ledger's rows by table, in total, and by outcome; and the files whose entries are wrong."""
         expected: dict[str, Tally] = {}
         sums, files, uneven = dict.fromkeys(COUNTS, 0), Counter[str](), list[str]()
         all_hashes: list[Any] = []

@@ -21,6 +21,6 @@ class AccountsChecked(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class AccountDiffers(ErrorEvent, ServiceEvent):
-    """A sum does not hold, and did not hold some minutes earlier either: `difference` says which."""
+    """A sum does not hold, and did not hold some minutes earlier either. `difference` describes it."""
 
     difference: str

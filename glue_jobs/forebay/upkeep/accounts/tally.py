@@ -45,7 +45,7 @@ def bucket_of(hashes: Hashes) -> npt.NDArray[np.int64]:
 
 
 def hash_of(file_id: str | None) -> int:
-    """As the ledger keeps it: the first eight bytes of the file's id. Ids that are none of ours get a hash of their own."""
+    """The hash as in the ledger: the first eight bytes of the file's id. Ids that are not ours get their own hash."""
     if file_id is None:
         return NO_FILE
     try:

@@ -179,7 +179,7 @@ class _Look:
         return sum(file.bytes for file in files if file.modified > last) / size
 
     def _deleted_share(self, files: Sequence[LiveFile]) -> float:
-        """By bytes: they are what a reader pays."""
+        """The deleted share in bytes, which readers pay for."""
         deleted = sum(file.bytes * file.deleted_share for file in files if file.deleted_rows)
         return deleted / sum(file.bytes for file in files) if deleted else 0.0
 

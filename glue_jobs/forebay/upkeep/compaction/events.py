@@ -11,7 +11,7 @@ __all__ = ["CompactionEnded", "TableCompacted", "TableNotCompacted"]
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompacted(TableEvent):
-    """Small files of a table became large ones. `foretold_files` is how many the plan said there would be."""
+    """Small files of a table became large ones. `foretold_files` is the number that the plan predicted."""
 
     partitions: int
     commits: int
@@ -27,8 +27,8 @@ class TableCompacted(TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TableNotCompacted(ErrorEvent, TableEvent):
-    """A table was left unchanged, or in part, and the others continued. A person must look: `reason` is not-found, unsupported,
-    unreadable-log, invalid-configuration or failed."""
+    """A table was not compacted, or only in part, and the others continued. A person must act: `reason` is not-found,
+    unsupported, unreadable-log, invalid-configuration or failed."""
 
     reason: str
     detail: str
@@ -37,7 +37,7 @@ class TableNotCompacted(ErrorEvent, TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class CompactionEnded(ServiceEvent):
-    """A run is over. `planned_dpu_seconds` is what it was foretold to cost."""
+    """A run has ended. `planned_dpu_seconds` is its predicted cost."""
 
     round: str
     tables: int = metric()

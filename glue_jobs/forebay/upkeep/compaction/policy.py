@@ -53,7 +53,7 @@ class Thresholds:
     small_share: float = 0.75
     """A file smaller than this share of the target is small."""
     min_small_files: int = 8
-    """With this number of small files, a partition is rewritten."""
+    """The number of small files with which a partition is rewritten."""
     min_small_bytes: int | None = None
     """Also with this number of bytes in small files that would move to full ones; None: the size of one full file."""
     max_deleted_share: float = 0.05
@@ -71,7 +71,7 @@ class Thresholds:
     order_by: tuple[str, ...] = ()
     """The columns by which the second round orders the rows."""
     min_unordered_share: float = 0.25
-    """So large a share of bytes that came after the last ordering is reason to order a partition again, as a whole."""
+    """The share of bytes added after the last ordering from which a partition is ordered again, as a whole."""
 
     def target(self, table_bytes: int, round_: Round) -> int:
         if self.target_file_bytes is None:

@@ -103,5 +103,5 @@ class Skipped:
 
 
 def partition_name(partition: Partition | None) -> str:
-    """As a person reads it: `day=2026-05-01/game=null`; empty for a table without partitions."""
+    """The partition's name for people: `day=2026-05-01/game=null`; empty for a table without partitions."""
     return "/".join(f"{column}={'null' if value is None else value}" for column, value in partition or ())

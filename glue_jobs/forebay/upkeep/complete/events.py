@@ -24,7 +24,7 @@ class PeriodCompleted(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodReopened(ServiceEvent):
-    """A file came for a period that was complete. The period is complete again once the file is in."""
+    """A file arrived for a complete period. The period is complete again when the file is loaded."""
 
     feed: str
     period: str
@@ -33,7 +33,7 @@ class PeriodReopened(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodsNotJudged(Event):
-    """Nobody could see whether periods are complete. It is tried again. The job needs s3:ListBucketVersions on the landing
+    """The check whether periods are complete failed. It will be retried. The job needs s3:ListBucketVersions on the landing
     buckets."""
 
     level: ClassVar[str] = "warning"
@@ -44,7 +44,8 @@ class PeriodsNotJudged(Event):
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodsNotTold(Event):
-    """EventBridge did not take what became of periods; the table has it. It is sent again. The job needs events:PutEvents."""
+    """EventBridge did not accept events about periods; the table has them. They will be sent again. The job needs
+    events:PutEvents."""
 
     level: ClassVar[str] = "warning"
     service: str

@@ -99,7 +99,7 @@ class Watch:
         self._next = clock()
 
     def arriving(self, service: Service, files: Collection[LandedFile], to_read: Collection[LandedFile]) -> None:
-        """To be called before a batch writes its plan. Repeated, it changes nothing."""
+        """Must be called before a batch writes its plan. A second call changes nothing."""
         if rules_of(service):
             keys, back = arriving(self._periods, service, files, to_read, self._clock(), self._emit)
             if back:
@@ -114,7 +114,7 @@ class Watch:
             self._touched = set()
 
     def begin(self, service: Service) -> None:
-        """With what an earlier job left open."""
+        """Begins with the periods that an earlier job left open."""
         if rules_of(service):
             rows = [one for one in self._periods.rows().values() if not (one.complete_at and one.told)]
             with self._lock:
@@ -122,7 +122,7 @@ class Watch:
                 self._due |= {one.key: self._clock() for one in rows if one.service == service.name}
 
     def look(self, *, at_once: bool = False) -> None:
-        """To be called as often as one likes: in between it does nothing."""
+        """Checks the open periods. It may be called at any rate: between two checks it does nothing."""
         now = self._clock()
         with self._lock:
             due = {key for key, at in self._due.items() if at <= now} if at_once or now >= self._next else set()

@@ -57,8 +57,8 @@ def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of
 
 
 def change_hashes(lake: str, app_id: str, number: int, hashes: Mapping[str, str], *, s3: Any = None) -> None:
-    """By file: the hash of its new bytes. It is also recognized by its old ones, because a producer may send them again. A
-    repeat changes nothing."""
+    """Stores the hash of the new bytes of each file. It is also recognised by its old ones, because a producer may send them
+    again. A repeat changes nothing."""
     objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(hashes, pa.string())
 
     def find(content: BinaryIO, file: LiveFile) -> Found:

@@ -71,7 +71,7 @@ def left_of(raw: bytes, key: str, form: Form, paths: Sequence[Keys], erased: Era
 
 
 def _packed(left: bytes | None, content: Content, raw: bytes) -> bytes | None:
-    """As the object was."""
+    """Packs the content like the original object."""
     if not left or not content.was_packed:
         return left
     if not raw.startswith(GZIP):

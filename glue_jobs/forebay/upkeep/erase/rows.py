@@ -131,7 +131,7 @@ def _true_schema(parquet: pq.ParquetFile) -> pa.Schema:
 
 
 def plain(rows: pa.Table) -> pa.Table:
-    """In types that Arrow filters. A cast of no columns would forget how many rows there are."""
+    """The rows in types that Arrow can filter. A cast of no columns would forget how many rows there are."""
     return rows.cast(_plain_schema(rows.schema)) if rows.num_columns else rows
 
 
@@ -296,5 +296,5 @@ def _inside(value: Any, path: Keys) -> Iterator[str]:
 
 
 def _text(value: Any) -> str:
-    """As a record may have written it."""
+    """The text as a record may have written it."""
     return str(value).lower() if isinstance(value, bool) else str(value)

@@ -146,7 +146,7 @@ class TableErasure:
         return any(one["txn"]["appId"] == what.app_id and one["txn"]["version"] == what.number for one in lines)
 
     def _leaving(self, snapshot: Snapshot) -> dict[str, tuple[LiveFile, _Exchange]]:
-        """By path, the files to exchange."""
+        """The files to exchange, by path."""
         if (find := self._what.finds(snapshot)) is None:
             return {}
         change = self._what.changes(snapshot)

@@ -51,7 +51,7 @@ def care_for(
 
 
 def write_checkpoint(spark: SparkSession, path: str, version: int) -> None:
-    """By Delta Kernel, which also deletes commits past the log's retention."""
+    """Writes a checkpoint with Delta Kernel, which also deletes commits past the log's retention."""
     session: Any = spark
     kernel = session._jvm.io.delta.kernel
     engine = kernel.defaults.engine.DefaultEngine.create(session._jsparkSession.sessionState().newHadoopConf())
@@ -92,7 +92,7 @@ def _let_lite_go_on_from_here(path: str, before: datetime) -> None:
 
 
 def _deleted_since(path: str, version: int) -> int:
-    """As the table's own log counts them, which every VACUUM writes into it."""
+    """The files deleted since then, as counted in the table's own log by every VACUUM."""
     table = open_objects(path)
     for number in range(list_log(table).version, version, -1):
         for line in (table.read(commit_name(number)) or b"").splitlines():

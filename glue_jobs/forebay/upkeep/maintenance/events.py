@@ -23,7 +23,7 @@ class TableMaintained(TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TableNotMaintained(ErrorEvent, TableEvent):
-    """A table was left unchanged, and the others continued."""
+    """A table was not processed, and the others continued."""
 
     reason: str
     detail: str
@@ -32,7 +32,7 @@ class TableNotMaintained(ErrorEvent, TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class OrphansFound(ServiceEvent):
-    """Data files that no log knows of; `deleted` only if a person said so."""
+    """Data files were found that no log names; they are `deleted` only on request."""
 
     place: str
     files: int
@@ -51,7 +51,7 @@ class StrangersFound(TableEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceEnded(ServiceEvent):
-    """A run is over."""
+    """A run has ended."""
 
     tables: int = metric()
     tables_left: int = metric()

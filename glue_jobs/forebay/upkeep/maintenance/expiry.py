@@ -28,7 +28,7 @@ VERDICTS = QUALITY
 
 
 def keep_days_of(service: Service, name: str) -> int:
-    """For how many days one of our own tables keeps its rows; 0: for ever."""
+    """The days for which one of our own tables keeps its rows; 0: for ever."""
     if name == VERDICTS:
         return service.keep_verdicts_days
     return service.keep_aside_days if name in ASIDE else 0

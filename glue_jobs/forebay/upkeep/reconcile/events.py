@@ -11,9 +11,9 @@ __all__ = ["FilesReconciled"]
 
 @dataclass(frozen=True, kw_only=True)
 class FilesReconciled(ServiceEvent):
-    """The files of the last days were held against the ledger. Of `missed` ones it knew nothing, hours after they were written;
-    they are announced now, save those that the queue `refused`. So are those that S3 had `withheld`, and those that `may_wait`
-    in the queue."""
+    """The files of the last days were compared with the ledger. `missed` files were not in the ledger, hours after they were
+    written; they have been announced, except those that the queue `refused`. So have files that S3 had `withheld`, and those
+    that `may_wait` in the queue."""
 
     files: int = metric()
     missed: int = metric()
