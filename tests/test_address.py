@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from forebay.address import bucket_and_key, is_s3, local_folder, overlap
+from forebay.errors import InvalidConfiguration
 
 
 @pytest.mark.parametrize(
@@ -41,6 +42,22 @@ def test_a_bucket_and_a_key_are_read_as_they_are(address: str, parts: tuple[str,
 @pytest.mark.parametrize("address", ["file:/a/b%20c", "file:///a/b%20c", "/a/b%20c"])
 def test_a_folder_is_read_as_hadoop_reads_it(address: str) -> None:
     assert local_folder(address) == Path("/a/b%20c")
+
+
+@pytest.mark.parametrize(
+    "address", ["s3:/lake", "S3://lake", "S3A:/lake", "gs://lake", "abfss://lake@account", "https://lake"]
+)
+def test_an_address_of_another_scheme_is_no_folder(address: str) -> None:
+    """A job would fill a folder `s3:` of its machine, and delete the messages."""
+    with pytest.raises(InvalidConfiguration) as refused:
+        local_folder(address)
+    assert str(refused.value) == f"{address}: is neither in S3 nor a folder (write s3://bucket/prefix)"
+
+
+@pytest.mark.parametrize("address", ["s3://", "s3:///in/"])
+def test_an_address_without_a_bucket_is_named(address: str) -> None:
+    with pytest.raises(InvalidConfiguration, match="names no bucket"):
+        bucket_and_key(address)
 
 
 @pytest.mark.parametrize(

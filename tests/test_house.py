@@ -25,7 +25,8 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
-    "errors events address landed_file nesting counted plain",
+    "errors",
+    "events address landed_file nesting counted plain",
     "texts",
     "refusal",
     "spark",

@@ -1,15 +1,21 @@
 """Addresses: `s3://bucket/prefix`, `file:/folder`, or a path of this machine.
 
-In: an address as a person or Spark wrote it. Out: whether it is in S3; its bucket and key, or its folder. Pure.
+In: an address as a person or Spark wrote it. Out: whether it is in S3; its bucket and key, or its folder. Pure. An address
+without a bucket, or of another scheme, is `InvalidConfiguration`: it would be a folder of this machine.
 """
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
+
+from forebay.errors import InvalidConfiguration
 
 __all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap"]
 
 S3_SCHEMES = ("s3", "s3a", "s3n")
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
+WRITE = "write s3://bucket/prefix"
 
 
 def is_s3(address: str) -> bool:
@@ -20,12 +26,16 @@ def is_s3(address: str) -> bool:
 def bucket_and_key(address: str) -> tuple[str, str]:
     """The key has no slash at either end; it is empty for the bucket itself."""
     bucket, _, key = address.partition("://")[2].partition("/")
+    if not bucket:
+        raise InvalidConfiguration.one(address, "names no bucket", WRITE)
     return bucket, key.strip("/")
 
 
 def local_folder(address: str) -> Path:
     """The folder, as Hadoop reads it: a path is not URL-encoded, whatever its prefix."""
     path = address.removeprefix("file:")
+    if path == address and SCHEME.match(address):
+        raise InvalidConfiguration.one(address, "is neither in S3 nor a folder", WRITE)
     return Path("/" + path.lstrip("/") if path != address else path)
 
 

@@ -106,7 +106,11 @@ def test_a_table_that_is_declared_twice_is_named_with_both_places() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["tables/a.yaml", "tables/a.yml", "tables/a.json", "tables/more/a.toml", "service.yaml"]
+    "name",
+    [
+        *("tables/a.yaml", "tables/a.yml", "tables/a.json", "tables/more/a.toml", "service.yaml"),
+        *("tables/A.TOML", "Tables/a.toml", "table/a.toml", "rollup/a.toml", "tables.toml", "rollups.toml"),
+    ],
 )
 def test_a_file_that_would_be_passed_over_is_an_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "service.toml").write_text('name = "s"\n[[tables]]\nname = "a"\n')
@@ -114,6 +118,46 @@ def test_a_file_that_would_be_passed_over_is_an_error(tmp_path: Path, name: str)
     (tmp_path / name).write_text("")
     with pytest.raises(InvalidConfiguration, match=rf"{name}: is not read \(declarations are service\.toml, "):
         load_service(str(tmp_path))
+
+
+def test_a_folder_named_like_a_declaration_is_not_read(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(table(""))
+    (tmp_path / "tables" / "a.toml").mkdir(parents=True)
+    with pytest.raises(InvalidConfiguration, match=r"tables/a\.toml: is not read \(declarations are "):
+        load_service(str(tmp_path))
+
+
+def test_a_byte_order_mark_is_no_part_of_a_declaration(tmp_path: Path) -> None:
+    """Some editors write one."""
+    file = tmp_path / "service.toml"
+    file.write_text(table(""))
+    plain = load_service(str(tmp_path))
+    file.write_bytes(b"\xef\xbb\xbf" + table("").encode())
+    assert load_service(str(tmp_path)) == plain
+
+
+@pytest.mark.parametrize("place", ["", "service.toml"])
+@pytest.mark.parametrize("text", [table("# caf\xe9").encode("latin-1"), table("").encode("utf-16")])
+def test_a_declaration_in_another_encoding_is_named(tmp_path: Path, text: bytes, place: str) -> None:
+    (tmp_path / "service.toml").write_bytes(text)
+    with pytest.raises(InvalidConfiguration, match=r"^service\.toml: is not UTF-8 \(save it as UTF-8\)$"):
+        load_service(str(tmp_path / place))
+
+
+@pytest.mark.parametrize("place", ["tables", "tables/a.toml"])
+def test_a_part_of_a_service_is_not_taken_for_one(tmp_path: Path, place: str) -> None:
+    (tmp_path / "service.toml").write_text(table(""))
+    (tmp_path / "tables").mkdir()
+    (tmp_path / "tables/a.toml").write_text('name = "a"\nwhere = { event = "a" }\n')
+    with pytest.raises(InvalidConfiguration) as refused:
+        load_service(str(tmp_path / place))
+    assert str(refused.value) == f"{tmp_path}/{place}: is a part of a service (name the folder {tmp_path})"
+
+
+def test_a_file_that_is_no_toml_is_not_taken_for_declarations(tmp_path: Path) -> None:
+    (tmp_path / "samples.jsonl").write_text("{}")
+    with pytest.raises(InvalidConfiguration, match=r"samples\.jsonl: is neither a folder nor a \.toml file"):
+        load_service(str(tmp_path / "samples.jsonl"))
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,8 @@ from tests.operate.ledger import write_ledger
 @pytest.fixture
 def mine(tmp_path: Path) -> str:
     folder = str(tmp_path / "mine")
-    assert ran("tables", "init", folder).strip() == f"wrote {folder}/service.toml"
+    written = f"wrote {folder}/service.toml\nnext     forebay try FILE --service {folder}\n"
+    assert ran("tables", "init", folder) == written
     return folder
 
 
@@ -33,6 +34,21 @@ def test_tables_are_listed_with_what_they_hold_and_our_own_are_not_among_them(tm
 def test_what_is_begun_is_right_and_begun_only_once(mine: str) -> None:
     assert ran("tables", "check", mine).endswith("1 declaration, nothing wrong\n")
     assert "already exists" in failed(2, "tables", "init", mine)
+
+
+@pytest.mark.parametrize("command", ["init", "add"])
+def test_a_file_is_not_taken_for_a_folder_of_declarations(mine: str, command: str) -> None:
+    typed = ("tables", command, f"{mine}/service.toml", *(["crashes"] if command == "add" else []))
+    assert failed(2, *typed) == f"forebay: {mine}/service.toml: is a file (name its folder, {mine})\n"
+
+
+@pytest.mark.parametrize("typed", [("init", "{}/file/mine"), ("editor-schema", "--into", "{}/nowhere")])
+def test_a_folder_that_cannot_be_written_is_named(typed: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    *command, folder = (part.format(tmp_path) for part in typed)
+    said = failed(2, "tables", *command, folder)
+    assert said.startswith(f"forebay: {folder}: cannot be written: ")
+    assert said.count("\n") == 1
 
 
 def test_the_declarations_that_the_environment_names_are_meant_where_none_are(
@@ -84,7 +100,9 @@ def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine:
 
 def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: str, tmp_path: Path) -> None:
     place = str(tmp_path / "in-force")
-    assert "table {game}: is new" in ran("tables", "diff", mine, place)
+    first = ran("tables", "diff", mine, place).splitlines()
+    assert first[0] == f"nothing is in force at {place} yet: is it spelled right?"
+    assert "  table {game}: is new" in first
     assert not Path(place).exists()
     assert f"in force: {place}, version " in ran("tables", "push", mine, place)
     assert load_service(place) == load_service(mine)

@@ -56,7 +56,7 @@ class Declarations:
                 raise InvalidConfiguration.one("service.toml: name", "must not change", f"it was {self._service.name}")
             if found.version != self._service.version:
                 self._check(found)
-        except (ForebayError, OSError, ClientError, BotoCoreError, UnicodeDecodeError) as refused:
+        except (ForebayError, OSError, ClientError, BotoCoreError) as refused:
             self._refuse(str(refused))
             return self._service
         self._seen, self._refused = seen, ""

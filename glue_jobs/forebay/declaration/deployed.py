@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from forebay.declaration.files import is_declaration, texts_at, written_at
+from forebay.declaration.files import is_declaration, text_of, texts_at, written_at
 from forebay.declaration.loading import load_service, version_of
 from forebay.events import Emit, ErrorEvent
 from forebay.lake.layout import DEPLOYED, REPLACED
@@ -62,7 +62,7 @@ def take_up_deployed(place: str, deployed: str, lake: str, *, emit: Emit) -> Non
 def _texts(place: Objects) -> tuple[dict[str, str], datetime]:
     """The files of declarations, and when the last of them was written."""
     found = [one for one in place.found() if is_declaration(one.name)]
-    texts = {one.name: (place.read(one.name) or b"").decode() for one in found}
+    texts = {one.name: text_of(one.name, place.read(one.name) or b"") for one in found}
     return texts, max((one.modified for one in found), default=datetime.min.replace(tzinfo=UTC))
 
 

@@ -17,12 +17,14 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["files_in", "fingerprint", "is_declaration", "texts_at", "written_at"]
+__all__ = ["files_in", "fingerprint", "is_declaration", "text_of", "texts_at", "written_at"]
 
 _NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
 
-_LIKE_ONE = re.compile(r"service\.(ya?ml|json)|(tables|rollups)/([^/]+\.(ya?ml|json)|.+/[^/]+\.toml)")
-"""Names of files that look as if they declared something."""
+_LIKE_ONE = re.compile(
+    r"service\.(ya?ml|json|toml)|(table|rollup)s?(/[^/]+\.(ya?ml|json|toml)|/.+/[^/]+\.toml|\.toml)", re.IGNORECASE
+)
+"""Names that look as if they declared something. Only those that fit `_NAME` do."""
 
 
 def is_declaration(name: str) -> bool:
@@ -33,11 +35,13 @@ def is_declaration(name: str) -> bool:
 def files_in(folder: Path) -> dict[str, Path]:
     """The files, by name. A file that looks like a declaration, but is none, is `InvalidConfiguration`."""
     found = {file.relative_to(folder).as_posix(): file for file in (*folder.glob("*"), *folder.glob("*/*"))}
+    read = {name: file for name, file in sorted(found.items()) if is_declaration(name) and file.is_file()}
     deeper = [name for place in ("tables", "rollups") for name in _below(folder, place)]
-    if passed_over := sorted(name for name in (*found, *deeper) if _LIKE_ONE.fullmatch(name)):
+    like_one = {name for name in (*found, *deeper) if _LIKE_ONE.fullmatch(name)}
+    if passed_over := sorted(like_one - read.keys()):
         hint = "declarations are service.toml, tables/NAME.toml and rollups/NAME.toml"
         raise InvalidConfiguration(Problem(name, "is not read", hint) for name in passed_over)
-    return {name: file for name, file in sorted(found.items()) if is_declaration(name)}
+    return read
 
 
 def _below(folder: Path, place: str) -> list[str]:
@@ -45,8 +49,19 @@ def _below(folder: Path, place: str) -> list[str]:
 
 
 def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:
-    """The texts, by name. A place may be one file."""
-    return _from_s3(place, s3 or client("s3")) if is_s3(place) else _from_folder(local_folder(place))
+    """The texts, by name, with `service.toml` among them. A place may be one file."""
+    texts = _from_s3(place, s3 or client("s3")) if is_s3(place) else _from_folder(local_folder(place))
+    if "service.toml" not in texts:
+        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to start from")
+    return texts
+
+
+def text_of(name: str, content: bytes) -> str:
+    """The text, without the byte order mark that some editors write."""
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise InvalidConfiguration.one(name, "is not UTF-8", "save it as UTF-8") from None
 
 
 def written_at(file: str, *, s3: Any = None) -> datetime:
@@ -74,15 +89,19 @@ def _from_folder(place: Path) -> dict[str, str]:
         raise InvalidConfiguration.one(
             str(place), "does not exist", "--service names a folder with service.toml, or the file itself"
         )
-    if place.is_file():
-        return {"service.toml": place.read_text()}
-    return {name: file.read_text() for name, file in files_in(place).items()}
+    if place.is_file() and place.suffix != ".toml":
+        raise InvalidConfiguration.one(str(place), "is neither a folder nor a .toml file")
+    around = place.parent if place.is_file() else place
+    if around.name in ("tables", "rollups") and (around.parent / "service.toml").exists():
+        raise InvalidConfiguration.one(str(place), "is a part of a service", f"name the folder {around.parent}")
+    files = {"service.toml": place} if place.is_file() else files_in(place)
+    return {name: text_of(name, file.read_bytes()) for name, file in files.items()}
 
 
 def _from_s3(place: str, s3: Any) -> dict[str, str]:
     bucket, _ = bucket_and_key(place)
     return {
-        name: s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read().decode()
+        name: text_of(name, s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
         for name, found in _listed(place, s3)
     }
 

@@ -49,10 +49,7 @@ def load_service(place: str, *, s3: Any = None, strict: bool = False) -> Service
     """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
     if not place:
         return builtin_service()
-    texts = texts_at(place, s3=s3)
-    if "service.toml" not in texts:
-        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to start from")
-    return parse_service(texts, strict=strict)
+    return parse_service(texts_at(place, s3=s3), strict=strict)
 
 
 def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:

@@ -149,6 +149,7 @@ def init(
         wrote = declared.begin(folder)
         tell(wrote=str(wrote))
         console.print(f"wrote {wrote}")
+        console.print(f"next     forebay try FILE --service {shlex.quote(str(folder))}")
 
 
 @app.command()
@@ -381,6 +382,8 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
         versions = {"from": before.version if before else None, "to": after.version}
         print_json([{"changes": said, "same_text": in_force == texts, **versions}])
         return in_force != texts
+    if before is None:
+        console.print(f"nothing is in force at {place} yet: is it spelled right?", soft_wrap=True)
     for sentence in said:
         console.print(f"  {sentence}", soft_wrap=True)
     if not said:

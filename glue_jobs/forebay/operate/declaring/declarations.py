@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from pydantic import BaseModel
 from forebay.declaration.column import widens
 from forebay.declaration.common_name import common_name
 from forebay.declaration.feed import Feed
-from forebay.declaration.files import files_in, is_declaration
+from forebay.declaration.files import is_declaration, text_of, texts_at
 from forebay.declaration.loading import parse_service
 from forebay.declaration.order import family_before
 from forebay.declaration.rollup import Rollup
@@ -65,18 +66,19 @@ FAILS_IF_OTHER = (
 
 def texts_in_folder(folder: Path) -> dict[str, str]:
     """The declarations' files, by name."""
-    files = files_in(folder)
-    if "service.toml" not in files:
-        raise InvalidConfiguration.one(
-            str(folder), "has no service.toml", "`forebay tables init` writes one to start from"
-        )
-    return {name: file.read_text() for name, file in files.items()}
+    _must_be_no_file(folder)
+    return texts_at(str(folder))
+
+
+def _must_be_no_file(folder: Path) -> None:
+    if folder.is_file():
+        raise InvalidConfiguration.one(str(folder), "is a file", f"name its folder, {folder.parent}")
 
 
 def texts_in_place(place: Objects) -> dict[str, str]:
     """Those that are in force there; none where nothing is."""
     names = [found.name for found in place.found() if is_declaration(found.name)]
-    return {name: (place.read(name) or b"").decode() for name in sorted(names)}
+    return {name: text_of(name, place.read(name) or b"") for name in sorted(names)}
 
 
 def impact(before: Service | None, after: Service, *, compared: bool = False) -> list[str]:
@@ -181,12 +183,14 @@ def push(texts: Mapping[str, str], place: Objects) -> None:
 
 def begin(folder: Path, text: str | None = None) -> Path:
     """Writes this text, or the built-in example, as a beginning. Existing files stay."""
+    _must_be_no_file(folder)
     file = folder / "service.toml"
     if file.exists():
         raise InvalidConfiguration.one(str(file), "already exists")
-    folder.mkdir(parents=True, exist_ok=True)
     text = text or (resources.files("forebay.declaration") / "example" / "service.toml").read_text()
-    file.write_text(f"#:schema ./{SCHEMAS}/service.json\n{text}")
+    with _writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_text(f"#:schema ./{SCHEMAS}/service.json\n{text}")
     write_schemas(folder)
     return file
 
@@ -194,10 +198,19 @@ def begin(folder: Path, text: str | None = None) -> Path:
 def write_schemas(folder: Path) -> list[Path]:
     """JSON Schemas beside the declarations: an editor completes and checks a file whose first line names one."""
     place = folder / SCHEMAS
-    place.mkdir(exist_ok=True)
-    for kind in MODELS:
-        (place / f"{kind}.json").write_text(json.dumps(editor_schema(kind), indent=2) + "\n")
+    with _writing(folder):
+        place.mkdir(exist_ok=True)
+        for kind in MODELS:
+            (place / f"{kind}.json").write_text(json.dumps(editor_schema(kind), indent=2) + "\n")
     return [place / f"{kind}.json" for kind in MODELS]
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as refused:
+        raise InvalidConfiguration.one(str(folder), f"cannot be written: {refused.strerror}") from None
 
 
 def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
@@ -209,8 +222,9 @@ def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
     text = f"#:schema ../{SCHEMAS}/table.json\nname = {json.dumps(name)}\n"
     text += f"where = {{ {wanted} }}\n" if where else ""
     parse_service({**texts_in_folder(folder), f"tables/{file.name}": text}, strict=True)
-    file.parent.mkdir(exist_ok=True)
-    file.write_text(text)
+    with _writing(folder):
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(text)
     write_schemas(folder)
     return file
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from forebay.address import bucket_and_key
 from forebay.aws.client import client
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.fetch import GetObject, Metadata
@@ -207,7 +208,8 @@ def _sampled(files: Sequence[LandedFile]) -> list[LandedFile]:
 
 def _objects_at(place: str, s3: Any) -> Iterator[LandedFile]:
     """The object of this name, or all below where it ends in a slash."""
-    bucket, _, key = place.partition("://")[2].partition("/")
+    bucket, _ = bucket_and_key(place)
+    key = place.partition("://")[2].partition("/")[2]
     pages = s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=key)
     for page in pages:
         for one in page.get("Contents", []):
