@@ -619,6 +619,27 @@ def test_a_declared_column_that_has_the_subject_stays(lake: Path, declared: Call
     assert told(lake, ANNA) == []
 
 
+OF_DECLARATIONS = ["quarantine retry", "parked adopt alpha", "resume all", "schema settle alpha"]
+
+
+@pytest.mark.parametrize("typed", OF_DECLARATIONS)
+@pytest.mark.parametrize("what", ["subject", "column"])
+def test_no_command_writes_rows_by_declarations_that_lose_the_subject(
+    lake: Path, declared: Callable[..., str], typed: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody would be erased from the rows that it writes."""
+    monkeypatch.setattr("forebay.lake.safety.session_for", None)
+    service = declared()
+    first = Path(service).read_text()
+    keep_in_force(str(lake), load_service(service))
+    if what == "subject":
+        erase.begin(LakeView(str(lake)), load_service(service), [token_of(ANNA, secret_at(f"{lake.parent}/secret"))])
+    old, new = ('"user.id"', '"player"') if what == "subject" else ('name = "who"', 'name = "player"')
+    Path(service).write_text(first.replace(old, new))
+    said = failed(2, *typed.split(), "--service", service, "--lake", str(lake))
+    assert ("by the subject user.id" if what == "subject" else "column who has the subject user.id") in said
+
+
 def test_a_service_without_a_subject_erases_nobody(lake: Path, tmp_path: Path) -> None:
     (tmp_path / "plain.toml").write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
     assert "does not declare which field identifies a person" in failed(

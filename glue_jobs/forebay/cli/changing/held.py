@@ -194,9 +194,11 @@ def _try_again(
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.looking.held import chosen_of, known_reason
+    from forebay.upkeep.erase.keeping import must_keep_subject
 
-    service = service_for(place, lake)
-    view = view_of(lake)
+    service, view = service_for(place, lake), view_of(lake)
+    if not give_up:
+        must_keep_subject(lake, service)
     count = chosen_of(view, held, service.name, table=table, reason=reason)
     if reason and not count:
         known_reason(view, held, reason)

@@ -64,8 +64,10 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     from forebay.lake.paused import resume as resume_tables
     from forebay.operate.lake_view import view_of
     from forebay.operate.looking.held import chosen_of
+    from forebay.upkeep.erase.keeping import must_keep_subject
 
     view, declared = view_of(lake), service_for(service, lake)
+    must_keep_subject(lake, declared)
     there = paused_tables(view.lake)
     for typed in set(tables) - {EVERY} - there if ALL not in there else ():
         _must_be_known(view, typed, service)

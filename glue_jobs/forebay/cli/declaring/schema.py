@@ -159,9 +159,11 @@ def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) ->
     from forebay.lake.safety import session_for
     from forebay.operate.declaring.settle import settle, with_column
     from forebay.table.kernel import TableLogs
+    from forebay.upkeep.erase.keeping import must_keep_subject
 
     _objects(lake, table)  # before Spark starts
     service = service_for(place, lake)
+    must_keep_subject(lake, service)
     if column is not None:
         service = with_column(service, table, column)
     spark = session_for(lake.rstrip("/"), "forebay-settle", emit=to_log())
