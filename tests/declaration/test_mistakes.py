@@ -61,11 +61,35 @@ def test_a_field_may_have_the_name_of_a_setting(where: str) -> None:
         ("oldest_days = 3", "belongs inside `event_time = { ... }`"),
         ("oder_by = []", "did you mean order_by, inside `compaction = { ... }`?"),
         ("partition = []", "did you mean partitions?"),
+        ("filter = 'x'", "did you mean where?"),
     ],
 )
 def test_a_hint_says_where_a_key_belongs(key: str, where: str) -> None:
     (one,) = said(table(key))
     assert one == f"service.toml:4: table sales: {key.split()[0]}: is unknown ({where})"
+
+
+@pytest.mark.parametrize(
+    ("section", "says"),
+    [
+        ("where = { event = { eq = 'a' } }", "where.event.eq: is unknown (did you mean one_of?)"),
+        ("where = { n = { gt = 3 } }", "where.n.gt: is unknown (did you mean above?)"),
+        ("where = { n = { notnull = true } }", "where.n.notnull: is unknown (did you mean exists?)"),
+        ("where = { n = { regex = 'a' } }", "where.n.regex: is unknown (did you mean matches?)"),
+        ("columns = [{ name = 'a', source = 'b' }]", "column a: source: is unknown (did you mean path?)"),
+        ("columns = [{ name = 'a', format = 'b' }]", "column a: format: is unknown (did you mean formats?)"),
+        (
+            "columns = [{ name = 'a', nullable = true }]",
+            "column a: nullable: is unknown (the settings here are name, type, path, formats, unit, expression)",
+        ),
+        (
+            "expectations = { x = { check = 'n > 1', otherwise = 'drop' } }",
+            "expectations.x.otherwise: is unknown (did you mean on_violation?)",
+        ),
+    ],
+)
+def test_a_hint_for_a_key_in_a_section_names_a_setting_of_that_section(section: str, says: str) -> None:
+    assert said(table(section)) == [f"service.toml:4: table sales: {says}"]
 
 
 def test_a_setting_of_the_table_inside_a_section_is_sent_out_of_it() -> None:
@@ -180,7 +204,19 @@ def test_the_type_names_that_people_type_are_understood(typed: str, kind: str) -
 
 @pytest.mark.parametrize(
     ("typed", "says"),
-    [("object", "json, or map"), ("array", "json"), ("number", "double, or decimal(18,2)"), ("uuid", "string")],
+    [
+        ("object", "json, or map"),
+        ("array", "json"),
+        ("number", "double, or decimal(18,2)"),
+        ("uuid", "string"),
+        ("varchar(20)", "string"),
+        ("double precision", "double"),
+        ("number(10,2)", "double, or decimal(18,2)"),
+        ("array<string>", "json"),
+        ("string[]", "json"),
+        ("variant", "json"),
+        ("map<string,string>", "map"),
+    ],
 )
 def test_a_type_that_is_none_gets_one_suggested(typed: str, says: str) -> None:
     (one,) = said(table(f'columns = [{{ name = "x", type = "{typed}" }}]'))

@@ -27,5 +27,5 @@ def test_a_bucket_of_old_files_is_counted_then_announced_then_done(s3: str, tmp_
 def test_wrong_use_is_told_before_anything_is_listed(s3: str, tmp_path: Path) -> None:
     lake = ("--lake", str(tmp_path))
     assert "is not an S3 address" in failed(2, "backfill", "in/", *lake, "--dry-run")
-    assert "--queue-url: has no value" in failed(2, "backfill", "s3://old-drops/in/", *lake)
+    assert "backfill: --queue-url is missing" in failed(2, "backfill", "s3://old-drops/in/", *lake)
     assert "there is no bucket odl-drops" in failed(2, "backfill", "s3://odl-drops/in/", *lake, "--dry-run")

@@ -142,7 +142,9 @@ def test_several_tables_go_back_to_one_moment_and_their_files_are_announced_agai
     first = max(DeltaTable(f"{lake}/{table}").history()[-1]["timestamp"] for table in ("alpha", "beta"))
     moment = datetime.fromtimestamp(first / 1000, UTC) + timedelta(milliseconds=20)
     command = ("rollback", "alpha", "beta", "--to", moment.isoformat(), "--lake", lake, "--and-replay", "--yes")
-    assert "--queue-url: has no value" in failed(2, *command)
+    assert "rollback: --queue-url is missing (or set FOREBAY_QUEUE_URL, or name it in forebay.toml)" in failed(
+        2, *command
+    )
     status, _, said = given((*command, "--queue-url", queue), "")
     assert (status, "announced: 2 of 2 files" in said) == (0, True)
     assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 1)

@@ -109,3 +109,11 @@ def test_status_finds_the_lake_of_its_stack() -> None:
 def test_a_command_is_still_found_by_its_former_name(former: str, now: str) -> None:
     assert ran(former, "--help").replace(f"forebay {former} ", f"forebay {now} ") == ran(now, "--help")
     assert f"  {former} " not in ran("--help")
+
+
+def test_the_vault_of_the_built_in_example_is_not_meant_where_no_service_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.delenv("FOREBAY_SERVICE", raising=False)
+    said = failed(2, "privacy", "rotate")
+    assert said.startswith("forebay: privacy rotate: --service is missing (or set FOREBAY_SERVICE")

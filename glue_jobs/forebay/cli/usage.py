@@ -13,7 +13,9 @@ from typing import Any
 
 from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 
-__all__ = ["FORMER", "hint_of", "said_of"]
+from forebay.errors import InvalidConfiguration
+
+__all__ = ["FORMER", "hint_of", "must_be_given", "said_of"]
 
 FORMER = {"accounts": "audit", "reconcile": "find-missed"}
 """Names that commands had before. They work, and no help shows them."""
@@ -66,6 +68,12 @@ def hint_of(variable: str) -> str:
     if variable in OF_THE_TWIN and (state / "twin.json").exists():
         return f'a twin runs in this folder: `eval "$(forebay local env)"` names its {OF_THE_TWIN[variable]}'
     return f"or set {variable}, or name it in forebay.toml"
+
+
+def must_be_given(command: str, name: str, value: str, variable: str) -> None:
+    """For options that a command needs only in some cases."""
+    if not value:
+        raise InvalidConfiguration.one(command, f"{name} is missing ({hint_of(variable)})")
 
 
 def _commands_of(context: Any) -> dict[str, str]:

@@ -41,6 +41,9 @@ TYPED = {
     "str": "string",
     "bool": "boolean",
     "datetime": "timestamp",
+    "timestamptz": "timestamp",
+    "float64": "double",
+    "float32": "float",
     "real": "float",
     "bytes": "binary",
 }
@@ -52,6 +55,8 @@ NOT_A_TYPE = {
     "dict": "json, or map",
     "array": "json",
     "list": "json",
+    "variant": "json",
+    "jsonb": "json",
     "number": "double, or decimal(18,2)",
     "numeric": "decimal(18,2)",
     "decimal": "decimal(18,2)",
@@ -72,9 +77,16 @@ def _column_type(value: str) -> str:
     found = re.fullmatch(r"(?:decimal|numeric)\((\d{1,2}),\s*(\d{1,2})\)", kind)
     if found and int(found[2]) <= int(found[1]) <= 38 and int(found[1]) > 0:
         return f"decimal({found[1]},{found[2]})"
-    near = NOT_A_TYPE.get(kind) or next(iter(difflib.get_close_matches(kind, (*PLAIN_TYPES, *TYPED), 1)), "")
+    near = _type_meant(kind)
     hint = f" (did you mean {near}?)" if near else ""
     raise ValueError(f"must be one of {', '.join(PLAIN_TYPES)} or decimal(18,2){hint}")
+
+
+def _type_meant(typed: str) -> str:
+    """By its first word: `varchar(20)`, `double precision`, `array<string>`."""
+    word = "array" if typed.endswith("[]") else re.split(r"[^a-z0-9_]", typed)[0]
+    known = {**{kind: kind for kind in PLAIN_TYPES}, **TYPED, **NOT_A_TYPE}
+    return known[word] if word in known else next((known[one] for one in difflib.get_close_matches(word, known, 1)), "")
 
 
 def widens(before: str, after: str) -> bool:

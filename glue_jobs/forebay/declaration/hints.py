@@ -6,7 +6,7 @@ In: the location of a mistake in a declaration, and the model that it broke. Out
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Literal, get_args, get_origin
 
@@ -41,6 +41,34 @@ MEANT = {
 }
 """Values that have another name here."""
 
+MEANT_KEYS = {
+    "eq": "one_of",
+    "in": "one_of",
+    "is": "one_of",
+    "ne": "not",
+    "not_in": "not",
+    "gt": "above",
+    "gte": "at_least",
+    "lt": "below",
+    "lte": "at_most",
+    "like": "prefix",
+    "starts_with": "prefix",
+    "regex": "matches",
+    "null": "exists",
+    "notnull": "exists",
+    "not_null": "exists",
+    "format": "formats",
+    "path": "prefix",
+    "source": "path",
+    "sql": "expression",
+    "filter": "where",
+    "order_by": "sequence_by",
+    "primary_key": "keys",
+    "fields": "personal",
+    "otherwise": "on_violation",
+}
+"""Settings that have another name where they were written."""
+
 
 def hint_for(model: type[BaseModel], location: Location, what: str, given: Any, *, within: type[BaseModel]) -> str:
     """`within` is the whole declaration, `model` the section of it that the location begins in."""
@@ -63,6 +91,9 @@ def value_meant(model: type[BaseModel], names: Names, given: Any) -> str | None:
 
 def _for_key(model: type[BaseModel], names: Names, within: type[BaseModel]) -> str:
     *around, key = names
+    here = [known for path, known in _keys(model) if path == _path_of(around)]
+    if MEANT_KEYS.get(key) in here:
+        return f"did you mean {MEANT_KEYS[key]}?"
     exact = [path for path, known in _keys(model) if known == key]
     if () in exact:
         return "belongs outside this section, before its header"
@@ -71,15 +102,21 @@ def _for_key(model: type[BaseModel], names: Names, within: type[BaseModel]) -> s
     outside = [path for path, known in _keys(within) if known == key and path[:1] != ("tables",)]
     if within is not model and outside:
         return "belongs in service.toml" + (f", inside `{outside[0][0]}`" if outside[0] else ", above all [[tables]]")
-    here = [known for path, known in _keys(model) if path == tuple(around)]
     if near := difflib.get_close_matches(key, here, 1):
         return f"did you mean {near[0]}?"
+    if around and here:
+        return f"the settings here are {', '.join(here)}"
     elsewhere = {known: path for path, known in _keys(model)}
     near = difflib.get_close_matches(key, elsewhere, 1)
     if not near:
         return ""
     place = elsewhere[near[0]]
     return f"did you mean {near[0]}, {_inside(place) if place else 'outside this section'}?"
+
+
+def _path_of(around: Sequence[str]) -> Names:
+    """Without the name that a person gave: `where` and `expectations` hold one for each field or rule."""
+    return (around[0],) if around and around[0] in ("where", "expectations") else tuple(around)
 
 
 def _inside(path: Names) -> str:

@@ -14,6 +14,7 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
+from forebay.cli.usage import must_be_given
 from forebay.counted import agreed, counted
 from forebay.errors import InvalidConfiguration
 
@@ -64,8 +65,8 @@ def backfill(
     bucket, _, prefix = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
         raise InvalidConfiguration.one(place, "is not an S3 address", "write s3://bucket/prefix/")
-    if not queue_url and not dry_run:
-        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    if not dry_run:
+        must_be_given("backfill", "--queue-url", queue_url, "FOREBAY_QUEUE_URL")
     if since is not None and until is not None and until <= since:
         raise InvalidConfiguration.one("--until", "is not after --since")
     tell_if_not_begun(lake, error_console.print)

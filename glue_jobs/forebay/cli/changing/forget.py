@@ -14,6 +14,7 @@ from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, Yes
 from forebay.cli.show import console, error_console, print_json
+from forebay.cli.usage import must_be_given
 from forebay.counted import agreed, counted
 from forebay.errors import InvalidConfiguration
 
@@ -58,14 +59,14 @@ def forget_files(
     from forebay.operate.lake_view import view_of
 
     if not addresses and not file_id:
-        raise InvalidConfiguration.one("forebay files forget", "names no file", "give an address, or --file-id")
+        raise InvalidConfiguration.one("files forget", "names no file", "give an address, or --file-id")
     for address in addresses or ():
         if not re.fullmatch("s3://[^/]+/.+", address):
             raise InvalidConfiguration.one(address, "is not the address of an object", "write s3://bucket/key")
     for one in file_id or ():
         must_be_an_id(one)
-    if not queue_url and not dry_run:
-        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    if not dry_run:
+        must_be_given("files forget", "--queue-url", queue_url, "FOREBAY_QUEUE_URL")
     view = view_of(lake)
     found = to_forget(view, addresses or (), file_id or (), of)
     computed = computed_from(view, found.rows)

@@ -15,6 +15,7 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, QueueUrl, Service, Yes, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
+from forebay.cli.usage import must_be_given
 from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
 from forebay.spark.signals import leaving_at_once
@@ -89,8 +90,8 @@ def replay(
         raise InvalidConfiguration.one(
             "--resume", "cannot be combined with --into", "repeat the same command to continue"
         )
-    if not queue_url and not dry_run and not into:
-        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    if not dry_run and not into:
+        must_be_given("replay", "--queue-url", queue_url, "FOREBAY_QUEUE_URL")
     view = view_of(lake)
     if into:
         from forebay.operate.changing.aside import side_lake

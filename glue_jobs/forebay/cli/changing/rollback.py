@@ -13,6 +13,7 @@ from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Checkpoint, DryRun, Lake, QueueUrl, Yes, version_or_moment
 from forebay.cli.show import columns, console, error_console, print_json, printable, styled
+from forebay.cli.usage import must_be_given
 from forebay.counted import agreed, counted
 from forebay.errors import InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
@@ -53,8 +54,8 @@ def rollback(
     from forebay.operate.lake_view import view_of
 
     target = _target(to, tables)
-    if and_replay and not queue_url and not dry_run:
-        raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
+    if and_replay and not dry_run:
+        must_be_given("rollback", "--queue-url", queue_url, "FOREBAY_QUEUE_URL")
     view = view_of(lake)
     if queue_url and and_replay:
         check_queue(queue_url)

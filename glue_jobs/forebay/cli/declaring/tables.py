@@ -19,7 +19,7 @@ from forebay.cli.looking.health import health
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Service
 from forebay.cli.show import console, error_console, print_json, show_tables
-from forebay.cli.usage import hint_of
+from forebay.cli.usage import must_be_given
 from forebay.counted import counted
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
 from forebay.spark.signals import leaving_at_once
@@ -71,7 +71,7 @@ def tables(
 @app.command("list")
 def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = False) -> None:
     """List the tables: rows, files, bytes and the newest event of each."""
-    _must_be_given("list", "--lake", lake, "FOREBAY_LAKE")
+    must_be_given("tables list", "--lake", lake, "FOREBAY_LAKE")
     from forebay.operate.lake_view import view_of
 
     found = _facts(view_of(lake), service)
@@ -79,12 +79,6 @@ def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = Fals
         print_json(map(asdict, found))
     else:
         show_tables(found)
-
-
-def _must_be_given(command: str, name: str, value: str, variable: str) -> None:
-    """Without this, the built-in example would answer for declarations that somebody forgot to name."""
-    if not value:
-        raise InvalidConfiguration.one(f"tables {command}", f"{name} is missing ({hint_of(variable)})")
 
 
 def _facts(view: LakeView, place: str) -> list[TableFacts]:
@@ -163,7 +157,7 @@ def check(
 ) -> None:
     """Report everything that is wrong with the declarations; with --lake, also how tables differ from them, and the effect.
     Exit status 2 for mistakes, and for differences that the next rows do not resolve."""
-    _must_be_given("check", "SERVICE", service, "FOREBAY_SERVICE")
+    must_be_given("tables check", "SERVICE", service, "FOREBAY_SERVICE")
     try:
         for found in _checked(service, lake, sql=sql):
             if as_json:
@@ -212,7 +206,7 @@ def show(
     table: Annotated[str, typer.Argument(help="A table's name.")], service: Service = "", as_json: AsJson = False
 ) -> None:
     """Show the declaration of a table as JSON, defaults included; with --json on one line."""
-    _must_be_given("show", "--service", service, "FOREBAY_SERVICE")
+    must_be_given("tables show", "--service", service, "FOREBAY_SERVICE")
     from forebay.declaration.loading import load_service
     from forebay.declaration.service import declaration_of
 

@@ -11,6 +11,7 @@ import typer
 from forebay.cli.answer import answers, tell
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import columns, console, print_json
+from forebay.cli.usage import must_be_given
 from forebay.counted import counted
 
 __all__ = ["rotate", "show"]
@@ -55,6 +56,7 @@ def rotate(service: Service = "") -> None:
     from forebay.privacy.keys import add_local_key, is_local, vault_key
     from forebay.privacy.wrapping import encrypt_again, is_interrupted
 
+    must_be_given("privacy rotate", "--service", service, "FOREBAY_SERVICE")
     declared = vaulted(load_service(service))
     if is_local(declared.vault_key) and not is_interrupted(declared.vault):
         add_local_key(declared.vault_key)
