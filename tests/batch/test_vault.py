@@ -220,6 +220,6 @@ def test_a_row_of_the_vault_that_was_moved_to_another_subject_does_not_open(worl
     table = DeltaTable(f"{tmp_path}/vault/{VALUES}")
     table.update(updates={"service": "'studio2'"})
     other = service_of(world).model_copy(update={"name": "studio2"})
-    with pytest.raises(Halt, match="something else"):
+    with pytest.raises(Halt, match="is not the one that was written"):
         vault_values(LakeView(world.lake), other, "anna")
     assert len(list(Path(wrapping_of(f"{tmp_path}/vault")).iterdir())) == 1

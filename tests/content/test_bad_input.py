@@ -81,7 +81,7 @@ def test_a_file_that_is_no_json_keeps_how_it_begins() -> None:
 
 def test_a_file_of_no_known_format_is_not_called_a_text() -> None:
     end = read({"a.json.gz": b"m\xf2\x18\xb1Z\x96\xd9\xec"}).files["a.json.gz"]
-    assert (end.reason, end.detail) == ("corrupt-archive", "it begins as neither JSON nor another known format")
+    assert (end.reason, end.detail) == ("corrupt-archive", "it begins like neither JSON nor another known format")
 
 
 DEEP = b'{"a":' + b"[" * 10_000 + b"]" * 10_000 + b"}"

@@ -34,8 +34,8 @@ def test_a_template_takes_levels_of_the_key_apart(template: str, key: str, found
         ("in/{a}/{a}/", "uses a name twice"),
         ("in/{}/", "must be letters"),
         ("in/{the game}/", "must be letters"),
-        ("in/{game/", "has a { too many"),
-        ("in/game}/", "has a } too many"),
+        ("in/{game/", "has an extra {"),
+        ("in/game}/", "has an extra }"),
     ],
 )
 def test_a_template_that_cannot_be_is_refused(template: str, says: str) -> None:

@@ -18,7 +18,7 @@ GOOD: dict[str, object] = {
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"name": "quarantine"}, "name 'quarantine' is a table of forebay's own"),
+        ({"name": "quarantine"}, "name 'quarantine' is reserved for forebay"),
         ({"columns": {"n": "count(("}}, "columns.n: does not close a parenthesis: count(("),
         ({"columns": {"n": "count(*))"}}, "columns.n: closes a parenthesis that was not opened"),
         ({"columns": {"n": "amount"}}, r"columns.n: is not an aggregate, such as sum(amount)"),

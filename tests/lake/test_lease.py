@@ -82,7 +82,7 @@ def test_the_lease_of_a_crashed_driver_is_free_when_it_has_run_out_by_the_server
     second = hold(FOLDER, wait_s=0, s3=s3)
     assert second.epoch == 2
     crashed._renew()  # type: ignore[attr-defined]
-    with pytest.raises(Halt, match=r"was lost: process .* has it"):
+    with pytest.raises(Halt, match=r"was lost: process .* holds it"):
         crashed.check()
     crashed.let_go()
     second.check()

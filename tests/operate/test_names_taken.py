@@ -42,4 +42,4 @@ def test_a_table_of_the_lake_whose_entry_is_of_another_place_is_named(monkeypatc
             client=clients.__getitem__, stack="games", account="123456789012", region=REGION, outputs=outputs
         )
         (found,) = catalog(on)
-    assert found.what == "the entry beta of the Glue database studio is of s3://other/beta"
+    assert found.what == "the entry beta of the Glue database studio points to s3://other/beta"

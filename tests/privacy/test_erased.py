@@ -21,5 +21,5 @@ def test_a_list_has_all_that_the_one_before_has(tmp_path: Path) -> None:
 
 
 def test_a_list_that_is_gone_stops_whoever_needs_it(tmp_path: Path) -> None:
-    with pytest.raises(Halt, match="is gone"):
+    with pytest.raises(Halt, match="is missing"):
         erased_at(f"{tmp_path}/nothing")
