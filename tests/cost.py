@@ -20,13 +20,14 @@ from tests.promises import PROOFS
 
 __all__ = ["uncounted"]
 
-MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 1_650
+MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 1_350
 """Of a test without the mark `deep`; and of all of them together."""
 FEWEST_JOBS = 1
-"""A batch of plain declarations runs one job. A `deep` test runs at least as many, starts a process, or works with drivers of
-its own. One that runs for many parameters is deep for all of them together, and a file whose tests build on each other is deep
-as a whole."""
-OWN_DRIVERS = "start_driver"
+"""A batch of plain declarations runs one job. A `deep` test runs at least as many, starts a process, or has one of
+`HEAVY_FIXTURES`. One that runs for many parameters is deep for all of them together, and a file whose tests build on each other
+is deep as a whole."""
+HEAVY_FIXTURES = {"start_driver", "shared_twin", "queue"}
+"""Drivers of a test's own, and stacks that it deploys into a twin."""
 HEAVY = ("python", "java", "spark", "forebay", "node", "cdk")
 
 
@@ -109,7 +110,7 @@ def problem_of(item: Any, cost: Cost) -> str | None:
     told = f"{item.nodeid} ran {cost.jobs} Spark jobs and started {cost.processes} processes"
     if not is_deep(item) and (cost.jobs > MOST_JOBS or cost.processes > MOST_PROCESSES):
         return f"{told}; mark it `deep`, or make it cheaper (at most {MOST_JOBS} and {MOST_PROCESSES}: tests/cost.py)"
-    many = hasattr(item, "callspec") or OWN_DRIVERS in item.fixturenames
+    many = hasattr(item, "callspec") or HEAVY_FIXTURES & {*item.fixturenames}
     marked = any(mark.name == "deep" for mark in item.own_markers)
     if marked and cost.jobs < FEWEST_JOBS and not cost.processes and not many:
         return f"{told}; it is too cheap for the mark `deep` (tests/cost.py)"

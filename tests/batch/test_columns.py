@@ -328,7 +328,8 @@ ANYTHING: tuple[str, ...] = (
 )
 
 
-def test_a_notebook_gets_the_values_that_a_service_gets() -> None:
+def test_a_notebook_gets_the_values_that_a_service_gets(spark: SparkSession) -> None:
+    """Only Spark reads the types of a DDL text."""
     names = [f"c{n}" for n in range(len(TYPES))]
     service = service_of(
         ", ".join(f'{{ name = "{name}", type = "{of}" }}' for name, of in zip(names, TYPES, strict=True))

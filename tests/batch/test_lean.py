@@ -166,7 +166,11 @@ def test_readings_after_one_for_which_memory_was_short_begin_with_little_if_they
     assert tried == [4, 4, 1]
 
 
-@pytest.mark.parametrize("service", [ASKED, WHERE_SQL, DEDUPED], ids=["asked", "where-sql", "deduped"])
+@pytest.mark.parametrize(
+    "service",
+    [pytest.param(ASKED, marks=pytest.mark.deep), WHERE_SQL, pytest.param(DEDUPED, marks=pytest.mark.deep)],
+    ids=["asked", "where-sql", "deduped"],
+)
 def test_a_batch_in_little_memory_makes_the_lake_that_one_pass_makes(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, service: str
 ) -> None:

@@ -386,13 +386,15 @@ def test_random_files_become_the_same_lake_both_ways(
     "service",
     [
         ASKED,
-        PRIVATE,
+        pytest.param(PRIVATE, marks=pytest.mark.deep),
         PRIVATE.replace('where = { event = "purchase" }', "where_sql = \"month > '2020'\""),
-        ONLY_WHERE_SQL,
+        pytest.param(ONLY_WHERE_SQL, marks=pytest.mark.deep),
     ],
     ids=["asked", "private", "private-where-sql", "only-where-sql"],
 )
-@pytest.mark.parametrize("tasks", ["alone", "gathered", "in little memory"])
+@pytest.mark.parametrize(
+    "tasks", ["alone", *(pytest.param(how, marks=pytest.mark.deep) for how in ("gathered", "in little memory"))]
+)
 def test_spark_answers_in_the_job_that_reads_and_writes(
     spark: SparkSession, twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: str, service: str
 ) -> None:
@@ -438,6 +440,7 @@ def test_spark_answers_in_the_job_that_reads_and_writes(
 KEPT_OUT = ASKED.replace('name = "studio"', 'name = "studio"\nnew_tables_per_day = 3').replace("= 99", "= 5")
 
 
+@pytest.mark.deep
 def test_rows_of_tables_that_are_not_written_are_kept_by_the_pass(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -74,6 +74,7 @@ def test_a_version_that_is_to_be_replaced_stays_counted_in_a_paused_table(world:
     world.tables_agree_with_the_ledger("alpha", "beta")
 
 
+@pytest.mark.deep
 def test_held_records_of_a_file_that_a_batch_is_replacing_wait_for_it(world: World, spark: SparkSession) -> None:
     world.service = world.service.replace("[[tables]]", 'overwritten = "replace"\n[[tables]]')
     world.paused = ("alpha",)

@@ -80,6 +80,7 @@ def test_what_is_personal_is_in_no_object_of_the_lake_and_every_record_is_counte
     assert json.loads(row["_rescued"]) == {"ip": "203.0.113.0"}
 
 
+@pytest.mark.deep
 def test_a_record_that_was_kept_before_the_declaration_is_treated_when_it_is_retried(
     spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

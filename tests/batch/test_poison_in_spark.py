@@ -64,6 +64,7 @@ def test_a_file_that_kills_its_worker_is_quarantined_alone_and_better_code_reads
     assert [row["line"] is None for row in world._table("_forebay/quarantine")].count(True) == 0
 
 
+@pytest.mark.deep
 def test_a_file_that_an_operator_skips_is_never_read_until_that_is_taken_back(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -34,6 +34,7 @@ def test_the_first_files_stay_and_only_one_that_is_too_large_alone_is_refused() 
     assert too_many(ends, rows, 100) == []
 
 
+@pytest.mark.deep
 def test_files_with_too_many_ids_for_one_batch_land_with_the_next(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,6 +21,7 @@ name = "{game}"
 TWO = ONE.replace("one", "two").replace("{game}", "two_{game}")
 
 
+@pytest.mark.deep
 def test_each_service_loads_and_replaces_its_own_rows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

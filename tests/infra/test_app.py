@@ -38,6 +38,7 @@ def test_what_is_wrong_is_said_at_once_and_nothing_is_written(
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.deep
 def test_synth_needs_neither_node_nor_a_network(tmp_path: Path) -> None:
     """Node comes with a wheel. Whoever asks the network here is sent to a port where nobody answers."""
     nobody = dict.fromkeys(

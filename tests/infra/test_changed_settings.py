@@ -125,6 +125,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
 
 
 @pytest.mark.parametrize("which", range(len(TAKE_NOTHING)))
+@pytest.mark.deep
 def test_most_settings_take_nothing_along_in_either_direction(which: int, made: Made) -> None:
     before, after = map(made, TAKE_NOTHING[which])
     assert leaving(before, after) | leaving(after, before) == {}

@@ -32,6 +32,7 @@ RESOURCES_FIT_ACTIONS = "I3510"
 
 
 @pytest.mark.parametrize("which", SHAPES)
+@pytest.mark.deep
 def test_cfn_lint_finds_nothing_in_any_region_where_the_service_is(
     request: pytest.FixtureRequest, which: str, tmp_path: Path
 ) -> None:

@@ -111,6 +111,7 @@ def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: Spar
     assert (sums.dropped, sums.quarantined) == (2, 4)
 
 
+@pytest.mark.deep
 def test_parked_records_can_be_given_up_too(told: Story, spark: SparkSession) -> None:
     what, *became = ran("parked", "drop", "--yes", "--lake", told.lake, "--service", told.service).splitlines()
     assert what.startswith("4 records of service studio will be dropped")

@@ -31,6 +31,7 @@ def test_a_commit_whose_answer_is_lost_is_made_once(bucket: Bucket, driver: Driv
     assert driver.ask("state", table=table) == {"rows": 20, "distinct": 20, "commits": 2, "transactions": 2}
 
 
+@pytest.mark.deep
 def test_a_commit_whose_answer_is_lost_for_good_is_found_and_made_once(bucket: Bucket, driver: DriverProcess) -> None:
     driver.ask("configure", settings=bucket.through_proxy | bucket.impatient())
     table = f"{bucket.lake}/table"

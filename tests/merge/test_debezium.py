@@ -15,6 +15,7 @@ from tests.batch.world import World
 from tests.test_examples import EXAMPLES
 
 
+@pytest.mark.deep
 def test_changes_of_mysql_are_ordered_across_the_files_of_its_log(
     spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

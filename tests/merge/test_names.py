@@ -32,6 +32,7 @@ def changes(game: str, *ids: str) -> bytes:
     return b"".join(json.dumps({"game": game, "id": one, "at": 1}).encode() + b"\n" for one in ids)
 
 
+@pytest.mark.deep
 def test_a_state_takes_no_records_of_another_game_and_no_table_of_records_becomes_a_state(
     spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -118,6 +118,7 @@ def test_a_record_that_does_not_fit_keeps_what_fits_and_its_text(rows: Rows) -> 
     }
 
 
+@pytest.mark.deep
 def test_dropmalformed_drops_and_failfast_stops(rows: Rows) -> None:
     rows.options["mode"] = "DROPMALFORMED"
     rows.put("in/a.json", '{"id": 1}\n{"id": "two"}\n{"id": 3}\n')
@@ -145,6 +146,7 @@ def test_a_batch_that_runs_again_has_the_same_rows(rows: Rows) -> None:
         rows.s3.put_bucket_versioning(Bucket=BUCKET, VersioningConfiguration={"Status": "Suspended"})
 
 
+@pytest.mark.deep
 def test_a_file_that_is_gone_stops_the_query_unless_it_may_be_ignored(rows: Rows) -> None:
     rows.put("in/gone.json", '{"id": 1}')
     rows.s3.delete_object(Bucket=BUCKET, Key="in/gone.json")
@@ -155,6 +157,7 @@ def test_a_file_that_is_gone_stops_the_query_unless_it_may_be_ignored(rows: Rows
     rows.until(lambda: rows.queues.left(rows.queue) == (0, 0))
 
 
+@pytest.mark.deep
 def test_a_broken_file_is_a_row_that_says_so_or_stops_the_query(rows: Rows) -> None:
     rows.put("in/broken.json.gz", gzip.compress(b'{"id": 1}')[:-4])
     rows.put("in/fine.json", '{"id": 2}')

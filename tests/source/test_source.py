@@ -89,6 +89,7 @@ def test_a_row_says_what_the_notification_said(names: Names, queues: Queues, que
     assert abs(datetime.now(UTC).timestamp() - moments[1] / 1000) < 600
 
 
+@pytest.mark.deep
 def test_a_restart_with_an_idle_queue_makes_no_empty_batch(names: Names, queues: Queues, queue: str) -> None:
     queues.send(queue, [body("in/a.json")])
     names.start().until(lambda: names.keys == ["in/a.json"])

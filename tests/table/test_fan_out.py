@@ -544,6 +544,7 @@ def test_a_clustered_table_asks_no_more_of_readers_and_takes_whatever_other_tabl
     assert sorted(before, key=str) == sorted((tuple(row.values()) for row in by_delta_rs), key=str)
 
 
+@pytest.mark.deep
 def test_types_become_wider_where_that_is_declared_and_readers_must_know_it_from_then_on(
     spark: SparkSession, lake: str
 ) -> None:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
+@pytest.mark.deep
 def test_rows_are_made_anew_where_a_settle_changes_a_type_just_before_the_commit(
     spark: SparkSession, lake: str
 ) -> None:
@@ -43,6 +44,7 @@ def test_rows_are_made_anew_where_a_settle_changes_a_type_just_before_the_commit
     logs.close()
 
 
+@pytest.mark.deep
 def test_rows_of_very_many_files_leave_in_one_commit_and_new_columns_come(spark: SparkSession, lake: str) -> None:
     path, logs = f"{lake}/a", TableLogs(spark)
     ids = [f"old-{n}" for n in range(600)]

@@ -77,6 +77,7 @@ def test_a_new_field_is_a_column_in_the_very_commit_that_brings_it(spark: SparkS
     assert [row.l[0].asDict() for row in rows] == [{"m": 1, "n": None}, {"m": 2, "n": 3}]
 
 
+@pytest.mark.deep
 def test_the_table_can_be_written_and_checkpointed_after_it_grew(spark: SparkSession, lake: str) -> None:
     for batch in range(1, 13):
         load(spark, lake, batch, {"a": [{f"f{batch}": batch}]})

@@ -87,6 +87,7 @@ def events(shared_twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Itera
         yield on
 
 
+@pytest.mark.deep
 def test_files_of_an_adopted_bucket_reach_the_adopted_queue_and_the_job_takes_from_it(
     queue: Deployment, twin: Twin
 ) -> None:

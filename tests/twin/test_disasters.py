@@ -108,6 +108,7 @@ def test_what_was_deleted_of_a_lake_with_versions_is_back_and_nothing_else_is_to
         s3.get_object(Bucket=lake, Key="alpha/part-0.parquet")
 
 
+@pytest.mark.deep
 def test_a_stack_that_was_removed_left_its_buckets_and_another_prefix_adopts_them(
     shared_twin: Twin, deploy: Deploy
 ) -> None:
@@ -121,6 +122,7 @@ def test_a_stack_that_was_removed_left_its_buckets_and_another_prefix_adopts_the
     assert {one.check for one in examine(after)} <= {"keys.services"}, "the doctor names what the key's policy lacks"
 
 
+@pytest.mark.deep
 def test_a_second_service_on_the_topic_of_the_first_gets_the_same_files(shared_twin: Twin, deploy: Deploy) -> None:
     """Blue and green: the second one proves new code on all files, in a lake of its own."""
     blue = deploy("blue")

@@ -55,6 +55,7 @@ def test_a_twin_is_found_again_until_it_is_taken_down(state: Path) -> None:
     assert local.status(state) == Status(running=False)
 
 
+@pytest.mark.deep
 def test_when_its_server_is_killed_or_its_folder_deleted_the_next_up_starts_another(state: Path) -> None:
     killed = local.up(state)
     os.kill(killed.pid, signal.SIGKILL)

@@ -256,6 +256,7 @@ class Lossy(Engine):
         session.sql(f"DELETE FROM delta.`{self.path}` WHERE id < 3")
 
 
+@pytest.mark.deep
 def test_a_commit_that_changed_rows_would_be_told_with_the_way_back(
     small: SmallLake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

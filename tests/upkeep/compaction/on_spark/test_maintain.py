@@ -181,6 +181,7 @@ def test_a_log_that_grew_long_gets_a_checkpoint(small: SmallLake) -> None:
     assert HealthRecords(small.place).of("alpha").since_checkpoint <= 1
 
 
+@pytest.mark.deep
 def test_a_services_records_set_aside_are_deleted_when_their_time_is_past(small: SmallLake) -> None:
     today = datetime.now(UTC).date()
     of_days = ", ".join(f"DATE'{today - timedelta(days=days)}'" for days in (0, 29, 31, 400))
@@ -211,6 +212,7 @@ def orphan(small: SmallLake, name: str, *, days: int) -> Path:
     return place
 
 
+@pytest.mark.deep
 def test_orphans_are_named_and_deleted_only_when_a_person_says_so(small: SmallLake) -> None:
     old_and_new_versions(small)
     old, young = orphan(small, "alpha/lost.parquet", days=30), orphan(small, "alpha/new.parquet", days=2)
@@ -254,6 +256,7 @@ def test_files_that_the_plan_of_a_batch_names_are_no_orphans_whatever_their_age(
 # --- bad tables ---
 
 
+@pytest.mark.deep
 def test_what_cannot_be_maintained_is_named_and_the_others_go_on(small: SmallLake) -> None:
     for name in ("alpha", "broken", "busy", "_forebay/ledger"):
         small.fill(name)
