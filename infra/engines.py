@@ -17,12 +17,12 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_ssm as ssm
 from constructs import Construct
 
+from forebay.aws.emr import AT_WORK as EMR_AT_WORK
 from forebay.spark import runtime
 from infra import grants
 from infra.network import Network
 from infra.review import acknowledge
 from infra.settings import Settings
-from lambdas.engine.emr_serverless import AT_WORK as EMR_AT_WORK
 from lambdas.engine.submission import GB_OF_A_VCPU, VCPUS_OF_A_WORKER
 
 __all__ = ["Definition", "EmrServerless", "Engine", "Glue", "engine_of"]

@@ -11,29 +11,14 @@ import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lambdas.engine.submission import BEFORE, submission
+from forebay.aws.emr import AT_WORK, BEFORE, state_of
+from lambdas.engine.submission import submission
 
-__all__ = ["AT_WORK", "EmrServerless", "state_of"]
+__all__ = ["EmrServerless"]
 
-AT_WORK = ("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING")
-STATES = {
-    **dict.fromkeys(("SUBMITTED", "PENDING", "SCHEDULED", "QUEUED"), "STARTING"),
-    "RUNNING": "RUNNING",
-    "CANCELLING": "STOPPING",
-    "SUCCESS": "SUCCEEDED",
-    "FAILED": "FAILED",
-    "CANCELLED": "STOPPED",
-}
 LOOKED_BACK = (timedelta(days=1), timedelta(days=30))
 """A service that drains has hundreds of runs a day; one whose last run was stopped weeks ago has none."""
 VCPUS_OF_A_DPU = 4
-
-
-def state_of(state: str, details: str = "") -> str:
-    """As Glue calls it. EMR cancels what takes too long; a person who cancels gives no such reason."""
-    if state == "CANCELLED" and "time" in details.lower() and "out" in details.lower():
-        return "TIMEOUT"
-    return STATES.get(state, state)
 
 
 class EmrServerless:

@@ -10,11 +10,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-__all__ = ["BEFORE", "GB_OF_A_VCPU", "STREAMING", "VCPUS_OF_A_WORKER", "submission"]
+from forebay.aws.emr import BEFORE
+
+__all__ = ["GB_OF_A_VCPU", "STREAMING", "VCPUS_OF_A_WORKER", "submission"]
 
 STREAMING = "gluestreaming"
-BEFORE = " (code of before)"
-"""A run's name ends so if it was started with code of before: all else that is listed of a run is its state."""
 FAILED_ATTEMPTS_AN_HOUR = 5
 OF_GLUE = re.compile(
     r"--(conf|extra-.*|additional-.*|datalake-formats|enable-.*|custom-log.*|spark-event-logs-path|job-.*|class"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from lambdas.engine.emr_serverless import state_of
+from forebay.aws.emr import state_of
 from lambdas.job_ended.events import JobEnded
 
 __all__ = ["ENDED_WELL", "console", "ended", "measured", "reason_of", "run_of"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,45 @@ def test_runs_are_read_back_to_the_moment_and_no_further() -> None:
     found = deployed.runs_since(deployment(aws), MONTH)
     assert [one.began_at for one in found] == [one["StartedOn"] for one in runs[:3]]
     assert (aws.pages, found[0].job, found[0].dpu_seconds) == (2, "ingest", 7200)
+
+
+class Emr:
+    """EMR Serverless, with these runs."""
+
+    def __init__(self, *runs: dict[str, Any]) -> None:
+        self.runs = runs
+
+    def get_paginator(self, name: str) -> Any:
+        assert name == "list_job_runs"
+        return self
+
+    def paginate(self, *, applicationId: str, createdAtAfter: datetime) -> list[dict[str, Any]]:  # noqa: N803
+        assert applicationId == "00app"
+        return [{"jobRuns": [one for one in self.runs if one["createdAt"] > createdAtAfter]}]
+
+
+def emr_run(name: str, began: datetime, hours: float, state: str, details: str = "") -> dict[str, Any]:
+    ended = began + timedelta(hours=hours)
+    return {"id": "1", "name": name, "state": state, "createdAt": began, "updatedAt": ended, "stateDetails": details}
+
+
+def test_runs_of_emr_serverless_are_those_of_the_service_in_glues_words() -> None:
+    emr = Emr(
+        emr_run("games-ingest", MONTH + timedelta(days=1), 2, "FAILED", "out of memory"),
+        emr_run("games-ingest (code of before)", MONTH - timedelta(days=2), 60, "SUCCESS"),
+        emr_run("games-compact", MONTH - timedelta(days=3), 2, "SUCCESS"),
+        emr_run("games-ingest", NOW - timedelta(hours=1), 0, "RUNNING"),
+        emr_run("others-ingest", NOW - timedelta(hours=1), 1, "FAILED"),
+    )
+    glue = deployment(Aws())
+    application = Resource("EMRServerless::Application", "Application", "00app")
+    on = replace(glue, client=lambda name: emr, resources=(application, *glue.resources[1:]))
+    found = [(run.job, run.state, run.seconds / 3600, run.error) for run in deployed.runs_since(on, MONTH)]
+    assert found == [
+        ("ingest", "RUNNING", 1.0, ""),
+        ("ingest", "FAILED", 2.0, "out of memory"),
+        ("ingest", "SUCCEEDED", 60.0, ""),
+    ]
 
 
 def test_a_stack_that_is_not_there_is_refused() -> None:

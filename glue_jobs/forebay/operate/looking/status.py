@@ -196,7 +196,7 @@ def status_of(
         last_reconcile(view.lake),
         tuple(alarms_ringing(on)) if on is not None else None,
         tuple(runs) if runs is not None else None,
-        _cost(view, runs, health, now) if runs is not None else None,
+        _cost(view, runs, health, now) if runs is not None and on is not None and not on.emr_application else None,
         _budget_warned_at(folder, now),
     )
 

@@ -1,22 +1,26 @@
 """The state of a deployment in AWS: the runs of its jobs, the alarms that ring, and the times of its deployments.
 
-In: a `Deployment`, and a time. Out: plain values, the newest first. With EMR Serverless there are no Glue jobs, so no runs are
-known.
+In: a `Deployment`, and a time. Out: plain values, the newest first. The runs are those of Glue, or of EMR Serverless where it
+is the engine.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.aws.emr import AT_WORK, BEFORE, state_of
 from forebay.errors import InvalidConfiguration
-from forebay.operate.page.content import Run
+from forebay.operate.page.content import FAILED, Run
 from forebay.operate.stack.aws_answers import Alarm, alarms_in, run_of
 from forebay.operate.stack.deployment import Deployment, look_up
 
 __all__ = ["Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "runs_since"]
+
+
+LONGEST_RUN = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -36,7 +40,22 @@ def deployed(stack: str, client: Any) -> Deployment:
 
 
 def runs_since(on: Deployment, since: datetime) -> list[Run]:
+    if on.emr_application:
+        return sorted(_emr_runs(on, since), key=lambda run: run.began_at, reverse=True)
     return [run for job in on.of("Glue::Job") for run in _runs(on, job, since)]
+
+
+def _emr_runs(on: Deployment, since: datetime) -> Iterator[Run]:
+    """EMR lists them by when they were created. A run may have begun before and ended since: none lasts longer than a week."""
+    pages, now = on.client("emr-serverless").get_paginator("list_job_runs"), on.now()
+    for page in pages.paginate(applicationId=on.emr_application, createdAtAfter=since - LONGEST_RUN):
+        for run in page["jobRuns"]:
+            job, details = run.get("name", "").partition(BEFORE)[0], run.get("stateDetails", "")
+            ended = now if run["state"] in AT_WORK else run["updatedAt"]
+            if job.startswith(f"{on.name}-") and ended >= since:
+                state, seconds = state_of(run["state"], details), (ended - run["createdAt"]).total_seconds()
+                error = details if state in FAILED else ""
+                yield Run(job.removeprefix(f"{on.name}-"), state, run["createdAt"], max(0.0, seconds), error)
 
 
 def _runs(on: Deployment, job: str, since: datetime) -> Iterator[Run]:
