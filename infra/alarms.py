@@ -88,11 +88,11 @@ class Alarms(Construct):
     def watch_deliveries(self, topics: Sequence[str], rules: Sequence[str], untold: sqs.IQueue) -> None:
         """Announcements that did not even reach a dead-letter queue are lost. `undelivered` does not count them."""
         lost = "S3's announcements could not be delivered, or kept as dead letters: files may be missing in the tables."
-        for number, arn in enumerate(topics):
-            metric = _delivery("AWS/SNS", "NumberOfNotificationsFailedToRedriveToDlq", "TopicName", _last(arn, ":"))
-            self._add("announcements-lost", metric, lost, of=str(number or ""))
-        for number, arn in enumerate(rules):
-            metric = _delivery("AWS/Events", "InvocationsFailedToBeSentToDlq", "RuleName", _last(arn, "/"))
+        of_topics = ("AWS/SNS", "NumberOfNotificationsFailedToRedriveToDlq", "TopicName")
+        of_rules = ("AWS/Events", "InvocationsFailedToBeSentToDlq", "RuleName")
+        metrics = [_delivery(*of_topics, _last(arn, ":")) for arn in topics]
+        metrics += [_delivery(*of_rules, _last(arn, "/")) for arn in rules]
+        for number, metric in enumerate(metrics):
             self._add("announcements-lost", metric, lost, of=str(number or ""))
         self._add(
             "alarms-unheard",
