@@ -67,6 +67,7 @@ Prefix = Annotated[
         "3 to 25 small letters, digits or -, such as forebay-eu; xn--, sthree- and amzn-s3-demo- begin no bucket's name",
     ),
 ]
+"""With -artefacts-123456789012-ap-southeast-2 it makes the longest name that a bucket may have, of 63 characters."""
 _BUCKET = (
     r"(?!xn--|sthree-|amzn-s3-demo-|[^,]*\.\.|\d+\.\d+\.\d+\.\d+(,|$))"
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!--x-s3)(?<!\.mrap)"

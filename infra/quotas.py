@@ -14,8 +14,6 @@ from infra.settings import Settings
 
 __all__ = ["MOST_CHARACTERS", "beyond_quotas"]
 
-LONGEST_BUCKET_NAME = 63
-LONGEST_REST = len("-artefacts-123456789012-ap-southeast-2")
 MOST_WATCHED = 150
 """A stack has 500 resources at most, and about 150 without them."""
 MOST_CHARACTERS = 3000
@@ -53,8 +51,6 @@ def beyond_quotas(settings: Settings) -> Iterator[str]:
         yield f"landing_bucket and landing_prefix make {said:,} characters of a policy; {MOST_IN_A_STATEMENT:,} fit"
     if settings.engine == "emr-serverless":
         yield from _beyond_a_parameter(settings, buckets)
-    if len(settings.name) + LONGEST_REST > LONGEST_BUCKET_NAME:
-        yield f"the prefix {settings.name!r} is too long for the names of buckets"
 
 
 def _beyond_a_parameter(settings: Settings, buckets: list[str]) -> Iterator[str]:

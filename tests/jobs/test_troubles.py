@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forebay.jobs.journal as journals
 from forebay.batch.events import BatchCommitted, TableFailed
 from forebay.events import Event
 from forebay.jobs.troubles import Troubles, TroublesCounted
+from forebay.settings import IngestSettings
 from forebay.table.events import CatalogEntryForeign, ColumnsLeftOut
 
 
@@ -24,3 +31,18 @@ def test_each_batch_tells_how_many_tables_were_in_trouble_since_the_last_one() -
         troubles(event)
     counts = ((0, 0, 0), (2, 1, 1), (0, 0, 0))
     assert told == [TroublesCounted(service="games", failed=n, full=m, unlisted=k) for n, m, k in counts]
+
+
+@pytest.mark.parametrize("metrics", ["cloudwatch", "cloudwatch:Studio"])
+def test_a_job_that_publishes_metrics_sends_zeros_with_each_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics: str
+) -> None:
+    sent: list[dict[str, Any]] = []
+    cloudwatch = type(
+        "CloudWatchClient", (), {"put_metric_data": lambda self, **asked: sent.extend(asked["MetricData"])}
+    )
+    monkeypatch.setattr(journals, "client", lambda name: cloudwatch())
+    with journals.journal(IngestSettings(lake=str(tmp_path), queue_url="https://sqs/q", metrics=metrics)) as emit:
+        emit(batch())
+    found = {one["MetricName"]: one["Values"] for one in sent if one["MetricName"].startswith("TroublesCounted")}
+    assert found == {key: [0.0] for key in ("TroublesCountedFailed", "TroublesCountedFull", "TroublesCountedUnlisted")}
