@@ -49,7 +49,7 @@ class Meter:
         sys.addaudithook(self.notice)
 
     def notice(self, event: str, args: tuple[Any, ...]) -> None:
-        if event == "subprocess.Popen" and Path(str(args[0])).name.startswith(HEAVY):
+        if event in ("subprocess.Popen", "os.posix_spawn") and Path(str(args[0])).name.startswith(HEAVY):
             self.processes += 1
 
     def now(self) -> Cost:
