@@ -46,8 +46,9 @@ def held_again(
     files: dict[str, list[str]],
     held: Held | None = None,
     paused: Sequence[str] = (),
+    reason: str | None = None,
 ) -> tuple[Answer, InMemory]:
-    """What becomes of these texts, which were held of these files."""
+    """What becomes of these texts, which were held of these files, for this reason."""
     batch, storage = told(service, dict.fromkeys(files, b""), patched)
     pieces = tuple(
         Piece(number, HeldFile("landing", name, event_time=AT, held_id=f"id of {name}"))
@@ -56,7 +57,7 @@ def held_again(
     ends = tuple(PieceEnd(piece=n, outcome="loaded", documents=len(some)) for n, some in enumerate(files.values()))
     batch = replace(batch, pieces=pieces, ends=ends, held=held or Held(), service=batch.service.with_paused(paused))
     rows = [
-        (n, at, 10 * at, text, None, None, None)
+        (n, at, 10 * at, text, reason, None, None)
         for n, some in enumerate(files.values())
         for at, text in enumerate(some)
     ]
@@ -119,6 +120,23 @@ def test_those_that_no_table_takes_stay(monkeypatch: pytest.MonkeyPatch) -> None
     }
     assert moved(answer) == [("a", 0, 0)]
     assert tables_in(storage) == {"a"}
+
+
+@pytest.mark.parametrize("text", ["null", "5", "[1]", '"x"', "[", TICK % (1, 1), '{"x":' * 9000 + "1" + "}" * 9000])
+@pytest.mark.parametrize("reason", ["not-an-object", "too-deep", "record-too-large"])
+def test_a_text_that_the_reader_refused_stays_and_is_not_parsed(
+    monkeypatch: pytest.MonkeyPatch, reason: str, text: str
+) -> None:
+    """Arrow's parser ends the process at `null`."""
+    answer, storage = held_again(monkeypatch, SERVICE, {"a.json": [text]}, reason=reason)
+    assert (answer.odd, fates(answer)) == (None, {("quarantine", None): 1})
+    assert (moved(answer), storage.files) == ([], {})
+
+
+def test_records_that_were_kept_for_other_reasons_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    for reason in ("table-failed", "paused", "expectation", "several-documents"):
+        answer, _ = held_again(monkeypatch, SERVICE, {"a.json": [TICK % (1, 1)]}, reason=reason)
+        assert moved(answer) == [("a", 0, 0)]
 
 
 def test_an_element_of_an_array_that_no_table_wants_any_more_leaves(monkeypatch: pytest.MonkeyPatch) -> None:

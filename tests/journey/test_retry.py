@@ -45,7 +45,7 @@ def landed(twin: Twin, spark: SparkSession, tmp_path_factory: pytest.TempPathFac
         for number in range(2):
             ticks = [event("alpha", n, level=level) for n, level in enumerate([1, 500, 5000])]
             bought = [event("alpha", n, price=n) | {"event": "purchase"} for n in range(2)]
-            told.put(f"{number}.json", lines([*ticks, *bought, "{broken"]))
+            told.put(f"{number}.json", lines([*ticks, *bought, ["null", "{broken"][number]]))
         sums = told.run()
         assert sums.differences() == []
         assert sums.rows == {"alpha": 2, "_forebay/quarantine": 6, "_forebay/parked": 4}
@@ -87,7 +87,8 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
     assert sorted(row["level"] for row in told.rows("alpha")) == [1, 1, 500, 500]
     assert {(p.table, p.reason, p.records) for p in piles(LakeView(told.lake), "quarantine")} == {
         ("alpha", "expectation", 2),
-        (None, "not-json", 2),
+        (None, "not-json", 1),
+        (None, "not-an-object", 1),
     }
 
 
@@ -104,11 +105,11 @@ def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: 
 def test_records_can_be_given_up_and_the_ledger_says_so(told: Story, spark: SparkSession) -> None:
     which = ("--reason", "not-json", "--lake", told.lake, "--service", told.service)
     what, *became = ran("quarantine", "drop", "--yes", *which).splitlines()
-    assert what.startswith("2 records of service studio will be dropped")
-    assert became == ["2 records: 0 written, 2 dropped, 0 left"]
+    assert what.startswith("1 record of service studio will be dropped")
+    assert became == ["1 record: 0 written, 1 dropped, 0 left"]
     sums = told.accounts()
     assert sums.differences() == []
-    assert (sums.dropped, sums.quarantined) == (2, 4)
+    assert (sums.dropped, sums.quarantined) == (1, 5)
 
 
 @pytest.mark.deep

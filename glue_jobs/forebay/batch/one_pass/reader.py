@@ -22,7 +22,7 @@ from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
 from forebay.content.originals import NAME as ORIGINALS
-from forebay.content.outcome import ERASED
+from forebay.content.outcome import ERASED, RECORD_REASONS
 from forebay.content.piece import Piece
 from forebay.content.reading import read_pieces
 from forebay.content.treated import NOT_KEPT, treated_records
@@ -78,12 +78,25 @@ def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
 
 
 def read_held(told: Told, batches: Iterable[pa.RecordBatch], sink: Sink) -> Iterator[None]:
-    """All of these records, which were held: rows as `content` has them. They are treated again, as they may be older than what
-    the declarations call personal. A personal field is personal in every feed."""
+    """All of these records, which were held: rows as `content` has them, but `problem` is the reason for which each was held.
+    They are treated again, as they may be older than what the declarations call personal. A personal field is personal in
+    every feed."""
+    batches = map(_without_refused, batches)
     if told.service.privacy is not None:
         form = told.service.form_of_all_feeds
         batches = (treated_records(batch, form) for batch in batches)
     yield from _taken(Reading(told, told.pieces, sink), batches)
+
+
+def _without_refused(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A text that the reader refused is not a document: it may be nested without end, and at `null` Arrow's parser ends the
+    process. So it stays refused, and nobody parses it."""
+    names, refused = batch.schema.names, pc.is_in(batch["problem"], value_set=pa.array(RECORD_REASONS))
+    made = {
+        "value": pc.if_else(refused, NOT_KEPT, batch["value"]),
+        "problem": pc.if_else(refused, batch["problem"], pa.scalar(None, pa.string())),
+    }
+    return pa.record_batch([made.get(name, batch[name]) for name in names], schema=batch.schema)
 
 
 def _taken(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[None]:

@@ -94,7 +94,7 @@ class HeldRecords:
         return stay
 
     def _rows(self, numbers: Mapping[str, int]) -> DataFrame:
-        """The rows in the form of `content`; `line` and the rest are the original ones."""
+        """The rows in the form of `content`, as `read_held` takes them; `line` and the rest are the original ones."""
         from pyspark.sql import functions as F
 
         nothing = F.lit(None).cast("string")
@@ -105,7 +105,7 @@ class HeldRecords:
         return rows.select(
             *("piece", "line", "byte_offset"),
             F.col("record").alias("value"),
-            nothing.alias("problem"),
+            F.col("reason").alias("problem"),
             nothing.alias("detail"),
             # Of those that were held by an earlier forebay nobody knows it.
             F.col("metadata") if "metadata" in rows.columns else nothing.alias("metadata"),
