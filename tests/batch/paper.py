@@ -60,6 +60,7 @@ from tests.batch.world import Died
 __all__ = [
     "FIRST",
     "Lake",
+    "PaperMoving",
     "PaperPass",
     "Record",
     "lay_out",

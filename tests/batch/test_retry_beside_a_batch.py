@@ -11,13 +11,15 @@ from functools import partial
 
 import pytest
 
-from forebay.batch.retrying.plan import Choice
+import forebay.batch.retrying.retry as retrying
+from forebay.batch.retrying.moving import Moving
+from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
 from forebay.batch.retrying.retry import Retried
 from forebay.batch.turns import RETRY_UNDER_WAY
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, QUARANTINE
 from forebay.landed_file import LandedFile
-from tests.batch.paper import Lake, Record, lay_out, retry_in
+from tests.batch.paper import Lake, PaperMoving, Record, lay_out, retry_in
 from tests.batch.world import Died
 
 SERVICE = parse_service({"service.toml": 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'})
@@ -106,6 +108,30 @@ def test_a_batch_whose_driver_dies_and_a_retry_before_the_next_one(how: str) -> 
         scene.retry(dies_too)
         scene.end()
         scene.check()
+
+
+def test_a_retry_goes_by_the_list_of_an_erasure_or_the_erasure_sees_its_plan() -> None:
+    """An erasure writes its list, then looks for plans that go by an older one."""
+    for at in range(MOST_EFFECTS):
+        with pytest.MonkeyPatch.context() as patch:
+            scene, lists, by = Scene(patch, "replays"), [""], list[str]()
+            has_waited = list[bool]()
+
+            def erase(scene: Scene = scene, lists: list[str] = lists, waited: list[bool] = has_waited) -> None:
+                lists.append("new")
+                plans = [text for name, text in scene.lake.objects.items() if name.endswith(PLAN)]
+                waited.append(any(RetryPlan.of_json(text).service["erased"] < "new" for text in plans))
+
+            def moved(self: PaperMoving, by: list[str] = by, waited: list[bool] = has_waited) -> Retried:
+                by += [str(self.plan.service["erased"])] if waited == [False] else []
+                return Moving.run(self)
+
+            patch.setattr(retrying, "without_erased", lambda service, _, lists=lists: service.with_erased(lists[-1]))
+            patch.setattr(PaperMoving, "run", moved)
+            scene.lake.meanwhile = (at, erase)
+            scene.retry()
+            assert {*by} <= {"new"}
+            assert at > 0 or has_waited == [False]
 
 
 def test_a_file_whose_records_are_being_moved_waits_for_its_turn() -> None:

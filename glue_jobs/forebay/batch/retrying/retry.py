@@ -8,7 +8,8 @@ its own application id; the last step removes a record from where it was held.
 
 A batch that replaces or replays a file moves the file's held records, too. The two never overlap: each makes its plan durable
 before it looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a
-retry leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is unfinished, or vice versa.
+retry leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is unfinished, or vice versa. An
+erasure writes its list before it looks for plans, so either the retry goes by that list or the erasure waits for it.
 
 Whole files that could not be read are not included: announce them again to load them.
 """
@@ -116,10 +117,9 @@ class Retry:
         return None if found is None else RetryPlan.of_json(found)
 
     def _planned(self, choice: Choice, after: str) -> RetryPlan:
-        """First the intent, then a look for batches, then the plan: see above."""
-        service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
+        """First the intent, then a look for batches and for erased people, then the plan: see above."""
         number, at = self._last_number() + 1, self.clock().isoformat()
-        intent = RetryPlan(number, NO_VERSION, at, choice, pinned(service), intent=True, after=after)
+        intent = RetryPlan(number, NO_VERSION, at, choice, pinned(self.service), intent=True, after=after)
         earlier = self.plans.read_tagged(PLAN)
         self._write_over(intent, earlier and earlier[1])
         tagged = self.plans.read_tagged(PLAN)
@@ -132,9 +132,9 @@ class Retry:
         held = self.logs.look(self._path(choice.held), again=True)
         ids = self.logs.look(self._path("ids"), again=True)
         assert held is not None
-        plan = replace(
-            intent, version=held.version, ids_version=NO_VERSION if ids is None else ids.version, intent=False
-        )
+        service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
+        ids_version = NO_VERSION if ids is None else ids.version
+        plan = replace(intent, version=held.version, ids_version=ids_version, service=pinned(service), intent=False)
         plan = replace(plan, without=tuple(self._held_of(plan, in_batches)))
         plan = replace(plan, until=self._until(plan))
         if tagged is None or tagged[0] != intent.as_json():
