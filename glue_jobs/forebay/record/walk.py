@@ -27,6 +27,7 @@ __all__ = [
     "conformed",
     "flattened",
     "parsed",
+    "rescued_records",
     "rescued_text",
     "rescued_whole",
     "text_of",
@@ -102,13 +103,19 @@ def rescued_text(rescued: Any) -> str | None:
 
 
 def rescued_whole(text: str) -> str | None:
-    """The record, of a text in `_rescued` that holds it whole."""
+    """The record, of a text in `_rescued` that holds it whole. Beside it may be values that did not fit declared columns."""
     try:
         held = read_json(text) if re.match(RESCUED_WHOLE, text) else {}
     except (ValueError, RecursionError):
         return None
-    whole = held.get(WHOLE) if len(held) == 1 else None
-    return whole if isinstance(whole, str) else None
+    whole = held.get(WHOLE)
+    return whole if isinstance(whole, str) and whole.lstrip().startswith("{") else None
+
+
+def rescued_records(text: str) -> list[str]:
+    """The record that a text in `_rescued` holds whole, and the text itself: a record may have an empty key to hide others."""
+    whole = rescued_whole(text)
+    return [text] if whole is None else [whole, text]
 
 
 def text_of(value: Any) -> str:

@@ -195,12 +195,20 @@ def whole(text: str) -> str:
         ('{"n": 1, "n": 2, "who": "ben"}', 0, 0),
         ('{"n": 1, "n": 2}', 0, 0),
         ('{"n": 1, "who": "anna"', 0, 1),
+        ("anna", 0, 0),
     ],
-    ids=["twice", "deep", "of another", "of nobody", "torn"],
+    ids=["twice", "deep", "of another", "of nobody", "torn", "a text"],
 )
 def test_a_record_that_was_rescued_whole_is_judged_by_what_it_says(text: str, rows: int, unjudged: int) -> None:
-    found = found_in(parquet(_rescued=[whole(text)]), [Place("_rescued", ("who",))], ERASED)
-    assert (found.rows, found.unjudged) == (rows, unjudged)
+    """Beside it may be what did not fit a declared column."""
+    for rescued in (whole(text), f'{whole(text)[:-1]},"level":"odd"}}', f'{whole(text)[:-1]},"day":null}}'):
+        found = found_in(parquet(_rescued=[rescued]), [Place("_rescued", ("who",))], ERASED)
+        assert (found.rows, found.unjudged) == (rows, unjudged)
+
+
+def test_an_empty_key_hides_nobody() -> None:
+    rescued = ['{"":"{}","who":"anna"}', '{"":"{\\"who\\":1}","who":"anna"}', '{"who":"anna","":"{}"}']
+    assert found_in(parquet(_rescued=rescued), [Place("_rescued", ("who",))], ERASED).rows == 3
 
 
 def test_an_old_file_with_a_record_that_was_rescued_whole_is_purged(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from forebay.declaration.path import Path
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.operate.lake_view import LakeView, known_table
 from forebay.privacy.likeness import Kind, kind_of
-from forebay.record.walk import rescued_whole
+from forebay.record.walk import rescued_records
 
 __all__ = ["Likeness", "Scan", "scanned"]
 
@@ -83,7 +83,7 @@ def _values_of(row: Mapping[str, Any]) -> Iterator[tuple[str, Keys, Any]]:
 def _parsed(text: str) -> Any:
     """A text that is not JSON was refused, or its personal fields could not be found: it is examined as text."""
     try:
-        return json.loads(rescued_whole(text) or text, parse_float=float)
+        return json.loads(rescued_records(text)[0], parse_float=float)
     except ValueError:
         return {"": text}
 

@@ -24,7 +24,7 @@ from forebay.lake.log.live_file import Partition
 from forebay.privacy.subject import is_record, subject_tokens, subject_values
 from forebay.privacy.text import pattern_of
 from forebay.privacy.token import remembered_token
-from forebay.record.walk import RESCUED_WHOLE, rescued_whole
+from forebay.record.walk import RESCUED_WHOLE, rescued_records
 from forebay.table.statistics import Statistics
 from forebay.upkeep.erase.places import TEXTS, Place
 
@@ -194,7 +194,7 @@ def _of_others(
     for place in (place for place in places if place.path and place.column in TEXTS and hits):
         texts = rows[place.column].take(hits).to_pylist()
         for at, text in ((at, text) for at, text in zip(hits, texts, strict=True) if text):
-            said = subject_values(rescued_whole(text) or text, (place.path,))
+            said = {one for record in rescued_records(text) for one in subject_values(record, (place.path,))}
             near = {_text(one) for number in said for one in _nearest(number)}
             if tokens := (_tokens(near, erased) - _tokens(said, erased)) & erased.tokens:
                 yield at, tokens
@@ -225,7 +225,7 @@ def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
         may = texts.is_valid() if name == RECORD else pc.match_substring_regex(texts, named)
         for at in pc.indices_nonzero(may).to_pylist():
             text = texts[at].as_py()
-            if not is_record(rescued_whole(text) or text):
+            if not all(map(is_record, rescued_records(text))):
                 unjudged.add(at)
     return unjudged
 
@@ -275,7 +275,8 @@ def _in_texts(column: Any, path: Keys, erased: Erased) -> Iterator[tuple[int, se
     named = f"{pattern_of((PersonalField(path, 'dropped'),))}|{RESCUED_WHOLE}"
     for at in pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(column, named), False)).to_pylist():
         text = column[at].as_py()
-        if tokens := subject_tokens(rescued_whole(text) or text, (path,), erased.secret) & erased.tokens:
+        said = (subject_tokens(record, (path,), erased.secret) for record in rescued_records(text))
+        if tokens := set().union(*said) & erased.tokens:
             yield at, tokens
 
 
