@@ -2,8 +2,8 @@
 
 In: all columns of a table, those that came from records by name, and `_rescued`. Out: the other columns, and `DOCUMENT`: each
 row's values and what was rescued of it, as one JSON text. Keys are the columns' names, which are names of their own; nulls,
-and what was empty before it had a column, are gone. If asked, also `MISFITS`: the rescued values of declared columns, which
-stay rescued whatever columns the record gets.
+and what was empty before it had a column, are gone. A record that was rescued whole is that text. If asked, also `MISFITS`:
+the rescued values of declared columns, which stay rescued whatever columns the record gets.
 """
 
 from __future__ import annotations
@@ -11,21 +11,23 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from forebay.declaration.column_name import safe_name
 from forebay.declaration.twin import taken_key
-from forebay.record.number import Written, is_exact, read_json, write_json
-from forebay.record.walk import text_of
+from forebay.record.number import Written, is_exact, problem_of, read_json, write_json
+from forebay.record.walk import rescued_whole, text_of
 from forebay.table.in_arrow import map_in_arrow
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, nested
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["as_records", "misfits_of", "record_of"]
+__all__ = ["AsRecords", "as_records", "misfits_of", "record_of"]
 
 
 def as_records(rows: DataFrame, from_records: Sequence[str], declared: Mapping[str, Any] | None = None) -> DataFrame:
@@ -37,11 +39,11 @@ def as_records(rows: DataFrame, from_records: Sequence[str], declared: Mapping[s
     kept = [field for field in rows.schema.fields if field.name not in taken]
     texts = [DOCUMENT] if declared is None else [DOCUMENT, MISFITS]
     answer = StructType([*kept, *(StructField(name, StringType()) for name in texts)])
-    return map_in_arrow(rows, _AsRecords(tuple(from_records), declared), answer)
+    return map_in_arrow(rows, AsRecords(tuple(from_records), declared), answer)
 
 
 @dataclass(frozen=True)
-class _AsRecords:
+class AsRecords:
     """The rows of one task."""
 
     from_records: tuple[str, ...]
@@ -49,10 +51,12 @@ class _AsRecords:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            values = [batch.column(name).to_pylist() for name in self.from_records]
+            values = [_values(batch.column(name)) for name in self.from_records]
+            has_digits = any(pa.types.is_decimal(batch.schema.field(name).type) for name in self.from_records)
             rescued = batch.column(RESCUED).to_pylist() if RESCUED in batch.schema.names else [None] * batch.num_rows
             texts = [
-                _text(record_of(self.from_records, row, left), written=left is not None)
+                _whole(row, left)
+                or _text(record_of(self.from_records, row, left), written=has_digits or left is not None)
                 for row, left in zip(
                     zip(*values, strict=True) if values else [()] * batch.num_rows, rescued, strict=True
                 )
@@ -64,6 +68,19 @@ class _AsRecords:
                 fields.append(pa.field(MISFITS, pa.string()))
                 columns.append(pa.array([misfits_of(left, self.declared) for left in rescued], pa.string()))
             yield pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """The nearest double of a float has digits that nobody wrote."""
+    if pa.types.is_float32(column.type):
+        return [None if said is None else float(said) for said in column.cast(pa.string()).to_pylist()]
+    return list(column.to_pylist(maps_as_pydicts="lossy"))
+
+
+def _whole(row: Sequence[Any], rescued: str | None) -> str | None:
+    """The text of a record that was rescued whole. Its fields would become columns, if it was a value of one field."""
+    whole = None if rescued is None or any(value is not None for value in row) else rescued_whole(rescued)
+    return whole if whole is not None and problem_of(whole) is None else None
 
 
 def misfits_of(rescued: str | None, declared: Mapping[str, Any]) -> str | None:
@@ -92,7 +109,7 @@ def _declared_part(record: dict[str, Any], declared: Mapping[str, Any]) -> dict[
 
 def record_of(names: Sequence[str], values: Sequence[Any], rescued: str | None) -> dict[str, Any]:
     """A rescued value is the value as it came; a column may hold its text."""
-    record = {name: without_nulls(value) for name, value in zip(names, values, strict=True) if value is not None}
+    record = {name: in_json(value) for name, value in zip(names, values, strict=True) if value is not None}
     return record if rescued is None else nested_over(record, read_json(rescued))
 
 
@@ -100,10 +117,18 @@ def _text(record: dict[str, Any], *, written: bool) -> str:
     return write_json(record, bare=True) if written else json.dumps(record)
 
 
-def without_nulls(value: Any) -> Any:
+def in_json(value: Any) -> Any:
+    """As a record may have said it, without the nulls of objects. A column of another type than those of JSON was declared
+    once, or is somebody else's."""
     if isinstance(value, dict):
-        return {key: without_nulls(inner) for key, inner in value.items() if inner is not None}
-    return [without_nulls(inner) for inner in value] if isinstance(value, list) else value
+        return {key: in_json(inner) for key, inner in value.items() if inner is not None}
+    if isinstance(value, list):
+        return [in_json(inner) for inner in value]
+    if isinstance(value, date):
+        return value.isoformat().replace("+00:00", "Z")
+    if isinstance(value, Decimal):
+        return Written(f"{value:f}")
+    return value.decode("utf-8", "backslashreplace") if isinstance(value, bytes) else value
 
 
 def nested_over(record: dict[str, Any], rescued: dict[str, Any]) -> dict[str, Any]:

@@ -22,10 +22,10 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
 from forebay.record.conform import Records
 from forebay.record.declared import is_whole_of
-from forebay.record.number import write_json
+from forebay.record.number import decimal_of, read_json, write_json
 from forebay.record.typed import TEXTS, arrow_type_of, converted, typed, with_elements, with_misfits
 from forebay.table.in_arrow import columns_of_ddl, map_in_arrow
-from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, text
+from forebay.table.shaping import DOCUMENT, MISFITS, nested, some_at_a_time, text
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["redeclared"]
 
+Bits = Any
+"""One boolean for each row, in numpy."""
 NUMBERS = ("int", "bigint", "float", "double", "decimal")
 OLD, TEXT, FOUND, TIME = "_old_", "_text_", "_found_", "_time_"
 """Before a column's name: its present value, in the new type; its text, where it had another type; the text of the record's
@@ -143,39 +145,39 @@ class _Redeclared:
         for column in self.table.columns:
             of_field, old = found.get(column.name), _array(rows, OLD + column.name, arrow_type_of(column))
             if column.name in self.changed:
-                made[column.name], texts = self._changed(rows, column, old, of_field)
+                made[column.name], texts, unfit[column] = self._changed(rows, column, old, of_field)
                 for row, said in texts.items():
                     elements.setdefault(row, []).append(write_json(_placed(column, said), bare=True))
             elif column.formats and of_field is not None:
                 time = _array(rows, TIME + column.name, arrow_type_of(column))
                 made[column.name] = _first_of(old, time)
                 unfit[column] = np.asarray(pc.and_(pc.is_valid(of_field), pc.is_null(time)))
+            elif of_field is None:
+                made[column.name] = old
             else:
-                made[column.name] = old if of_field is None else _first_of(old, of_field)
+                made[column.name], unfit[column] = _first_of(old, of_field), _differ(old, of_field)
         misfits = with_misfits(records, read.misfits, unfit)
         return {**made, MISFITS: with_elements(misfits, elements)}
 
     def _changed(
         self, rows: pa.Table, column: Column, old: pa.Array, of_field: pa.Array | None
-    ) -> tuple[pa.Array, dict[int, str]]:
-        """The values, and by row the texts that say more than their value. A rescued value is the record's own, and
-        comes before the column's text."""
-        kind, texts = arrow_type_of(column), _array(rows, TEXT + column.name, pa.string())
-        said = texts if of_field is None else _first_of(of_field, texts)
-        if column.formats:
-            values = _first_of(old, _array(rows, TIME + column.name, kind))
-        else:
-            values = _first_of(old, _read(texts, column))
-            values = values if of_field is None else _first_of(values, _read(of_field, column))
+    ) -> tuple[pa.Array, dict[int, str], Bits]:
+        """The values, by row the texts that say more than their value, and which rows have another key's value."""
+        kind, said = arrow_type_of(column), _array(rows, TEXT + column.name, pa.string())
+        twins = np.zeros(len(said), bool)
+        if of_field is not None:
+            said, is_rescued, twins = _together(said, of_field)
+            old = pc.if_else(pa.array(is_rescued), pa.scalar(None, kind), old)
+        values = _first_of(old, _array(rows, TIME + column.name, kind) if column.formats else _read(said, column))
         if column.type in TEXTS:
-            return values, {}
+            return values, {}, twins
         known = zip(said.to_pylist(), pc.is_valid(values).to_pylist(), strict=True)
         odd = {
             row: one
             for row, (one, has_value) in enumerate(known)
             if one is not None and not (has_value and is_whole_of(one, column.type))
         }
-        return values, odd
+        return values, odd, twins
 
 
 def _as_text(column: Column) -> Column:
@@ -197,6 +199,46 @@ def _first_of(one: pa.Array, other: pa.Array) -> pa.Array:
     """Of each row the first value that there is, of any type."""
     rows = np.arange(len(one))
     return pa.concat_arrays([one, other]).take(pa.array(np.where(np.asarray(pc.is_valid(one)), rows, rows + len(one))))
+
+
+def _differ(one: pa.Array, other: pa.Array) -> Bits:
+    """Where both have a value, and not the same. A column without its rescued value has that of a twin of the key."""
+    found = np.zeros(len(one), bool)
+    both = np.flatnonzero(np.asarray(pc.and_(pc.is_valid(one), pc.is_valid(other))))
+    pairs = zip(one.take(pa.array(both)).to_pylist(), other.take(pa.array(both)).to_pylist(), strict=True)
+    found[both] = [mine != theirs for mine, theirs in pairs]
+    return found
+
+
+def _together(texts: pa.StringArray, rescued: pa.StringArray) -> tuple[pa.StringArray, Bits, Bits]:
+    """The texts of a column with what was rescued of its field, where that was rescued, and where it was a twin's. A rescued
+    value is the record's own: the column may have fewer digits, gaps in an array, or only a part of an object."""
+    said, is_rescued = _first_of(texts, rescued).to_pylist(), np.asarray(pc.is_valid(rescued)).copy()
+    twins = np.zeros(len(said), bool)
+    for row in np.flatnonzero(is_rescued & np.asarray(pc.is_valid(texts))).tolist():
+        if (whole := _whole(said[row], rescued[row].as_py())) is None:
+            is_rescued[row], twins[row] = False, True
+        else:
+            said[row] = whole
+    return pa.array(said, pa.string()), is_rescued, twins
+
+
+def _whole(text: str, rescued: str) -> str | None:
+    """The value, from what fitted the column and what did not; None where these are two values."""
+    numbers = decimal_of(text), decimal_of(rescued)
+    if text == rescued or (None not in numbers and len({float(one) for one in numbers if one is not None}) == 1):
+        return rescued
+    parts = [_parsed(one) for one in (text, rescued)]
+    if all(isinstance(part, dict) for part in parts):
+        return write_json(nested(*parts), bare=True)
+    return rescued if all(isinstance(part, list) for part in parts) else None
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return read_json(text)
+    except ValueError:
+        return None
 
 
 def _placed(column: Column, said: str) -> Any:
