@@ -185,10 +185,9 @@ class Store:
         self.lake.effect(lambda: self.lake.objects.update({f"{self.place}/{name}": content}))
 
     def write_once(self, name: str, content: bytes) -> bool:
-        there = self.read(name)
-        if there is None:
-            self.write(name, content)
-        return there in (None, content)
+        if self.read(name) is None:  # somebody else may write it right before the effect
+            self.lake.effect(lambda: self.lake.objects.setdefault(f"{self.place}/{name}", content))  # type: ignore[arg-type,func-returns-value]
+        return self.read(name) == content
 
     def read_tagged(self, name: str) -> tuple[bytes, str] | None:
         content = self.read(name)
