@@ -60,6 +60,15 @@ def test_a_key_that_names_no_moment_is_in_no_period(key: str) -> None:
     assert rule(**HOUR).period_of(file(key)) is None
 
 
+def test_an_hour_that_the_clocks_leave_out_is_in_no_period_and_a_day_without_its_midnight_is_one() -> None:
+    berlin = rule(**HOUR | {"zone": "Europe/Berlin"})
+    assert berlin.period_of(file("in/2026/03/29/02/a")) is None
+    three = datetime(2026, 3, 29, 1, tzinfo=UTC)
+    assert berlin.period_of(file("in/2026/03/29/03/a")) == Period(three, three.replace(hour=2))
+    cairo = rule(**DAY | {"zone": "Africa/Cairo"}).period_of(file("in/dt=2026-04-24/a"))
+    assert cairo == Period(datetime(2026, 4, 23, 22, tzinfo=UTC), datetime(2026, 4, 24, 21, tzinfo=UTC))
+
+
 def test_a_year_that_is_written_twice_must_be_the_same() -> None:
     assert rule(**DAY | {"folder": "in/%Y/%Y%m%d-"}).period_of(file("in/2025/20261124-a")) is None
 

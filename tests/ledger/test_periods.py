@@ -41,6 +41,14 @@ def test_a_file_takes_back_what_was_complete_and_a_marker_does_not(tmp_path: Pat
     assert (row.complete_at, row.revised_at, row.revision, row.told, row.files) == (None, AT, 1, False, 3)
 
 
+def test_a_day_takes_the_row_of_an_hour_that_an_earlier_declaration_had(tmp_path: Path) -> None:
+    mine, day = periods(tmp_path), period(ends=AT + timedelta(days=1))
+    mine.change(lambda rows: [period(complete_at=AT, revision=3, files=2)])
+    assert mine.change(lambda rows: opened(rows, [day], [day.key], AT))
+    assert mine.rows() == {day.key: replace(day, revision=3)}
+    assert not mine.change(lambda rows: opened(rows, [day], [day.key], AT))
+
+
 def test_whoever_marked_a_period_sees_that_a_batch_took_the_mark_away(tmp_path: Path) -> None:
     mine = periods(tmp_path)
     mine.change(lambda rows: [period(check="m")])

@@ -80,6 +80,16 @@ def test_wrong_use_is_refused(lake: str, arguments: tuple[str, ...], told: str) 
     assert told in failed(2, *waited(lake, *arguments))
 
 
+def test_an_hour_that_an_earlier_declaration_called_complete_is_not_the_day_that_begins_with_it(lake: str) -> None:
+    told, midnight = Path(lake).parent / "service.toml", TEN.replace(hour=0)
+    told.write_text(SERVICE.replace(RULE, 'complete = { folder = "in/%Y/%m/%d/", period = "day", marker = "_DONE" }'))
+    hour = FeedPeriod(
+        service="games", feed="clicks", period=midnight, ends=midnight + timedelta(hours=1), since=TEN, complete_at=TEN
+    )
+    Periods(open_objects(f"{lake}/_forebay/complete")).change(lambda _: [hour])
+    assert "none of its files was loaded" in failed(4, *waited(lake, "clicks", "--until", "2026-11-25T00:00"))
+
+
 def test_a_table_that_several_feeds_fill_needs_all_of_them(lake: str) -> None:
     assert "feed bills: does not declare" in failed(2, *waited(lake, "rest", "--until", "2026-11-24T11:00"))
 

@@ -96,7 +96,7 @@ class Complete(Declared):
         return ZoneInfo(self.zone)
 
     def period_of(self, file: LandedFile) -> Period | None:
-        """None of a file whose key, or whose time, says none."""
+        """None of a file whose key, or whose time, says none, or an hour that the clocks leave out."""
         if not self.folder:
             return self._at(file.event_time.astimezone(self._tz)) if file.event_time else None
         found = _pattern(self.folder).match(file.key)
@@ -104,9 +104,10 @@ class Complete(Declared):
             return None
         year, month, day, hour = (int(found.groupdict().get(f"_{token}", 0)) for token in DIGITS)
         try:
-            return self._at(datetime(year, month, day, hour, tzinfo=self._tz))
+            period = self._at(datetime(year, month, day, hour, tzinfo=self._tz))
         except (ValueError, OverflowError):
             return None
+        return period if period.start < period.end else None
 
     def _at(self, local: datetime) -> Period:
         """Counted on the clock of its zone: a day may have 23 hours, and the hour that comes twice is one period."""
@@ -117,6 +118,10 @@ class Complete(Declared):
     def period_before(self, moment: datetime) -> Period:
         """The one that holds the time right before this moment."""
         return self._at((moment - timedelta(microseconds=1)).astimezone(self._tz))
+
+    def has(self, period: Period) -> bool:
+        """Whether this is one of its periods. An earlier declaration may have had others, with the same start."""
+        return self.period_before(period.end) == period
 
     def may_be_in(self, period: Period, file: LandedFile) -> bool:
         """Also where S3 names the time of a file a little differently."""

@@ -76,8 +76,8 @@ def opened(
     changed = []
     for one in seen:
         there = rows.get(one.key)
-        if there is None:
-            changed.append(one)
+        if there is None or there.ends != one.ends:  # an earlier declaration had hours for days, or days for hours
+            changed.append(replace(one, revision=there.revision if there else 0))
         elif one.key in read and (there.complete_at or there.check):
             if there.complete_at:
                 there = replace(there, complete_at=None, revised_at=at, told=False)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from forebay.declaration.complete import Complete
+from forebay.declaration.complete import Complete, Period
 from forebay.declaration.feed import Feed
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
@@ -57,28 +57,28 @@ def open_periods(
     service: Service, feeds: Sequence[Feed], rows: Sequence[FeedPeriod], since: datetime | None, until: datetime
 ) -> list[Open]:
     """For each feed, the period that ends at `until`, and those before it that begin at `since` or later."""
-    known = {(one.feed, one.period): one for one in rows if one.service == service.name}
+    known = {(one.feed, Period(one.period, one.ends)): one for one in rows if one.service == service.name}
     found = []
     for feed in feeds:
         assert feed.complete is not None
         for period in _wanted(feed.complete, since, until):
             row = known.get((feed.name, period))
             if row is None or row.complete_at is None:
-                found.append(Open(feed.name, period, UNSEEN if row is None else row.why or "it is checked"))
+                found.append(Open(feed.name, period.start, UNSEEN if row is None else row.why or "it is checked"))
     return found
 
 
-def _wanted(rule: Complete, since: datetime | None, until: datetime) -> list[datetime]:
-    """Their starts, the last one first."""
+def _wanted(rule: Complete, since: datetime | None, until: datetime) -> list[Period]:
+    """The last one first."""
     last = rule.period_before(until)
     if last.end != until:
         raise InvalidConfiguration.one(
             f"--until {until:%Y-%m-%dT%H:%M}", f"no {rule.period} ends then", f"one began {last}"
         )
-    starts = [last.start]
-    while since is not None and (earlier := rule.period_before(starts[-1])).start >= since:
-        starts.append(earlier.start)
-    return starts
+    periods = [last]
+    while since is not None and (earlier := rule.period_before(periods[-1].start)).start >= since:
+        periods.append(earlier)
+    return periods
 
 
 def wait(

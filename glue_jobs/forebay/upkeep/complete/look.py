@@ -97,7 +97,13 @@ class Looker:
         """Judges those that are open, and says when to look again at those that only wait for their time."""
         rules, mark = rules_of(service), str(uuid.uuid4())
         meant = {key for key in wanted if key[0] == service.name and key[1] in rules}
-        self._periods.change(lambda rows: [replace(rows[k], check=mark) for k in meant if _is_open(rows.get(k))])
+        self._periods.change(
+            lambda rows: [
+                replace(one, check=mark)
+                for key in meant
+                if (one := rows.get(key)) and not one.complete_at and rules[key[1]][1].has(_period(one))
+            ]
+        )
         marked = [one for one in self._periods.rows().values() if one.check == mark]
         judged = dict(zip((one.key for one in marked), self._judged(service, rules, marked), strict=True))
         self._periods.change(lambda rows: self._answers(rows, mark, judged))
@@ -183,10 +189,6 @@ def _names(service: Service) -> tuple[str, ...]:
 
 def _period(one: FeedPeriod) -> Period:
     return Period(one.period, one.ends)
-
-
-def _is_open(one: FeedPeriod | None) -> bool:
-    return one is not None and one.complete_at is None
 
 
 def _data(service: Service, feed: Feed, files: Iterable[LandedFile]) -> list[LandedFile]:
