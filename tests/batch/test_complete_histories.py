@@ -57,6 +57,9 @@ class Bucket(Landing):
         markers = self.play.markers if rule.marker else ()
         return [one for one in (*self.play.listed, *markers) if rule.period_of(one) == period]
 
+    def content(self, file: LandedFile) -> bytes:
+        return b""
+
 
 class PaperLooker(Looker):
     play: Hours

@@ -18,6 +18,7 @@ TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
 PERIOD = Period(TEN, TEN + timedelta(hours=1))
 NOW = TEN + timedelta(hours=2)
 FOLDER = "in/2026/11/24/10/"
+PLACE = f"s3://drops/{FOLDER}"
 MARKER = Complete(folder="in/%Y/%m/%d/%H/", marker="_DONE")
 MANIFEST = Complete(folder="in/%Y/%m/%d/%H/", manifest="_COUNTS")
 QUIET = Complete(folder="in/%Y/%m/%d/%H/", quiet_minutes=30)
@@ -36,7 +37,7 @@ def row(of: LandedFile, outcome: str = "loaded", reason: str | None = None, **mo
 
 def known(*rows: dict[str, Any], listed: tuple[LandedFile, ...] = (), **more: Any) -> Known:
     by_id = {one["file_id"]: one for one in rows}
-    said = {"said": {FOLDER: b""}} | more
+    said = {"said": {PLACE: b""}} | more
     return Known(services=("s",), listed=listed, rows=by_id, of_period=tuple(by_id), **said)
 
 
@@ -95,8 +96,14 @@ def test_each_folder_with_files_needs_a_marker_of_its_own() -> None:
     two = Complete(folder="*/%Y/%m/%d/%H/", marker="_DONE")
     other = LandedFile("drops", "out/2026/11/24/10/a", 7, "e")
     seen = known(row(file()), row(other), listed=(file(), other))
-    assert why(two, seen) == "waits for out/2026/11/24/10/_DONE"
-    assert why(two, replace(seen, said={FOLDER: b"", "out/2026/11/24/10/": b""})) == ""
+    assert why(two, seen) == "waits for s3://drops/out/2026/11/24/10/_DONE"
+    assert why(two, replace(seen, said={PLACE: b"", "s3://drops/out/2026/11/24/10/": b""})) == ""
+
+
+def test_a_folder_of_each_bucket_needs_a_marker_of_its_own() -> None:
+    other = replace(file(), bucket="more-drops")
+    seen = known(row(file()), row(other), listed=(file(), other))
+    assert why(MARKER, seen) == f"waits for s3://more-drops/{FOLDER}_DONE"
 
 
 def test_an_hour_without_files_is_complete_by_its_marker_and_never_by_silence() -> None:
@@ -124,7 +131,7 @@ def test_an_hour_without_files_is_complete_by_its_marker_and_never_by_silence() 
     ],
 )
 def test_a_manifest_is_held_against_files_and_records(content: bytes, told: str) -> None:
-    said = why(MANIFEST, known(row(file()), listed=(file(),), said={FOLDER: content}))
+    said = why(MANIFEST, known(row(file()), listed=(file(),), said={PLACE: content}))
     assert told in said
     assert bool(told) == bool(said)
 
@@ -150,6 +157,6 @@ def test_silence_is_not_enough_where_a_file_is_withheld_or_unread() -> None:
 
 def test_without_the_ledger_only_what_the_bucket_rules_out_is_said() -> None:
     bare = Known(services=("s",), listed=(file(),), said={})
-    assert why(MARKER, bare) == f"waits for {FOLDER}_DONE"
-    found = judge(MARKER, PERIOD, replace(bare, said={FOLDER: b""}), NOW)
+    assert why(MARKER, bare) == f"waits for {PLACE}_DONE"
+    found = judge(MARKER, PERIOD, replace(bare, said={PLACE: b""}), NOW)
     assert (found.why, found.files, found.rows) == ("", None, None)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from botocore.exceptions import ClientError
 
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
@@ -40,6 +41,7 @@ class S3:
     def __init__(self, *keys: str, bucket: str = "landing", **contents: bytes) -> None:
         self.keys, self.bucket, self.contents, self.asked = [*keys], bucket, contents, list[str]()
         self.error: Exception | None = None
+        self.refused: dict[str, str] = {}
 
     def get_paginator(self, name: str) -> S3:
         assert name in ("list_object_versions", "list_objects_v2")
@@ -61,7 +63,9 @@ class S3:
         yield {"Versions": told, "CommonPrefixes": [{"Prefix": one} for one in folders], "IsTruncated": False}
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
-        return {"Body": BytesIO(self.contents[Key.rpartition("/")[2]])}
+        if code := self.refused.get(Key):
+            raise ClientError({"Error": {"Code": code}}, "GetObject")
+        return {"Body": BytesIO(self.contents.get(Key.rpartition("/")[2], b""))}
 
 
 def service(rule: str = 'folder = "in/%Y/%m/%d/%H/", marker = "_DONE"', name: str = "games") -> Service:
@@ -116,7 +120,7 @@ class Story:
 def test_an_hour_is_complete_once_its_marker_came_and_opens_again_for_a_late_file(tmp_path: Path) -> None:
     story = Story(tmp_path, S3(HOUR + "a"))
     found = story.batch("a", rows=(row("a"),))
-    assert (found.complete_at, found.why) == (None, f"waits for {HOUR}_DONE")
+    assert (found.complete_at, found.why) == (None, f"waits for s3://landing/{HOUR}_DONE")
     story.s3.keys.append(HOUR + "_DONE")
     found = story.batch("_DONE")
     assert (found.complete_at, found.revision, found.files, found.rows, found.why) == (NOW, 1, 1, 2, "")
@@ -179,9 +183,49 @@ def test_an_unreadable_file_needs_an_operators_word(tmp_path: Path) -> None:
 def test_a_manifest_is_read(tmp_path: Path) -> None:
     declared = service('folder = "in/%Y/%m/%d/%H/", manifest = "_COUNTS"')
     story = Story(tmp_path, S3(HOUR + "a", HOUR + "_COUNTS", _COUNTS=b'{"files": 2}'), declared)
-    assert story.batch("a", rows=(row("a"),)).why == f"{HOUR}_COUNTS names 2 files, and there are 1"
+    assert story.batch("a", rows=(row("a"),)).why == f"s3://landing/{HOUR}_COUNTS names 2 files, and there are 1"
     story.s3.keys.append(HOUR + "b")
     assert story.batch("b", rows=(row("b"),)).files == 2
+
+
+def test_a_marker_that_was_deleted_says_nothing_though_its_versions_are_listed(tmp_path: Path) -> None:
+    """A producer that writes a folder again deletes its marker first."""
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    story.s3.refused = {HOUR + "_DONE": "NoSuchKey"}
+    found = story.batch("a", rows=(row("a"),))
+    assert (found.complete_at, found.why) == (None, f"waits for s3://landing/{HOUR}_DONE")
+    story.s3.refused = {}
+    assert story.batch("_DONE").complete_at == NOW
+
+
+def test_a_manifest_that_s3_does_not_give_delays_its_own_hour_alone(tmp_path: Path) -> None:
+    other = HOUR.replace("/10/", "/11/")
+    declared = service('folder = "in/%Y/%m/%d/%H/", manifest = "_COUNTS"')
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_COUNTS", other + "_COUNTS", _COUNTS=b'{"files": 0}'), declared)
+    story.s3.refused = {HOUR + "_COUNTS": "AccessDenied"}
+    files = [LandedFile("landing", one, 1, "e1") for one in (HOUR + "a", other + "_COUNTS")]
+    story.watch.arriving(story.service, files, files[:1])
+    write_ledger(story.lake, row("a"))
+    story.watch.batch_ended()
+    story.watch.look(at_once=True)
+    ten, eleven = sorted(periods_of(story.lake).rows().values(), key=lambda one: one.period)
+    assert (ten.complete_at, ten.why) == (
+        None,
+        f"waits for s3://landing/{HOUR}_COUNTS, which S3 does not give: AccessDenied",
+    )
+    assert eleven.complete_at == NOW
+
+
+def test_an_open_hour_of_an_earlier_declaration_is_not_judged_by_the_rule_of_days(tmp_path: Path) -> None:
+    midnight, key = TEN.replace(hour=0), "in/2026/11/24/00/a"
+    hour = FeedPeriod(service="games", feed="all", period=midnight, ends=midnight + timedelta(hours=1), since=TEN)
+    Periods(open_objects(f"{tmp_path}/_forebay/complete")).change(lambda rows: [hour])
+    write_ledger(tmp_path, entry(key, at=TEN, tables={"t": 2}))
+    days = service('folder = "in/%Y/%m/%d/", period = "day", quiet_minutes = 5')
+    story = Story(tmp_path, S3(key, HOUR + "unread"), days)
+    story.watch.begin(story.service)
+    story.now += timedelta(days=9)
+    assert (story.look().complete_at, story.told) == (None, [])
 
 
 def test_silence_is_looked_for_when_its_time_has_come_and_not_before(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from forebay.declaration.complete import Complete, Period
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, is_final
 
-__all__ = ["Judgement", "Known", "judge"]
+__all__ = ["Judgement", "Known", "folder_uri", "judge"]
 
 COUNTED = ("loaded", "empty")
 UNREADABLE = "unreadable"
@@ -26,13 +26,13 @@ UNREADABLE = "unreadable"
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """`listed`: data files in the bucket; `said`: by folder, what its marker or manifest holds; `rows`: of the ledger,
-    by file id, `of_period` those of the period among them; `skipped`: ids that an operator wants left out; `on_their_way`: keys
-    of batches that have not ended."""
+    """`listed`: data files in the bucket; `said`: by folder, what its marker or manifest holds, or the code with which S3 does
+    not give it; `rows`: of the ledger, by file id, `of_period` those of the period among them; `skipped`: ids that an operator
+    wants left out; `on_their_way`: keys of batches that have not ended."""
 
     services: tuple[str, ...]
     listed: Sequence[LandedFile] = ()
-    said: Mapping[str, bytes] | None = None
+    said: Mapping[str, bytes | str] | None = None
     rows: Mapping[str, Mapping[str, Any]] | None = None
     of_period: Collection[str] = ()
     skipped: Collection[str] = ()
@@ -50,6 +50,10 @@ class Judgement:
     first_arrival: datetime | None = None
     last_arrival: datetime | None = None
     not_before: datetime | None = None
+
+
+def folder_uri(rule: Complete, file: LandedFile) -> str:
+    return f"s3://{file.bucket}/{rule.folder_of(file)}"
 
 
 def judge(rule: Complete, period: Period, known: Known, now: datetime) -> Judgement:
@@ -107,28 +111,30 @@ def _such_as(uris: Sequence[str], what: str) -> str:
 def _unsaid(rule: Complete, known: Known) -> Iterator[str]:
     """Each folder that has files needs its own."""
     said = known.said or {}
-    lacking = sorted({rule.folder_of(one) for one in known.listed} - said.keys())
+    lacking = sorted({folder_uri(rule, one) for one in known.listed} - said.keys())
     name = rule.marker or rule.manifest
     if lacking:
         yield f"waits for {lacking[0]}{name}"
     elif not said:
         yield f"waits for {name}"
-    for folder, content in sorted(said.items()) if rule.manifest else ():
-        if _counts_in(content) is None:
+    for folder, content in sorted(said.items()):
+        if isinstance(content, str):
+            yield f"waits for {folder}{name}, which S3 does not give: {content}"
+        elif rule.manifest and _counts_in(content) is None:
             yield f'{folder}{name} must say {{"files": 12}}, {{"records": 3400}}, or both'
 
 
 def _uncounted(rule: Complete, known: Known, counted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for folder, content in sorted((known.said or {}).items()):
-        objects = {(one.bucket, one.key) for one in known.listed if rule.folder_of(one) == folder}
-        inside = [row for row in counted if rule.folder_of(LandedFile(row["bucket"], row["key"])) == folder]
+        objects = {(one.bucket, one.key) for one in known.listed if folder_uri(rule, one) == folder}
+        inside = [row for row in counted if folder_uri(rule, LandedFile(row["bucket"], row["key"])) == folder]
         there = {"files": len(objects), "records": sum(row["records"] for row in inside)}
         for what, wanted in (_counts_in(content) or {}).items():
             if there[what] != wanted:
                 yield f"{folder}{rule.manifest} names {wanted:,} {what}, and there are {there[what]:,}"
 
 
-def _counts_in(content: bytes) -> dict[str, int] | None:
+def _counts_in(content: bytes | str) -> dict[str, int] | None:
     try:
         said = json.loads(content)
     except (ValueError, RecursionError):

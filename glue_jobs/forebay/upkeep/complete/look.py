@@ -13,6 +13,8 @@ from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 from forebay.declaration.complete import Complete, Period
 from forebay.declaration.feed import Feed
 from forebay.declaration.service import Service
@@ -27,7 +29,7 @@ from forebay.ledger.periods import FeedPeriod, Key, Periods
 from forebay.ledger.skips import Skips
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.complete.events import PeriodCompleted
-from forebay.upkeep.complete.judge import Judgement, Known, judge
+from forebay.upkeep.complete.judge import Judgement, Known, folder_uri, judge
 from forebay.upkeep.reconcile.landed import landed_files
 
 __all__ = ["Landing", "Looker", "periods_of", "rules_of"]
@@ -70,8 +72,13 @@ class Landing:
                 found += [one for one in page if rule.may_be_in(period, one)]
         return found
 
-    def content(self, file: LandedFile) -> bytes:
-        content: bytes = self.s3.get_object(Bucket=file.bucket, Key=file.key)["Body"].read()
+    def content(self, file: LandedFile) -> bytes | str | None:
+        """None if it was deleted: its earlier versions are listed, too. A text is S3's reason not to give it."""
+        try:
+            content: bytes = self.s3.get_object(Bucket=file.bucket, Key=file.key)["Body"].read()
+        except ClientError as refused:
+            code: str = refused.response["Error"]["Code"]
+            return None if code == "NoSuchKey" else code
         return content
 
     def _folders(self, bucket: str, prefix: str) -> list[str]:
@@ -137,9 +144,10 @@ class Looker:
 
     def _seen(self, service: Service, feed: Feed, rule: Complete, one: FeedPeriod) -> Known:
         files = self._landing.files(feed, rule, _period(one))
-        said = {rule.folder_of(file): file for file in files if rule.is_said_by(file)}
-        contents = {folder: self._landing.content(file) if rule.manifest else b"" for folder, file in said.items()}
-        return Known(services=_names(service), listed=_data(service, feed, files), said=contents)
+        markers = {folder_uri(rule, file): file for file in files if rule.is_said_by(file)}
+        contents = {folder: self._landing.content(file) for folder, file in markers.items()}
+        said = {folder: content for folder, content in contents.items() if content is not None}
+        return Known(services=_names(service), listed=_data(service, feed, files), said=said)
 
     def _with_ledger(
         self,
