@@ -42,6 +42,7 @@ from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
 from forebay.lake.layout import IDS, LEDGER, QUARANTINE, own_table
+from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
@@ -122,6 +123,7 @@ class Lake:
     dies_after: int | None = None
     mine: bool = True
     """Whether the last commit is by whoever made it, and not by another driver that had the same transaction."""
+    leases: set[str] = field(default_factory=set)
     meanwhile: tuple[int, Callable[[], None]] | None = None
     """Somebody else does all of his work right before the effect with this number."""
 
@@ -207,6 +209,22 @@ class Store:
     def delete(self, names: Iterable[str]) -> None:
         for name in names:
             self.lake.effect(lambda name=name: self.lake.objects.pop(f"{self.place}/{name}", None))  # type: ignore[misc]
+
+
+class PaperLease:
+    """Nobody has it once its holder is dead."""
+
+    def __init__(self, lake: Lake, place: str, wait_s: float) -> None:
+        if place in lake.leases:
+            raise LeaseHeld(place, "another one", wait_s)
+        self.leases, self.place = lake.leases, place
+        self.leases.add(place)
+
+    def check(self) -> None:
+        pass
+
+    def let_go(self) -> None:
+        self.leases.discard(self.place)
 
 
 @dataclass
@@ -665,6 +683,7 @@ def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     """An operator's process, or that of a job that starts."""
     patch.setattr(retrying, "open_objects", lambda place: Store(lake, place))
     patch.setattr(retrying, "paused_tables", lambda place: service.paused)
+    patch.setattr(retrying, "hold", lambda place, wait_s: PaperLease(lake, place, wait_s))
     patch.setattr(retrying, "Writing", PaperWriting)
     _without_spark(patch, lake)
     patch.setattr(retrying, "Moving", PaperMoving)

@@ -4,7 +4,7 @@ no row stands twice, none is lost, and the ledger says where each is."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -18,6 +18,7 @@ from forebay.batch.retrying.retry import Retried
 from forebay.batch.turns import RETRY_UNDER_WAY
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, QUARANTINE
+from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from tests.batch.paper import Lake, PaperMoving, Record, lay_out, retry_in
 from tests.batch.world import Died
@@ -33,10 +34,10 @@ MOST_EFFECTS = 14
 class Scene:
     """The first version is loaded, but for its rows of table beta. Then it is to be read again, or it has a newer version."""
 
-    def __init__(self, patch: pytest.MonkeyPatch, how: str) -> None:
+    def __init__(self, patch: pytest.MonkeyPatch, how: str, failing: Collection[str] = ("beta",)) -> None:
         self.patch, self.lake, self.numbers = patch, Lake(), 0
         self.lake.answers = {FIRST.file_id: RECORDS, SECOND.file_id: RECORDS[:2]}
-        self.lake.failing = {"beta"}
+        self.lake.failing = {*failing}
         self.batch(FIRST)
         self.lake.failing = set()
         if how == "replays":
@@ -108,6 +109,25 @@ def test_a_batch_whose_driver_dies_and_a_retry_before_the_next_one(how: str) -> 
         scene.retry(dies_too)
         scene.end()
         scene.check()
+
+
+def test_a_second_retry_at_the_same_time_in_which_a_table_fails() -> None:
+    """Both would have one plan: rows that the first one writes after the other one left them out are counted nowhere."""
+    for at in range(MOST_EFFECTS):
+        for dies_after in (None, *range(MOST_EFFECTS)):
+            with pytest.MonkeyPatch.context() as patch:
+                scene = Scene(patch, "replays", failing={"alpha", "beta"})
+
+                def second(scene: Scene = scene, dies_after: int | None = dies_after) -> None:
+                    scene.lake.failing = {"beta"}
+                    with suppress(LeaseHeld):
+                        scene.retry(dies_after)
+                    scene.lake.failing = set()
+
+                scene.lake.meanwhile = (at, second)
+                scene.retry()
+                scene.end()
+                scene.check()
 
 
 def test_a_retry_goes_by_the_list_of_an_erasure_or_the_erasure_sees_its_plan() -> None:

@@ -66,8 +66,17 @@ class Moving:
     """One plan on its way."""
 
     def __init__(
-        self, lake: str, plan: RetryPlan, service: Service, chosen: Chosen, dedupe: Dedupe, *, writing: Writing
+        self,
+        lake: str,
+        plan: RetryPlan,
+        service: Service,
+        chosen: Chosen,
+        dedupe: Dedupe,
+        *,
+        writing: Writing,
+        still_ours: Callable[[], None],
     ) -> None:
+        self.still_ours = still_ours
         self.lake, self.plan, self.service, self.chosen, self.dedupe = lake, plan, service, chosen, dedupe
         self.writing, self.spark, self.logs, self.txn = writing, writing.spark, writing.logs, writing.txn
 
@@ -75,7 +84,9 @@ class Moving:
         fates = self.chosen.fates
         wanted = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         if not self._has(table_path(self.lake, LEDGER)):
+            self.still_ours()
             self._write(wanted)
+            self.still_ours()
             in_tables = self._written(wanted)
             self._account([fate for fate in fates if _moves(fate, in_tables)])
         elif self.chosen.made is not None:

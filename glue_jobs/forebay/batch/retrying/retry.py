@@ -41,6 +41,7 @@ from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.lake.layout import PLANS, own_table, plans_of, table_path
+from forebay.lake.lease import LASTS_S, hold
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
@@ -57,10 +58,12 @@ __all__ = ["Retried", "Retry"]
 FILES_AT_ONCE, RECORDS_AT_ONCE = 50_000, 5_000_000
 """The limits of one plan. The tasks know all files, and the driver gets the position of each record."""
 ANOTHER = "another retry is running; start this one when it has ended"
+WAIT_S = 1.5 * LASTS_S
+"""The lease of a retry that died runs out in this time."""
 
 
 class Retry:
-    """The retries of one service. They are safe beside a running ingest job, and beside another retry."""
+    """The retries of one service. They are safe beside a running ingest job."""
 
     def __init__(
         self,
@@ -80,6 +83,7 @@ class Retry:
         self.batches = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         self.tables_at_once = tables_at_once
         self.one_pass = OnePass(spark, lake, Limits(), self.logs)
+        self.still_ours: Callable[[], None] = lambda: None
 
     def concerns_any(self, choice: Choice) -> bool:
         """Whether a run would find anything to do: an earlier plan to finish, or such records."""
@@ -93,9 +97,18 @@ class Retry:
         return bool(self._chosen(held, choice).limit(1).count())
 
     def run(self, choice: Choice) -> Retried:
-        """Finishes what was begun before, then does this. Before the first batch has ended, nothing can be retried."""
+        """Finishes what was begun before, then does this. Before the first batch has ended, nothing can be retried. A second
+        retry waits: two at once with one plan could disagree about a table that fails."""
         if not self._is_there("ledger"):
             return Retried()
+        lease = hold(plans_of(self.lake, self.service.name), wait_s=WAIT_S)
+        self.still_ours = lease.check
+        try:
+            return self._run(choice)
+        finally:
+            lease.let_go()
+
+    def _run(self, choice: Choice) -> Retried:
         self._finish_earlier()
         done, after = Retried(), ""
         while self._is_there(choice.held):
@@ -191,7 +204,8 @@ class Retry:
             chosen = None
             try:
                 chosen = self._chosen_of(plan, service, dedupe, writing, known)
-                return Moving(self.lake, plan, service, chosen, dedupe, writing=writing).run()
+                moving = Moving(self.lake, plan, service, chosen, dedupe, writing=writing, still_ours=self.still_ours)
+                return moving.run()
             except ReadAgain as found:
                 why, known = str(found), {**known, **found.known}
                 if chosen is not None and chosen.made is not None:

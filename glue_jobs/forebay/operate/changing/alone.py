@@ -33,7 +33,7 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
     def must_be_alone() -> None:
         for lease in held:
             lease.check()
-        all_must_be_finished()  # a retry takes no lease
+        all_must_be_finished()  # a retry takes none of these leases
 
     with ExitStack() as leases:
         for place in (
