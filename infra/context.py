@@ -20,14 +20,6 @@ from infra.settings import Settings
 
 __all__ = ["engine_in", "place_of_declarations", "settings_in"]
 
-FOLLOWS = 'now follows from freshness: "1 min" keeps a run on while files come, "10 min" drains where that is cheaper'
-GONE = {
-    **dict.fromkeys(("mode", "stay_on_at_percent", "leave_after_minutes", "start_every_minutes"), FOLLOWS),
-    **dict.fromkeys(("drain_at_messages", "trigger_s", "max_files_per_batch", "max_megabytes_per_batch"), FOLLOWS),
-    **dict.fromkeys(("freshness_minutes", "silence_minutes"), 'freshness replaces it: 10 minutes are "10 min"'),
-    "monthly_budget_usd": "budget_usd_month replaces it",
-}
-"""Settings of earlier versions, and their successors."""
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
 
@@ -98,4 +90,4 @@ def _explained(refused: ValidationError) -> Iterator[Problem]:
 
 
 def _near(key: str) -> str:
-    return GONE.get(key) or meant(key, Settings.model_fields, "infra/README.md lists the settings")
+    return meant(key, Settings.model_fields, "infra/README.md lists the settings")

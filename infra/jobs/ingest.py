@@ -19,7 +19,7 @@ OF_A_SMALL_WORKER = 1 << 30
 
 
 def ingest_job(scope: Construct, on: Foundation) -> Job:
-    """A streaming job in all modes: only those may run without a timeout, and only they have a maintenance window."""
+    """A streaming job: only those may run without a timeout, and only they have a maintenance window."""
     arguments = {
         "--queue_url": on.landing.queue.queue_url,
         "--landing_buckets": ",".join(on.landing.buckets),

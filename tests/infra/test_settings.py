@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import InvalidConfiguration
-from infra.context import GONE, settings_in
+from infra.context import settings_in
 from infra.settings import Settings
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -50,14 +50,6 @@ def test_the_flags_of_the_cdk_are_not_settings() -> None:
 
 def test_an_unknown_name_is_refused_with_the_name_that_was_meant() -> None:
     assert problems({"wrkers": 3}) == {"wrkers": "is unknown (did you mean workers?)"}
-
-
-@pytest.mark.parametrize("name", GONE)
-def test_a_setting_of_before_is_refused_with_what_takes_its_place(name: str) -> None:
-    assert name not in Settings.model_fields
-    assert problems({name: 10, "environments": {"dev": {}, "prod": {name: 10}}}) == dict.fromkeys(
-        [name, f"environments.prod.{name}"], f"is unknown ({GONE[name]})"
-    )
 
 
 @pytest.mark.parametrize("freshness", ["soon", "5", 5, "5 s"])
