@@ -29,11 +29,21 @@ def lake(tmp_path: Path) -> str:
 
 
 def test_arrivals_are_those_of_files_that_were_loaded_and_a_backfill_arrives_when_it_is_read(lake: str) -> None:
-    found = arrivals_of(LakeView(lake), days=3, now=NOW)
+    found, span_s = arrivals_of(LakeView(lake), days=2, now=NOW)
     assert sum(files for _, files in found) == 3 * 96 + 1
-    assert found[-1] == (3 * 86_400 - 1800, 3)
-    assert (3 * 86_400 - 3600, 4) in found, "with the file of 400 days ago"
-    assert len(arrivals_of(LakeView(lake), days=1, now=NOW)) == 48
+    assert (found[-1], span_s) == ((2 * 86_400 - 1800, 3), 2 * 86_400)
+    assert (2 * 86_400 - 3600, 4) in found, "with the file of 400 days ago"
+    assert len(arrivals_of(LakeView(lake), days=1, now=NOW)[0]) == 48
+
+
+def test_a_lake_that_is_younger_than_the_days_is_not_taken_to_have_been_idle_before(tmp_path: Path, lake: str) -> None:
+    asked = ("plan-capacity", "--lake", lake, "--freshness", "30 min", "--json")
+    month, two_days = (json.loads(ran(*asked, *more))["usd_a_month"] for more in ((), ("--days", "2")))
+    assert month == pytest.approx(two_days, rel=0.1)
+    assert "289 files of the last 2 days, replayed" in ran(*asked[:-1])
+    hour_ago = entry("in/1.json", at=NOW - timedelta(hours=1), batch=1)
+    write_ledger(tmp_path / "new", hour_ago)
+    assert arrivals_of(LakeView(str(tmp_path / "new")), days=30, now=NOW) == ([(82_800, 1)], 86_400)
 
 
 def test_the_pace_is_that_of_the_last_batches(lake: str) -> None:

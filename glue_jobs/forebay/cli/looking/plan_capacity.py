@@ -40,6 +40,7 @@ def plan_capacity(
     from forebay.aws.prices import PRICES, read_prices
     from forebay.capacity.freshness import in_words, seconds_of
     from forebay.capacity.plan import choices, usd_an_hour
+    from forebay.capacity.rules import DAY_S
     from forebay.operate.lake_view import view_of
     from forebay.operate.looking.capacity import arrivals_of, pace_of
     from forebay.spark.runtime import DPU_OF
@@ -51,13 +52,13 @@ def plan_capacity(
     except ValueError as refused:
         raise InvalidConfiguration.one("--freshness", str(refused)) from None
     view, listed = view_of(lake), read_prices(prices or PRICES)
-    arrivals = arrivals_of(view, days=days)
+    arrivals, span_s = arrivals_of(view, days=days)
     if not arrivals:
         raise InvalidConfiguration.one(
             f"lake {lake}", f"loaded no file in the last {counted(days, 'day')}", "use a larger --days"
         )
     hour = usd_an_hour(listed, worker_type, workers)
-    found = choices(arrivals, pace_of(view), tried, span_s=days * 86400.0, usd_hour=hour, budget_usd=budget_usd_month)
+    found = choices(arrivals, pace_of(view), tried, span_s=span_s, usd_hour=hour, budget_usd=budget_usd_month)
     if as_json:
         print_json(map(asdict, found))
         return
@@ -69,7 +70,7 @@ def plan_capacity(
         )
     console.print(shown)
     files = sum(count for _, count in arrivals)
-    console.print(f"{counted(files, 'file')} of the last {counted(days, 'day')}, replayed")
+    console.print(f"{counted(files, 'file')} of the last {counted(round(span_s / DAY_S), 'day')}, replayed")
     console.print(f"cost of ingest runs only, by prices of {listed.date} in {listed.region}")
     if any(one.gave_way for one in found):
         error_console.print("the budget delays files: raise it, or choose a longer freshness", style="red")

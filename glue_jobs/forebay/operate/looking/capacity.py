@@ -1,6 +1,6 @@
 """The arrivals of a lake's last days, and how fast its batches were, from the ledger.
 
-In: a view of the lake. Out: arrivals by the minute, in seconds from the first of these days, and a `Pace`.
+In: a view of the lake. Out: arrivals by the minute, in seconds, the time from which they are, and a `Pace`.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 from forebay.capacity.pace import Done, Pace
+from forebay.capacity.rules import DAY_S
 from forebay.capacity.simulation import Arrivals
 from forebay.lake.layout import LEDGER
 from forebay.operate.lake_view import LakeView
@@ -19,9 +20,10 @@ LOADED = "outcome in ('loaded', 'empty', 'unreadable', 'superseded', 'duplicate'
 BATCHES = 240
 
 
-def arrivals_of(view: LakeView, *, days: int, now: datetime | None = None) -> Arrivals:
+def arrivals_of(view: LakeView, *, days: int, now: datetime | None = None) -> tuple[Arrivals, float]:
     """When S3 took the files; when a batch did, where a file's notification has no time. Files that were announced long after
-    their time (a backfill) are arrivals of their batch."""
+    their time (a backfill) are arrivals of their batch. The seconds are those since a younger lake's first file, a day at
+    least."""
     since = (now or datetime.now(UTC)) - timedelta(days=days)
     came = (
         "case when event_time is null or event_time < claimed_at - interval '1' day then claimed_at else event_time end"
@@ -32,7 +34,11 @@ def arrivals_of(view: LakeView, *, days: int, now: datetime | None = None) -> Ar
         f"where day >= date '{since.date()}' and {LOADED} group by 1 order by 1",
     )
     found = [((row["minute"].astimezone(UTC) - since).total_seconds(), row["files"]) for row in rows]
-    return [(at, files) for at, files in found if at >= 0]
+    arrivals, span_s = [(at, files) for at, files in found if at >= 0], days * DAY_S
+    if not arrivals or view.query(LEDGER, f"select 1 from t where day < date '{since.date()}' limit 1"):
+        return arrivals, span_s
+    begin = min(arrivals[0][0], span_s - DAY_S)
+    return [(at - begin, files) for at, files in arrivals], span_s - begin
 
 
 def pace_of(view: LakeView) -> Pace:
