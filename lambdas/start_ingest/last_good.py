@@ -61,9 +61,11 @@ def proven(runs: Sequence[Run], job: dict[str, Any], batch_since: Callable[[date
 
 
 def breaks(runs: Sequence[Run], job: dict[str, Any]) -> bool:
-    """Whether all runs of the current definition have failed, several times."""
-    own = list(_of_now(runs, job))
-    return len(own) >= FAILURES and all(run["JobRunState"] in FAILED for run in own)
+    """Whether all runs of the current definition have failed, several times. Runs of the earlier code push these failures out
+    of the list. So a list that begins after the deployment counts, too, if it has such runs."""
+    since, own = list(_since(runs, job)), list(_of_now(runs, job))
+    several = len(own) >= FAILURES or len(own) < len(since) == len(runs)
+    return several and all(run["JobRunState"] in FAILED for run in own)
 
 
 def last_good(s3: Any, checkpoint: str) -> Definition:
@@ -85,7 +87,10 @@ def _later(good: Definition, now: Definition) -> Iterator[str]:
     return (name for name in now["Arguments"] if name not in good["Arguments"])
 
 
-def _of_now(runs: Iterable[Run], job: dict[str, Any]) -> Iterable[Run]:
-    return (
-        run for run in runs if run["StartedOn"] >= job["LastModifiedOn"] and WENT_BACK not in run.get("Arguments", {})
-    )
+def _of_now(runs: Iterable[Run], job: dict[str, Any]) -> Iterator[Run]:
+    return (run for run in _since(runs, job) if WENT_BACK not in run.get("Arguments", {}))
+
+
+def _since(runs: Iterable[Run], job: dict[str, Any]) -> Iterator[Run]:
+    """The runs that began after the deployment of the current definition."""
+    return (run for run in runs if run["StartedOn"] >= job["LastModifiedOn"])

@@ -360,6 +360,16 @@ def test_a_deploy_that_fails_twice_is_gone_back_from_and_a_person_is_told_once(
     assert WENT_BACK not in glue.started[-1]["Arguments"]
 
 
+@pytest.mark.parametrize("own", [[], [run("FAILED", 1, ended_minutes_ago=9_000)]], ids=["none", "one"])
+def test_runs_keep_the_earlier_code_when_the_list_of_runs_no_longer_reaches_back_to_the_failures(
+    own: list[Any],
+) -> None:
+    back = [run("SUCCEEDED", 3, ended_minutes_ago=20 * n, scriptLocation="before.py") for n in range(200 - len(own))]
+    glue, s3, sns = deployed(*back, *own, hours_ago=200)
+    assert start(TIGHT, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW).endswith("with the earlier code")
+    assert sns.sent == []
+
+
 def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named() -> None:
     before = {
         "Arguments": {**BEFORE_ARGUMENTS, "--dropped": "yes", "--python-modules-installer-option": "--no-index"},
