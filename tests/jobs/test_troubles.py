@@ -29,8 +29,14 @@ def test_each_batch_tells_how_many_tables_were_in_trouble_since_the_last_one() -
     foreign = CatalogEntryForeign(table="beta", database="games", entry="ICEBERG at s3://other/beta")
     for event in (batch(), failed, failed, full, foreign, batch(), batch()):
         troubles(event)
-    counts = ((0, 0, 0), (2, 1, 1), (0, 0, 0))
+    counts = ((0, 0, 0), (1, 0, 0), (1, 0, 0), (0, 1, 1), (0, 0, 0))
     assert told == [TroublesCounted(service="games", failed=n, full=m, unlisted=k) for n, m, k in counts]
+
+
+def test_a_table_that_failed_is_counted_even_if_the_batch_never_ends() -> None:
+    told: list[Event] = []
+    Troubles(told.append)(TableFailed(service="games", table="alpha", batch=3, rows=5, error="no"))
+    assert told == [TroublesCounted(service="games", failed=1)]
 
 
 @pytest.mark.parametrize("metrics", ["cloudwatch", "cloudwatch:Studio"])

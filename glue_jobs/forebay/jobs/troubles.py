@@ -1,6 +1,8 @@
 """Counts the tables in trouble with each batch, so that an alarm's metric exists before the first trouble.
 
-In: events of single tables, whose own metrics begin with the first event. Out: one `TroublesCounted` a batch.
+In: events of single tables, whose own metrics begin with the first event. Out: one `TroublesCounted` a batch, and one at once
+for each table that failed: after a crash, the next run may find that failure already settled. The other troubles last, so
+later batches report them again.
 """
 
 from __future__ import annotations
@@ -21,9 +23,9 @@ class TroublesCounted(ServiceEvent):
     """Since the last batch: tables that could not be written, that reached their limit of columns, or whose name in the
     catalog is taken. Usually none."""
 
-    failed: int = metric()
-    full: int = metric()
-    unlisted: int = metric()
+    failed: int = metric(default=0)
+    full: int = metric(default=0)
+    unlisted: int = metric(default=0)
 
 
 class Troubles:
@@ -34,17 +36,13 @@ class Troubles:
         self._counts: Counter[type[Event]] = Counter()
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, TableFailed | ColumnsLeftOut | CatalogEntryForeign):
+        if isinstance(event, TableFailed):
+            self._tell(TroublesCounted(service=event.service, failed=1))
+        elif isinstance(event, ColumnsLeftOut | CatalogEntryForeign):
             with self._lock:
                 self._counts[type(event)] += 1
         elif isinstance(event, BatchCommitted):
             with self._lock:
                 counts, self._counts = self._counts, Counter()
-            self._tell(
-                TroublesCounted(
-                    service=event.service,
-                    failed=counts[TableFailed],
-                    full=counts[ColumnsLeftOut],
-                    unlisted=counts[CatalogEntryForeign],
-                )
-            )
+            full, unlisted = counts[ColumnsLeftOut], counts[CatalogEntryForeign]
+            self._tell(TroublesCounted(service=event.service, full=full, unlisted=unlisted))
