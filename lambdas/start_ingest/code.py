@@ -40,7 +40,7 @@ def code_for(
     batch_since: Callable[[datetime], bool],
 ) -> Code:
     """Code that proved itself is remembered."""
-    mine, good = definition_of(job), last_good(s3, checkpoint)
+    mine, good = definition_of(job), last_good(s3, checkpoint, job["Name"])
     if good == mine:
         return Code()
     if proven(runs, job, batch_since):

@@ -25,6 +25,7 @@ IGNORE = "--ignore_arguments"
 """Names of arguments that `forebay.settings` then ignores."""
 OF_A_RUN = ("WorkerType", "NumberOfWorkers")
 OF_THE_JOB = ("GlueVersion", "Role")
+OF_WHOM = "Name"
 FAILURES = 2
 FAILED = ("FAILED", "ERROR", "TIMEOUT")
 NAME = "last-good.json"
@@ -35,7 +36,7 @@ Definition = dict[str, Any]
 
 def definition_of(job: dict[str, Any]) -> Definition:
     arguments = {**job.get("DefaultArguments", {}), WENT_BACK: job["Command"]["ScriptLocation"]}
-    return {"Arguments": arguments, **{name: job[name] for name in (*OF_A_RUN, *OF_THE_JOB) if name in job}}
+    return {"Arguments": arguments, **{name: job[name] for name in (OF_WHOM, *OF_A_RUN, *OF_THE_JOB) if name in job}}
 
 
 def request(good: Definition, now: Definition) -> dict[str, Any]:
@@ -68,13 +69,14 @@ def breaks(runs: Sequence[Run], job: dict[str, Any]) -> bool:
     return several and all(run["JobRunState"] in FAILED for run in own)
 
 
-def last_good(s3: Any, checkpoint: str) -> Definition:
-    """Empty where none is known. Arguments alone are how it was kept once."""
+def last_good(s3: Any, checkpoint: str, job: str) -> Definition:
+    """Empty where none is known, or that of another job: a lake that another stack adopted has that of the first one, with its
+    queue. Arguments alone are how it was kept once."""
     try:
         found = json.load(s3.get_object(**place_of(checkpoint, NAME))["Body"])
     except (s3.exceptions.NoSuchKey, ValueError):
         return {}
-    if not isinstance(found, dict):
+    if not isinstance(found, dict) or found.get(OF_WHOM, job) != job:
         return {}
     return found if "Arguments" in found or not found else {"Arguments": found}
 

@@ -31,7 +31,7 @@ DRAIN = Settings(
 TIGHT = replace(DRAIN, freshness_s=60)
 
 
-ABOUT = {"WorkerType": "G.1X", "NumberOfWorkers": 4, "GlueVersion": "6.0", "Role": "ingest"}
+ABOUT = {"Name": "ingest", "WorkerType": "G.1X", "NumberOfWorkers": 4, "GlueVersion": "6.0", "Role": "ingest"}
 DRAINS = {"Arguments": {"--drain": "true", "--drain_cap_s": "3600"}, "Timeout": 90}
 
 
@@ -415,9 +415,10 @@ def test_nothing_is_gone_back_from_that_ran_or_failed_once(runs: list[dict[str, 
     assert sns.sent == []
 
 
-def test_where_there_is_no_code_of_before_or_it_is_the_same_the_job_goes_on_trying() -> None:
+def test_where_there_is_no_code_of_before_or_it_is_the_same_or_another_jobs_the_job_goes_on_trying() -> None:
     same = json.dumps({"Arguments": NOW_ARGUMENTS, **ABOUT}).encode()
-    for kept in (None, b"{broken", b"{}", b"[]", same):
+    others = json.dumps({**BEFORE, "Name": "first-ingest"}).encode()
+    for kept in (None, b"{broken", b"{}", b"[]", same, others):
         glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)))
         if kept is None:
             del s3.kept[GOOD]
