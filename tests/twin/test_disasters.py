@@ -6,10 +6,12 @@ The walks with a job are in `tests/journey/test_disasters.py`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import jmespath
 import pytest
 from botocore.exceptions import ClientError
 
@@ -23,7 +25,21 @@ from tests.infra.synthesized import synthesized
 
 COMMIT = f"alpha/_delta_log/{0:020}.json"
 BACKUP = "studio-backup"
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "disasters.md").read_text()
 Deploy = Callable[..., Deployment]
+
+
+def queried(answer: dict[str, Any], command: str, **said: str) -> Any:
+    """What `aws COMMAND --query ...` of the page prints of this answer, with the words of the page replaced."""
+    after = PAGE.partition(command)[2]
+    assert after, f"the page has no {command}"
+    found = re.search(r"""--query (["'])(.+?)\1( |\n)""", after, re.S)
+    assert found, command
+    query = found[2].replace("\\\n", "")
+    for word, meant in said.items():
+        assert word.replace("_", "-") in query
+        query = query.replace(word.replace("_", "-"), meant)
+    return jmespath.search(query, json.loads(json.dumps(answer, default=lambda at: at.isoformat())))
 
 
 @pytest.fixture(scope="module")
@@ -100,12 +116,39 @@ def test_what_was_deleted_of_a_lake_with_versions_is_back_and_nothing_else_is_to
     s3.delete_object(Bucket=lake, Key="alpha/part-0.parquet")
     for key in ours[1:]:
         s3.delete_object(Bucket=lake, Key=key)
-    for marker in s3.list_object_versions(Bucket=lake, Prefix=f"{LEDGER}/")["DeleteMarkers"]:
-        if marker["IsLatest"]:
-            s3.delete_object(Bucket=lake, Key=marker["Key"], VersionId=marker["VersionId"])
+    versions, command = s3.list_object_versions(Bucket=lake, Prefix=f"{LEDGER}/"), "aws s3api list-object-versions"
+    assert queried({}, command) == queried({"DeleteMarkers": []}, command) == []
+    assert [key for key, _ in queried(versions, command)] == ours[1:]
+    for key, version in queried(versions, command):
+        s3.delete_object(Bucket=lake, Key=key, VersionId=version)
     assert [s3.get_object(Bucket=lake, Key=key)["Body"].read().decode() for key in ours] == ours
     with pytest.raises(ClientError, match="NoSuchKey"):
         s3.get_object(Bucket=lake, Key="alpha/part-0.parquet")
+
+
+def test_the_schedule_that_starts_the_job_is_disabled_and_enabled_by_the_commands_of_the_page(deploy: Deploy) -> None:
+    on = deploy("saved")
+    scheduler, start = on.client("scheduler"), {"GroupName": on.name, "Name": "start-ingest"}
+    before = scheduler.get_schedule(**start)
+    for state in ("DISABLED", "ENABLED"):
+        scheduler.update_schedule(
+            **queried(scheduler.get_schedule(**start), "aws scheduler get-schedule", DISABLED=state)
+        )
+        found = scheduler.get_schedule(**start)
+        assert (found["State"], found["Target"]) == (state, before["Target"])
+        assert found["ScheduleExpression"] == before["ScheduleExpression"]
+
+
+def test_entries_of_a_lake_that_moved_are_removed_by_the_command_of_the_page_and_no_others(deploy: Deploy) -> None:
+    on = deploy("saved")
+    glue, (database,) = on.client("glue"), on.of("Glue::Database")
+    for name, place in {"alpha": "s3://first/alpha", "beta": "s3://first-two/beta", "view": ""}.items():
+        where = {"StorageDescriptor": {"Location": place}} if place else {}
+        glue.create_table(DatabaseName=database, TableInput={"Name": name, **where})
+    names = queried(glue.get_tables(DatabaseName=database), "aws glue get-tables", OLD_LAKE="first")
+    assert names == ["alpha"]
+    glue.batch_delete_table(DatabaseName=database, TablesToDelete=names)
+    assert {one["Name"] for one in glue.get_tables(DatabaseName=database)["TableList"]} == {"beta", "view"}
 
 
 @pytest.mark.deep
@@ -143,7 +186,7 @@ def announced(twin: Twin, url: str) -> list[tuple[str, str]]:
 def test_the_pages_say_what_these_tests_do() -> None:
     docs = Path(__file__).resolve().parents[2] / "docs"
     disasters, upgrade = (docs / "disasters.md").read_text(), (docs / "upgrade.md").read_text()
-    for said in ("-c conditional_commits=false", "aws s3 sync", "DeleteMarkers[?IsLatest", "aws kms enable-key"):
+    for said in ("-c conditional_commits=false", "aws s3 sync", "aws kms enable-key"):
         assert said in disasters, said
     for said in ("landing_topic", "landing_key", "forebay doctor", "cdk diff"):
         assert said in upgrade, said

@@ -24,16 +24,14 @@ if TYPE_CHECKING:
 
 __all__ = ["backfill"]
 
-Moment = Annotated[datetime | None, moment("Only files that landed after this time, in UTC.")]
-
 
 def backfill(
     lake: Lake,
     place: Annotated[str, typer.Argument(metavar="s3://BUCKET/PREFIX", help="Where the files are.")],
     queue_url: QueueUrl = "",
     of: Of = "",
-    since: Moment = None,
-    until: Moment = None,
+    since: Annotated[datetime | None, moment("Only files that landed since this time, in UTC.")] = None,
+    until: Annotated[datetime | None, moment("Only files that landed before this time, in UTC.")] = None,
     inventory: Annotated[
         str,
         typer.Option(

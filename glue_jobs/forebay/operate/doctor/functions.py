@@ -36,7 +36,7 @@ def schedules(on: Deployment) -> Iterator[Finding]:
             continue
         if said["State"] != "ENABLED":
             what = f"the schedule {name} is {said['State']}"
-            fix = "enable it in the console of EventBridge Scheduler, or deploy again"
+            fix = "enable it in the console of EventBridge Scheduler; a deployment without changes does not"
             yield error("functions.schedules", what, "Its target does not run.", fix)
 
 
