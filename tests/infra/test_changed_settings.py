@@ -194,3 +194,22 @@ def fixed(resource: Mapping[str, Any]) -> dict[str, Any]:
     said = resource.get("Properties", {})
     name = said["DatabaseInput"]["Name"] if resource["Type"] == "AWS::Glue::Database" else None
     return {"Type": resource["Type"], "Name": name, **{key: said[key] for key in names & said.keys()}}
+
+
+def test_what_is_kept_can_be_imported_together_but_where_the_page_says_otherwise(made: Made) -> None:
+    """An import makes a template of the imported resources alone, so none of them may need another one."""
+    _, more = TAKE_NOTHING[0]
+    replicated = {name: more[name] for name in ("keep_deleted_days", "replicate_to", "replicate_to_key")}
+    assert needy(made(ANALYSTS)) == {"Landing"}
+    assert needy(made(replicated)) == {"Landing", "Lake"}
+    page = PAGE.read_text()
+    assert "*The landing bucket* cannot be imported" in page
+    assert "*With `replicate_to`* the lake's bucket names a role" in page
+
+
+def needy(service: Synthesized) -> set[str]:
+    """The kept resources that name a resource which is not kept."""
+    there = service.template["Resources"]
+    kept = {name for name, one in there.items() if one.get("DeletionPolicy") == KEPT}
+    gone = there.keys() - kept
+    return {name[:-8] for name in kept if gone & set(re.findall(r"\w+", json.dumps(there[name])))}
