@@ -62,7 +62,7 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
 
 def usd_an_hour(settings: Settings) -> float:
     """The price of an hour of an ingest run, with all its workers."""
-    price = settings.dpu_hour_usd or read_prices().usd["glue_dpu_hour"]
+    price = settings.dpu_hour_usd or read_prices().dpu_hour(is_on_emr=settings.engine != "glue")
     return settings.workers * DPU_OF[settings.worker_type] * price
 
 

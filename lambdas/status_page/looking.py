@@ -12,6 +12,7 @@ from forebay.counted import counted
 from forebay.operate.page.content import Chart, Page, Reason, Run, Station, TableLine, age
 from forebay.operate.stack.aws_answers import Alarm, alarms_in, run_of
 from forebay.operate.stack.cost import Hours, cost_of
+from lambdas.engine.jobs import GLUE
 from lambdas.plan_compaction.health_objects import health_objects
 from lambdas.publish_freshness.ledger_log import newest_commit
 from lambdas.publish_freshness.measuring import counts
@@ -61,7 +62,7 @@ def page_of(settings: Settings, *, s3: Any, sqs: Any, glue: Any, cloudwatch: Any
         tables=_tables(health, now),
         reasons=tuple(Reason(reason, count) for reason, count in known.reasons.items()),
         runs=tuple(runs),
-        cost=cost_of(hours, known.files_of_month, size, read_prices(), now=now),
+        cost=cost_of(hours, known.files_of_month, size, read_prices(), now=now, is_on_emr=settings.engine != GLUE),
         counts={
             f"{name}, {len(HOURS)} h": f"{count:,.0f}"
             for name, count in (

@@ -11,6 +11,8 @@ import pytest
 from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings
 from infra.context import settings_in
+from infra.functions.each import usd_an_hour
+from infra.settings import Settings
 from lambdas.engine.submission import submission
 from tests.infra.conftest import PYTHON
 from tests.infra.synthesized import Synthesized, text
@@ -126,3 +128,9 @@ def test_what_emr_lacks_is_said_at_once() -> None:
     with pytest.raises(InvalidConfiguration, match=r"G\.025X is only for Glue"):
         settings_in({"engine": "emr-serverless", "worker_type": "G.025X"})
     assert "python_modules must be the s3:// address of a packed virtual environment" in str(refused.value)
+
+
+def test_what_a_budget_pays_for_is_reckoned_with_the_prices_of_the_engine() -> None:
+    assert usd_an_hour(Settings()) == pytest.approx(2 * 0.44)
+    assert usd_an_hour(Settings(engine="emr-serverless")) == pytest.approx(2 * (4 * 0.052624 + 16 * 0.0057785))
+    assert usd_an_hour(Settings(engine="emr-serverless", dpu_hour_usd=0.5)) == pytest.approx(1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -103,6 +104,14 @@ def test_numbers_by_the_hour_come_from_what_was_published() -> None:
         "records loaded": "75",
         "dead letters": "0",
     }
+
+
+def test_jobs_on_emr_serverless_have_the_prices_of_its_vcpus_and_memory() -> None:
+    aws = Aws(JobEndedDpuSeconds=[(NOW.replace(minute=0), 7200.0)])
+    settings = replace(SETTINGS, engine="emr-serverless:00app")
+    found = page_of(settings, s3=aws, sqs=aws, glue=aws, cloudwatch=aws, now=NOW)
+    assert found.cost is not None
+    assert found.cost.usd["2.0 DPU-hours of jobs"] == pytest.approx(2 * (4 * 0.052624 + 16 * 0.0057785))
 
 
 def test_it_asks_only_for_metrics_that_are_published() -> None:

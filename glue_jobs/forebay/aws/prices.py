@@ -26,6 +26,12 @@ class Prices:
     source: str
     usd: Mapping[str, float]
 
+    def dpu_hour(self, *, is_on_emr: bool) -> float:
+        """The price of an hour of 4 vCPUs and 16 GB."""
+        if is_on_emr:
+            return 4 * self.usd["emr_vcpu_hour"] + 16 * self.usd["emr_gb_hour"]
+        return self.usd["glue_dpu_hour"]
+
 
 def read_prices(file: Path = PRICES, parts: Collection[str] | None = None) -> Prices:
     """`parts`: exactly these must have a price; without it, any may."""

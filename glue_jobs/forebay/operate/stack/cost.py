@@ -35,10 +35,12 @@ def month_of(now: datetime) -> datetime:
     return now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
 
 
-def cost_of(dpu_hours: Hours, files: int, table_bytes: int, prices: Prices, *, now: datetime) -> Cost:
+def cost_of(
+    dpu_hours: Hours, files: int, table_bytes: int, prices: Prices, *, now: datetime, is_on_emr: bool = False
+) -> Cost:
     """The costs of this month: the time of the jobs, and the number of loaded files."""
     usd, share = prices.usd, (now - month_of(now)) / MONTH
-    jobs = dpu_hours.standard * usd["glue_dpu_hour"] + dpu_hours.flex * usd["glue_flex_dpu_hour"]
+    jobs = dpu_hours.standard * prices.dpu_hour(is_on_emr=is_on_emr) + dpu_hours.flex * usd["glue_flex_dpu_hour"]
     a_file = usd["sns_publish_million"] / 1e6 + 2 / MESSAGES_A_RECEIVE * usd["sqs_request_million"] / 1e6
     a_file += usd["s3_get_thousand"] / 1e3
     return Cost(
