@@ -16,8 +16,9 @@ from lambdas.engine.submission import submission
 
 __all__ = ["EmrServerless"]
 
-LOOKED_BACK = (timedelta(days=1), timedelta(days=30))
+DAY, MONTH = timedelta(days=1), timedelta(days=30)
 """A service that drains has hundreds of runs a day; one whose last run was stopped weeks ago has none."""
+OLDER = "older"
 VCPUS_OF_A_DPU = 4
 
 
@@ -37,16 +38,16 @@ class EmrServerless:
         found = self._ssm.get_parameter(Name=f"/{JobName}")["Parameter"]
         return {"Job": {**json.loads(found["Value"]), "LastModifiedOn": found["LastModifiedDate"]}}
 
-    def get_job_runs(self, JobName: str, MaxResults: int) -> dict[str, Any]:  # noqa: N803
-        """Newest first; those of the last day, or else of the last month; and those at work, however old."""
-        now = datetime.now(UTC)
-        runs = self._runs(JobName, states=list(AT_WORK))
-        for back in LOOKED_BACK:
-            if recent := self._runs(JobName, createdAtAfter=now - back):
-                runs |= recent
-                break
-        newest = sorted(runs.values(), key=lambda run: run["createdAt"], reverse=True)
-        return {"JobRuns": [_in_glues_words(run, JobName) for run in newest[:MaxResults]]}
+    def get_job_runs(self, JobName: str, MaxResults: int, NextToken: str = "") -> dict[str, Any]:  # noqa: N803
+        """Newest first; those of the last day, or else of the last month; and those at work, however old. After a page of the
+        last day the next one has the rest of the month."""
+        day, month = (datetime.now(UTC) - back for back in (DAY, MONTH))
+        older = {"createdAtAfter": month, "createdAtBefore": day}
+        if NextToken:
+            return {"JobRuns": _listed(self._runs(JobName, **older), JobName, MaxResults)}
+        recent = self._runs(JobName, createdAtAfter=day)
+        runs = self._runs(JobName, states=list(AT_WORK)) | (recent or self._runs(JobName, **older))
+        return {"JobRuns": _listed(runs, JobName, MaxResults), **({"NextToken": OLDER} if recent else {})}
 
     def get_job_run(self, JobName: str, RunId: str) -> dict[str, Any]:  # noqa: N803
         """Without a name, of whichever job it is."""
@@ -75,6 +76,11 @@ class EmrServerless:
         pages = self._emr.get_paginator("list_job_runs").paginate(applicationId=self._application, **asked)
         names = (job, job + BEFORE)
         return {run["id"]: run for page in pages for run in page["jobRuns"] if run.get("name") in names}
+
+
+def _listed(runs: dict[str, dict[str, Any]], job: str, most: int) -> list[dict[str, Any]]:
+    newest = sorted(runs.values(), key=lambda run: run["createdAt"], reverse=True)
+    return [_in_glues_words(run, job) for run in newest[:most]]
 
 
 def _in_glues_words(run: dict[str, Any], job: str) -> dict[str, Any]:

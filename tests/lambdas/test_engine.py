@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -14,6 +15,7 @@ from forebay.settings import CompactSettings, IngestSettings
 from lambdas.engine.emr_serverless import EmrServerless
 from lambdas.engine.jobs import jobs_of
 from lambdas.job_ended.run import console, ended, measured
+from lambdas.publish_freshness.overdue import check_schedules
 from lambdas.start_ingest.why_not import why_not
 from lambdas.start_job.handler import start
 
@@ -75,8 +77,9 @@ class Emr:
 
     def paginate(self, **asked: Any) -> Any:
         self.check("ListJobRuns", asked)
-        states, since = asked.get("states"), asked.get("createdAtAfter")
+        states, since, until = (asked.get(name) for name in ("states", "createdAtAfter", "createdAtBefore"))
         found = [run for run in self.runs if not states or run["state"] in states]
+        found = [run for run in found if not until or run["createdAt"] < until]
         yield {"jobRuns": [run for run in found if not since or run["createdAt"] > since]}
 
     def get_job_run(self, **asked: Any) -> dict[str, Any]:
@@ -195,6 +198,19 @@ def test_runs_come_newest_first_and_what_a_person_stopped_long_ago_is_known() ->
     engine, _ = jobs(run("CANCELLED", hours_ago=24 * 9))
     found = engine.get_job_runs(JobName="ingest", MaxResults=50)["JobRuns"]
     assert "somebody stopped it" in why_not(found, NOW)
+
+
+def test_a_failure_of_today_hides_no_run_that_succeeded_before() -> None:
+    """The list of the last day has only the failure."""
+    target = {"Input": json.dumps({"JobName": "ingest", "Arguments": {"--round": "second"}})}
+    weekly = {"ScheduleExpression": "cron(30 2 ? * SUN *)", "LastModificationDate": NOW - timedelta(days=60)}
+    scheduler = SimpleNamespace(get_schedule=lambda **_: {**weekly, "Target": target})
+    for days_ago, late in ((3, 0), (8, 1)):
+        engine, _ = jobs(run("FAILED", hours_ago=1), run("SUCCESS", hours_ago=24 * days_ago))
+        found = check_schedules(
+            "games", "g", ["order"], scheduler=scheduler, jobs=engine, arguments_known=False, now=NOW
+        )
+        assert found.overdue == late
 
 
 def test_a_run_with_code_of_before_is_known_as_one_and_runs_that_code() -> None:
