@@ -19,11 +19,13 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from forebay.batch.plan import Plan, Plans
+from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
 from forebay.declaration.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.errors import InvalidConfiguration
 from forebay.jobs.ingest import _check
-from forebay.lake.layout import SERVICES
+from forebay.lake.layout import SERVICES, plans_of
+from forebay.lake.lease import hold
 from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
@@ -421,6 +423,29 @@ def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[
     assert len(rows(lake, "alpha")) == 6
     plans.forget("g", 9)
     plans.pin(replace(plan, service={"erased": newest_list(str(lake), "games")}))
+    status, _, said = given(command(lake, service, "--now"), "")
+    assert (status, "continues erasure 1" in said, told(lake, ANNA)) == (0, True, [])
+
+
+def test_a_retry_that_began_before_is_waited_for(lake: Path, declared: Callable[..., str]) -> None:
+    """One that goes by an older list could write the person's rows again; one that chose them could count them again."""
+    service, tries = declared(), open_objects(plans_of(str(lake), "games"))
+
+    def retry(erased: str) -> None:
+        choice = Choice("quarantine")
+        tries.write(PLAN, RetryPlan(1, 0, "2026-11-21T00:00:00+00:00", choice, {"erased": erased}).as_json())
+
+    retry("")
+    said = failed(1, *command(lake, service, ANNA, "--yes", "--wait-s", "0"))
+    assert "a retry began before and is unfinished" in said
+    assert len(rows(lake, "alpha")) == 6
+    retry(newest_list(str(lake), "games"))
+    assert "a retry is unfinished" in failed(1, *command(lake, service, "--wait-s", "0"))
+    assert len(rows(lake, "_forebay/quarantine")) == 3
+    tries.delete([PLAN])
+    held = hold(plans_of(str(lake), "games"), wait_s=0)
+    assert "is in use by" in failed(1, *command(lake, service, "--wait-s", "0"))
+    held.let_go()
     status, _, said = given(command(lake, service, "--now"), "")
     assert (status, "continues erasure 1" in said, told(lake, ANNA)) == (0, True, [])
 

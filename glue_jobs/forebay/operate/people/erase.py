@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -91,7 +92,8 @@ def carry_out(
         for name in tables_of_service(view, service):
             lease.check()
             tell(f"{name} ...")
-            _erase_from(view, service, plan, erasures, name, wait_s)
+            with _no_retry(view, service, wait_s) if name in HELD else nullcontext():
+                _erase_from(view, service, plan, erasures, name, wait_s)
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
         change_ledger(view.lake, plan.app_id, plan.number, leaving, as_of=plan.ledger_version)
@@ -149,6 +151,19 @@ def _erase_from(
     except (Refused, UnsupportedTable) as why:
         at = datetime.now(UTC).isoformat()
         erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, refused=str(why)))
+    finally:
+        lease.let_go()
+
+
+@contextmanager
+def _no_retry(view: LakeView, service: Service, wait_s: float) -> Iterator[None]:
+    """A retry that chose its records before they leave would count them as dropped once more."""
+    place = plans_of(view.lake, service.name)
+    lease = hold(place, wait_s=wait_s)
+    try:
+        if open_objects(place).read(RETRY_PLAN) is not None:
+            raise Halt("a retry is unfinished; `forebay quarantine retry` finishes it. Repeat the command to continue")
+        yield
     finally:
         lease.let_go()
 
