@@ -79,25 +79,28 @@ name = "a"
 columns = [
   { name = "exact", type = "decimal(38,20)" }, { name = "said" }, { name = "some", type = "json" },
   { name = "part", type = "json" }, { name = "level" }, { name = "score", type = "long" }, { name = "at", type = "date" },
+  { name = "sum", type = "long", expression = "score + 1" },
 ]
 """
     names = "exact double, said double, some array<bigint>, part struct<a: int>, level int, score bigint, at timestamp"
+    names += ", sum bigint"
     at = datetime(2026, 11, 21, tzinfo=UTC)
     digits = "0.10000000000000000001"
     rescued = f'{{"exact":{digits},"said":{digits},"some":[1,"x"],"part":{{"b":[2]}},"Level":6,"Score":8}}'
+    rescued = f'{rescued[:-1]},"sum":null,"was":null}}'
     rows: list[tuple[Any, ...]] = [
-        ("f", 1, 0.1, 0.1, [1, None], (1,), 5, 7, at, rescued),
-        ("f", 2, 0.5, 0.5, [1], (1,), 5, 7, at, None),
-        ("f", 3, None, None, None, None, None, None, None, rescued),
+        ("f", 1, 0.1, 0.1, [1, None], (1,), 5, 7, at, None, rescued),
+        ("f", 2, 0.5, 0.5, [1], (1,), 5, 7, at, 8, None),
+        ("f", 3, None, None, None, None, None, None, None, None, rescued),
     ]
     table = parse_service({"service.toml": service}).tables[0]
     frame = spark.createDataFrame(rows, f"_file_id string, _line long, {names}, _rescued string")
-    made = redeclared(as_records(frame, []), table).orderBy("_line").collect()
+    made = redeclared(as_records(frame, [], {}), table).orderBy("_line").collect()
     values = [[str(row[column.name]) for column in table.columns] for row in made]
     assert values == [
-        [digits, digits, '[1,"x"]', '{"a":1,"b":[2]}', "5", "7", "2026-11-21"],
-        ["0.50000000000000000000", "0.5", "[1]", '{"a":1}', "5", "7", "2026-11-21"],
-        [digits, digits, '[1,"x"]', '{"b":[2]}', "6", "8", "None"],
+        [digits, digits, '[1,"x"]', '{"a":1,"b":[2]}', "5", "7", "2026-11-21", "None"],
+        ["0.50000000000000000000", "0.5", "[1]", '{"a":1}', "5", "7", "2026-11-21", "8"],
+        [digits, digits, '[1,"x"]', '{"b":[2]}', "6", "8", "None", "None"],
     ]
     misfits = [json.loads(row["_misfits"] or "[]") for row in made]
-    assert misfits == [[{"Level": 6}, {"Score": 8}], [], []]
+    assert misfits == [[{"sum": None}, {"Level": 6}, {"Score": 8}], [], [{"sum": None}]]

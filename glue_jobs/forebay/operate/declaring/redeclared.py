@@ -52,7 +52,7 @@ def redeclared(records: DataFrame, table: Table) -> DataFrame:
     changed = {c.name for c in table.columns if (old := olds[c.name]) and not _is_of(old, c)}
     given = [_old(column, olds[column.name]).alias(OLD + column.name) for column in table.columns]
     given += [_text_of(old).alias(TEXT + name) for name, old in olds.items() if name in changed and old is not None]
-    own = [name for name in (*OWN_COLUMNS, "_record", DOCUMENT) if name in records.columns]
+    own = [name for name in (*OWN_COLUMNS, "_record", DOCUMENT, MISFITS) if name in records.columns]
     rows = records.select(*own, *given)
     if formatted := [column for column in table.columns if column.formats]:
         texts = StructType([StructField(FOUND + column.name, StringType()) for column in formatted])
@@ -62,7 +62,7 @@ def redeclared(records: DataFrame, table: Table) -> DataFrame:
             times = (time_by_formats(one, column) for one in said)
             rows = rows.withColumn(TIME + column.name, F.coalesce(*times))
     columns = [StructField(c.name, columns_of_ddl(f"x {spark_type(c)}")["x"].dataType) for c in table.columns]
-    made = [rows.schema[name] for name in own if name != DOCUMENT]
+    made = [rows.schema[name] for name in own if name not in (DOCUMENT, MISFITS)]
     answer = StructType([*columns, *made, *(StructField(name, StringType()) for name in (DOCUMENT, MISFITS))])
     return map_in_arrow(rows, _Redeclared(table, frozenset(changed), tuple(answer.names)), answer)
 
@@ -141,7 +141,7 @@ class _Redeclared:
         found = dict(zip([column.name for column in of_record], read.columns, strict=True))
         made: dict[str, pa.Array] = {}
         unfit: dict[Column, Any] = {}
-        elements: dict[int, list[str]] = {}
+        elements = self._not_computed(rows)
         for column in self.table.columns:
             of_field, old = found.get(column.name), _array(rows, OLD + column.name, arrow_type_of(column))
             if column.name in self.changed:
@@ -158,6 +158,13 @@ class _Redeclared:
                 made[column.name], unfit[column] = _first_of(old, of_field), _differ(old, of_field)
         misfits = with_misfits(records, read.misfits, unfit)
         return {**made, MISFITS: with_elements(misfits, elements)}
+
+    def _not_computed(self, rows: pa.Table) -> dict[int, list[str]]:
+        """By row, the columns whose SQL could not be computed: they stay so."""
+        computed = {write_json({c.name: None}) for c in self.table.columns if c.expression}
+        said = rows[MISFITS].to_pylist() if MISFITS in rows.column_names else ()
+        found = ((row, [write_json(one) for one in read_json(texts)]) for row, texts in enumerate(said) if texts)
+        return {row: left for row, some in found if (left := [one for one in some if one in computed])}
 
     def _changed(
         self, rows: pa.Table, column: Column, old: pa.Array, of_field: pa.Array | None

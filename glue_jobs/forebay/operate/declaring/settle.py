@@ -134,7 +134,7 @@ class _Settling:
         had = {name.lower() for name in rows.columns}
         others = {*(c.name.lower() for c in self.declared.columns), *OWN_COLUMNS, RESCUED, "_record"}
         came = [name for name in rows.columns if name.lower() not in others]
-        records = redeclared(as_records(rows, came), self.declared)
+        records = redeclared(as_records(rows, came, {}), self.declared)
         missing = [c for c in self.declared.columns if c.expression is not None and c.name.lower() not in had]
         if not missing:
             return records
