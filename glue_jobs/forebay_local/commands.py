@@ -58,7 +58,8 @@ def up(
     )
     at = f" --state {shlex.quote(str(state))}" if state != HOME and "FOREBAY_LOCAL" not in os.environ else ""
     console.print(f'\nnext     eval "$(forebay local env{at})"')
-    console.print("then     forebay local put FILE, or forebay local feed; then forebay ingest --drain")
+    console.print("then     forebay local put FILE, then forebay ingest --service FOLDER --drain")
+    console.print("or       forebay local feed, then forebay ingest --drain    # generated files, the built-in declarations")
 
 
 @app.command()
@@ -129,7 +130,7 @@ def put(
                 console.print(landed[-1])
     tell(landed=landed)
     them = "it" if len(landed) == 1 else "them"
-    console.print(f"{counted(len(landed), 'file')} landed; `forebay ingest --drain` loads {them}")
+    console.print(f"{counted(len(landed), 'file')} landed; `forebay ingest --service FOLDER --drain` loads {them}")
 
 
 @app.command()

@@ -32,7 +32,7 @@ main(["ingest", "--lake", sys.argv[2], "--queue-url", "http://localhost/q"])
 """
 
 
-@pytest.mark.parametrize("phase", ["load_service", "session_for"])
+@pytest.mark.parametrize("phase", ["service_for", "session_for"])
 def test_an_ingest_that_has_begun_nothing_ends_with_one_line(phase: str, tmp_path: Path) -> None:
     command = [sys.executable, "-c", STARTS, phase, str(tmp_path)]
     with subprocess.Popen(command, stdout=-1, stderr=-1, text=True, start_new_session=True) as job:

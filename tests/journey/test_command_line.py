@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.batch.events import BatchCommitted
+from forebay.batch.events import BatchCommitted, DeclarationsChosen
 from forebay.events import Event
 from forebay.jobs.ingest import ingest
 from forebay.settings import IngestSettings
@@ -90,6 +90,17 @@ def test_forebay_stop_ends_a_continuous_run_from_elsewhere_after_its_batch(told:
     assert "has finished its batch and ended" in " ".join(said[0].split())
     assert told.accounts().rows["alpha"] == 1
     assert "no job is running" in run("stop", "--lake", told.lake, env=told.twin.env).stdout
+
+
+def test_a_run_that_names_no_declarations_uses_those_of_the_lake_and_says_so(told: Story, tmp_path: Path) -> None:
+    declared = tmp_path / "service.toml"
+    declared.write_text('name = "mine"\n[[tables]]\nname = "ticks"\n')
+    for number, told.service in enumerate([str(declared), ""]):
+        told.put(f"{number}.json", lines([event("alpha", number)]))
+        told.take_in()
+    chosen = [(seen.service, seen.place) for seen in told.events if isinstance(seen, DeclarationsChosen)]
+    assert chosen == [("mine", str(declared)), ("mine", "those of the lake")]
+    assert told.accounts().rows["ticks"] == 2
 
 
 @pytest.mark.parametrize(

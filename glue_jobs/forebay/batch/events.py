@@ -14,6 +14,7 @@ __all__ = [
     "BatchReadTwice",
     "BatchRepeated",
     "DeclarationsChanged",
+    "DeclarationsChosen",
     "DeclarationsRefused",
     "DuplicatesDropped",
     "ErasedRecordsDropped",
@@ -117,6 +118,14 @@ class ErasedRecordsDropped(BatchEvent):
     """Records of erased people arrived again. The ledger counts them as dropped."""
 
     records: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclarationsChosen(ServiceEvent):
+    """The job started with these declarations. `place` is the built-in example if neither `service` nor the lake has others."""
+
+    version: str
+    place: str
 
 
 @dataclass(frozen=True, kw_only=True)

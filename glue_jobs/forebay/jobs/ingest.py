@@ -22,7 +22,7 @@ from forebay.aws.preflight import check_lake, check_queue
 from forebay.batch.batch import Batch
 from forebay.batch.check_sql import check_expressions
 from forebay.batch.declarations import Declarations
-from forebay.batch.events import RecordsNotRetried
+from forebay.batch.events import DeclarationsChosen, RecordsNotRetried
 from forebay.batch.leftovers import remove_leftovers
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retrying.plan import Choice
@@ -30,7 +30,7 @@ from forebay.batch.retrying.retry import Retry
 from forebay.content.limits import Limits
 from forebay.declaration.deployed import take_up_deployed
 from forebay.declaration.in_force import keep_in_force, service_for
-from forebay.declaration.loading import load_service
+from forebay.declaration.loading import builtin_service, load_service
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
@@ -96,6 +96,10 @@ def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettin
     return in_force
 
 
+def _place_of(service: Service, settings: IngestSettings) -> str:
+    return settings.service or ("the built-in example" if service == builtin_service() else "those of the lake")
+
+
 def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
     _check(spark, lake, service)
     keep_in_force(lake, service)
@@ -112,19 +116,17 @@ def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> No
 
 
 def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None:
-    # Without a place the example is meant, also beside other services of the lake.
-    service = (
-        service_for(settings.service, settings.lake, settings.deployed_service)
-        if settings.service
-        else load_service("")
-    )
+    # A mistake in declarations that are named is found without AWS.
+    named = service_for(settings.service, settings.lake, settings.deployed_service) if settings.service else None
     check_queue(settings.queue_url)
     check_lake(settings.lake)
+    service = named or service_for("", settings.lake)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     _check(spark, settings.lake, service)
 
     with alone(service, settings) as still_ours, stopping_on_signals(stop):
         service = _with_deployed(spark, service, settings, emit)
+        emit(DeclarationsChosen(service=service.name, version=service.version, place=_place_of(service, settings)))
         keep_in_force(settings.lake, service)
         watch = watch_of(settings, emit)
         batch = batch_of(spark, service, settings, still_ours, emit, watch)
