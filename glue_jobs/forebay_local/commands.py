@@ -59,7 +59,9 @@ def up(
     at = f" --state {shlex.quote(str(state))}" if state != HOME and "FOREBAY_LOCAL" not in os.environ else ""
     console.print(f'\nnext     eval "$(forebay local env{at})"')
     console.print("then     forebay local put FILE, then forebay ingest --service FOLDER --drain")
-    console.print("or       forebay local feed, then forebay ingest --drain    # generated files, the built-in declarations")
+    console.print(
+        "or       forebay local feed, then forebay ingest --drain    # generated files, the built-in declarations"
+    )
 
 
 @app.command()
