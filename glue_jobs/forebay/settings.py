@@ -170,9 +170,6 @@ class IngestSettings(JobSettings):
         description="seconds between batches of a continuous run; after a full batch, there is no pause",
     )
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="the largest number of files in a batch")
-    max_bytes_per_batch: int = Field(
-        2 << 30, ge=1, description="the largest number of bytes in a batch, counted as in S3"
-    )
     visibility_timeout_s: int = Field(
         300, ge=10, le=43_200, description="how long SQS hides a received message; the driver renews it"
     )

@@ -379,17 +379,17 @@ def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named
         "Role": "ingest",
     }
     glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=before)
-    glue.more = {"--max_bytes_per_batch": "5", "--enable-new-thing": "true"}
+    glue.more = {"--late_commit_wait_s": "5", "--enable-new-thing": "true"}
     said = start(TIGHT, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW)
     assert said == "started, to keep running with the earlier code"
     (asked,) = glue.started
     assert (asked["WorkerType"], asked["NumberOfWorkers"]) == ("G.2X", 2)
-    later = {IGNORE: "max_bytes_per_batch,enable-new-thing"}
+    later = {IGNORE: "late_commit_wait_s,enable-new-thing"}
     assert asked["Arguments"] == before["Arguments"] | later
-    assert "GlueVersion 6.0, the argument --max_bytes_per_batch, the argument --enable-new-thing" in sns.text
+    assert "GlueVersion 6.0, the argument --late_commit_wait_s, the argument --enable-new-thing" in sns.text
     assert f"--{IGNORE_ARGUMENTS}" == IGNORE
     argv = [word for pair in {**asked["Arguments"], **glue.more, "--queue_url": "q"}.items() for word in pair]
-    assert IngestSettings.from_argv(argv).max_bytes_per_batch == 2 << 30
+    assert IngestSettings.from_argv(argv).late_commit_wait_s == 960
 
 
 def test_what_was_remembered_in_the_form_of_before_still_goes_back() -> None:

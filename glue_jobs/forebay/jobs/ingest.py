@@ -257,7 +257,6 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
         "bucketAllowList": settings.landing_buckets,
         "withDebris": "true",  # the ledger says of each that it is ignored
         "maxFilesPerBatch": settings.max_files_per_batch,
-        "maxBytesPerBatch": settings.max_bytes_per_batch,
         "visibilityTimeoutS": settings.visibility_timeout_s,
         "waitS": settings.wait_s,
         "everyS": 0 if settings.drain else round(settings.trigger_s),
