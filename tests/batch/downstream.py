@@ -33,8 +33,10 @@ class Downstream:
 
     def read(self) -> None:
         """What came since; nothing where there is no table yet."""
-        if not DeltaTable.is_deltatable(self.path.removeprefix("file://")):
-            return
+        if DeltaTable.is_deltatable(self.path.removeprefix("file://")):
+            self.follow()
+
+    def follow(self) -> None:
         self._drain("came", {"skipChangeCommits": "true"}, self._take)
         self._drain("stands", {"readChangeFeed": "true"}, self._apply)
 
