@@ -53,6 +53,11 @@ def test_an_hour_that_is_complete_ends_the_wait_well(lake: str, name: str) -> No
     assert ran(*waited(lake, name, "--until", "2026-11-24T11:00")) == f"{name} is complete until 2026-11-24T11:00Z\n"
 
 
+@pytest.mark.parametrize("until", ["2026-11-24T11:00Z", "2026-11-24 11:00:00+00:00", "2026-11-24T12:00+01:00"])
+def test_a_time_may_have_a_zone_as_schedulers_and_our_own_answers_write_it(lake: str, until: str) -> None:
+    assert ran(*waited(lake, "clicks", "--until", until)) == "clicks is complete until 2026-11-24T11:00Z\n"
+
+
 def test_what_is_open_is_said_with_what_it_waits_for(lake: str) -> None:
     said = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T11:00", "--since", "2026-11-24T08:00"))
     assert said.splitlines() == [
@@ -70,6 +75,7 @@ def test_json_has_a_line_for_each_that_is_open(lake: str) -> None:
     ("arguments", "told"),
     [
         (("clicks", "--until", "2026-11-24T10:30"), "no hour ends then"),
+        (("clicks", "--until", "10:00"), "'10:00' is not a time, such as 2026-05-01T12:00"),
         (("clicks", "--until", "2026-11-24T10:00", "--since", "2026-11-24T10:00"), "is not after --since"),
         (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a duration"),
         (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table"),

@@ -25,11 +25,18 @@ __all__ = [
     "version_or_moment",
 ]
 
-TIMES = ["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"]
-
 
 def moment(meaning: str) -> Any:
-    return typer.Option(formats=TIMES, metavar="YYYY-MM-DD[THH:MM[:SS]]", help=meaning)
+    return typer.Option(parser=_in_utc, metavar="YYYY-MM-DD[THH:MM[:SS]]", help=meaning)
+
+
+def _in_utc(text: str) -> datetime:
+    """Without a zone, in UTC. A time with another zone, such as a scheduler passes, is converted."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.astimezone(UTC).replace(tzinfo=None) if found.tzinfo else found
+    except (ValueError, OverflowError):
+        raise typer.BadParameter(f"{text!r} is not a time, such as 2026-05-01T12:00") from None
 
 
 Lake = Annotated[
