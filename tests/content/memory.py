@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
@@ -16,7 +18,7 @@ from forebay.content.reading import read_pieces
 from forebay.declaration.form import FOUND, Form, Forms
 from forebay.landed_file import LandedFile
 
-__all__ = ["Memory", "Reading", "read", "read_one"]
+__all__ = ["Memory", "Reading", "batches_of", "read", "read_one"]
 
 
 @dataclass
@@ -66,6 +68,11 @@ class Reading:
 
     def of(self, key: str) -> list[str]:
         return [d.value.rstrip() for d in self.documents if d.key == key]
+
+
+def batches_of(memory: Memory, forms: Forms | None = None) -> list[pa.RecordBatch]:
+    """All objects, read as one batch."""
+    return list(read_pieces(cut(memory.files(), Limits()), memory, Limits(), forms=forms))
 
 
 def read(

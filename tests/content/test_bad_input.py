@@ -16,10 +16,9 @@ import pytest
 
 from forebay.content.limits import Limits
 from forebay.content.outcome import FILE_REASONS, RECORD_REASONS, Unread
-from forebay.content.reading import read_files
 from forebay.nesting import DEEPEST
 from tests.content.archives import PACKERS, snappy_framed
-from tests.content.memory import Memory, read, read_one
+from tests.content.memory import Memory, batches_of, read, read_one
 
 ROOT = Path(__file__).parents[2]
 GOOD = b'{"a":1}\n{"a":2}\n'
@@ -262,7 +261,7 @@ def test_the_memory_that_a_file_takes_is_a_few_times_its_expanded_size_at_most()
     archive = gzip.compress(content, mtime=0)
     memory = Memory({"f.json.gz": archive})
     tracemalloc.start()
-    rows = sum(batch.num_rows for batch in read_files(memory.files(), memory, Limits()))
+    rows = sum(batch.num_rows for batch in batches_of(memory))
     _, peak_bytes = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert rows == 500_001

@@ -264,11 +264,10 @@ def test_backslashes_at_every_place_of_a_chunk_border_are_followed() -> None:
 
 
 def test_a_large_batch_of_rows_is_handed_on_in_parts_and_small_ones_together() -> None:
-    from forebay.content.reading import read_files
-    from tests.content.memory import Memory
+    from tests.content.memory import Memory, batches_of
 
     memory = Memory({"large": b'{"a":1}\n' * 50_000, **{f"small-{n}": b'{"a":1}\n' for n in range(100)}})
-    batches = [b.num_rows for b in read_files(memory.files(), memory, Limits())]
+    batches = [b.num_rows for b in batches_of(memory)]
     assert sum(batches) == 50_000 + 100 + 101
     assert max(batches) <= 20_000
     assert len(batches) <= 5

@@ -11,8 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forebay.content.limits import Limits
-from forebay.content.reading import read_files
 from forebay.content.treated import NOT_KEPT
 from forebay.declaration.form import Explosion, Form, Forms
 from forebay.declaration.personal import PersonalField, of_flattened
@@ -22,7 +20,7 @@ from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from forebay.privacy.vault import unpacked
-from tests.content.memory import Memory, Reading, read
+from tests.content.memory import Memory, Reading, batches_of, read
 
 SECRET = "anna@example.org"
 PERSONAL = (
@@ -228,7 +226,7 @@ def test_what_a_field_was_leaves_beside_its_record_for_the_vault_and_belongs_to_
     memory = Memory({"a.json": "".join(json.dumps(one) + "\n" for one in lines).encode(), "b.csv": b"n\n1\n"})
     elsewhere = Form(format="csv")
     forms = Forms((Place("a"), Place("b")), (form, elsewhere))
-    batches = list(read_files(memory.files(), memory, Limits(), forms))
+    batches = batches_of(memory, forms)
     rows = [row["personal"] for batch in batches for row in batch.to_pylist() if row["line"]]
     token = {name: token_of(name, secret_at(f"{tmp_path}/secret")) for name in ("anna", "ben")}
     told = [row and (row["subjects"], unpacked(row["values"])) for row in rows]

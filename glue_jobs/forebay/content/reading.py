@@ -22,25 +22,17 @@ from forebay.content.originals import without_originals
 from forebay.content.outcome import NotTaken, Unread
 from forebay.content.part import Part
 from forebay.content.parts import parts_of
-from forebay.content.piece import Piece, cut
+from forebay.content.piece import Piece
 from forebay.content.ranges import Fetched, take
 from forebay.content.rows import Member, document_batches, end_batch, joined, of_members, refused_batches, with_metadata
 from forebay.content.treated import treated_rows
 from forebay.content.window import fetch_all
 from forebay.declaration.form import Form, Forms
-from forebay.landed_file import LandedFile
 
-__all__ = ["read_files", "read_pieces"]
+__all__ = ["read_pieces"]
 
 NO_ROOM = Unread("unreadable", "too-large")
 """There was no memory to fetch it, beside others or at all."""
-
-
-def read_files(
-    files: Iterable[LandedFile], get: Get, limits: Limits, forms: Forms | None = None
-) -> Iterator[pa.RecordBatch]:
-    """The rows of the files. Reading again gives the same rows, perhaps in another order."""
-    return read_pieces(cut(list(files), limits), get, limits, forms=forms)
 
 
 def read_pieces(
@@ -50,8 +42,8 @@ def read_pieces(
     metadata: Metadata | None = None,
     forms: Forms | None = None,
 ) -> Iterator[pa.RecordBatch]:
-    """The rows of pieces that were dealt to this task; with what `get` writes into `metadata`, if that is given. `forms`
-    say how records are laid out in the files."""
+    """The rows of pieces that were dealt to this task, with what `get` writes into `metadata`, if that is given. Reading again
+    gives the same rows, perhaps in another order. `forms` say how records are laid out in the files."""
     forms = forms or Forms()
     rows = _rows(pieces, get, limits, metadata, forms)
     return joined(map(without_originals, rows) if forms.have_a_vault else rows)

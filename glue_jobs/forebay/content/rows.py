@@ -35,10 +35,6 @@ from forebay.content.vetting import Elements, Split
 from forebay.declaration.form import EXPLODED, ORDINAL, PARENT
 
 __all__ = [
-    "COLUMNS",
-    "IS_DOCUMENT",
-    "IS_END",
-    "IS_REFUSED",
     "SCHEMA",
     "Member",
     "document_batches",
@@ -48,12 +44,6 @@ __all__ = [
     "refused_batches",
     "with_metadata",
 ]
-
-COLUMNS = "piece int, line long, byte_offset long, value string, problem string, detail string, metadata string"
-
-IS_DOCUMENT = "problem IS NULL AND line IS NOT NULL"
-IS_REFUSED = "problem IS NOT NULL AND line IS NOT NULL"
-IS_END = "line IS NULL"
 
 SCHEMA = pa.schema(
     [

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
 
-__all__ = ["USUAL_VALUES", "Pattern", "common_name", "may_share_names"]
+__all__ = ["USUAL_VALUES", "Pattern", "common_name"]
 
 USUAL_VALUES = "[a-z0-9][a-z0-9_]{0,62}"
 WORDS = re.compile(r"[A-Za-z0-9_\-]+(\|[A-Za-z0-9_\-]+)*")
@@ -67,10 +67,6 @@ def common_name(one: Pattern, other: Pattern) -> str | None:
     visits = 1 if one.is_exact and other.is_exact else TRIED_AGAIN
     found = (name for a in one.spellings() for b in other.spellings() for name in _names(a, b, visits))
     return next((name for name in found if one.gives(name) and other.gives(name)), None)
-
-
-def may_share_names(one: Pattern, other: Pattern) -> bool:
-    return not (one.is_exact and other.is_exact) or common_name(one, other) is not None
 
 
 def _names(one: tuple[str, ...], other: tuple[str, ...], visits: int) -> Iterator[str]:

@@ -27,7 +27,6 @@ from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.originals import COLUMN
 from forebay.content.piece import Piece, cut
 from forebay.content.reading import read_pieces
-from forebay.content.rows import COLUMNS
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import standing
@@ -43,6 +42,8 @@ from tests.batch.by_spark.routing import routed, with_final_fates
 
 __all__ = ["BySpark"]
 
+COLUMNS = "piece int, line long, byte_offset long, value string, problem string, detail string, metadata string"
+"""Of `content.rows`, in Spark's words."""
 END = ("piece", "value", "problem", "detail")
 FATE = ("_file_id", "_fate", "_table", "_declared", "_violated", "_reason")
 OF_HELD = {"file_id": "_file_id", "line": "_line", "table": "_table", "reason": "_reason", "record": "value"}

@@ -20,9 +20,8 @@ from pyspark.sql import functions as F
 
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION
 from forebay.content.outcome import ERASED
-from forebay.content.rows import IS_DOCUMENT, IS_END
 from forebay.content.treated import NOT_KEPT
-from forebay.declaration.common_name import may_share_names
+from forebay.declaration.common_name import Pattern, common_name
 from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.service import Service
@@ -43,7 +42,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     """The rows, each with its fate."""
     rows = read(content, service)
     unreadable = F.col(PROBLEM)
-    rows = rows.withColumn("_record", F.expr(IS_DOCUMENT) & unreadable.isNull())
+    rows = rows.withColumn("_record", F.col("problem").isNull() & F.col("line").isNotNull() & unreadable.isNull())
     if service.personal:
         # Its personal fields cannot be recognised, and without a quote around a key nobody looked for them.
         rows = rows.withColumn("value", F.when(unreadable.isNotNull(), F.lit(NOT_KEPT)).otherwise(F.col("value")))
@@ -59,7 +58,7 @@ def routed(content: DataFrame, service: Service) -> DataFrame:
     )
     rows = rows.withColumn("_reason", reason)
     fate = (
-        F.when(F.expr(IS_END), "end")
+        F.when(F.col("line").isNull(), "end")
         .when(F.col("problem") == ERASED, "drop")
         .when(F.col("_reason").isNotNull(), "quarantine")
         .when(F.col("_table").isNull() & _is_element(service, *service.exploded), "drop")
@@ -120,9 +119,13 @@ def _owner(service: Service, number: int, name: Expression) -> Expression:
     """`Service.owner_of` a name that this declaration gives."""
     mine = service.tables[number].names
     before = service.owners[: service.owners.index(number)]
-    others = {n: names for n in before if may_share_names(mine, names := service.tables[n].names)}
+    others = {n: names for n in before if _may_share(mine, names := service.tables[n].names)}
     owners = (F.when(name.rlike(rf"^(?:{names.regular_expression})\z"), F.lit(n)) for n, names in others.items())
     return F.coalesce(*owners, F.lit(number))
+
+
+def _may_share(one: Pattern, other: Pattern) -> bool:
+    return not (one.is_exact and other.is_exact) or common_name(one, other) is not None
 
 
 def _name_by(service: Service, number: int) -> Expression:
