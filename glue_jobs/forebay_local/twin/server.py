@@ -98,12 +98,10 @@ def _patch(endpoint: str, state: Path | None) -> None:
 
 
 def _bind(port: int, key: str) -> Any:
-    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, MotoRequestHandler, create_backend_app
+    from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
     from werkzeug.serving import make_server
 
-    class Handler(MotoRequestHandler):
-        def log_request(self, code: int | str = "-", size: int | str = "-") -> None:
-            """Not one line a request: the log is for what went wrong."""
+    from forebay_local.twin.kept_alive import Handler
 
     application = DomainDispatcherApplication(create_backend_app)
     # A taken port: werkzeug says so on stderr and exits with 1.
