@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forebay.declaration.hints import LOOKS
 from forebay.declaration.loading import load_service, parse_service
 from forebay.errors import InvalidConfiguration
 
@@ -67,6 +69,43 @@ def test_a_field_may_have_the_name_of_a_setting(where: str) -> None:
 def test_a_hint_says_where_a_key_belongs(key: str, where: str) -> None:
     (one,) = said(table(key))
     assert one == f"service.toml:4: table sales: {key.split()[0]}: is unknown ({where})"
+
+
+@pytest.mark.parametrize(
+    ("written", "shown"),
+    [
+        ('columns = { day = "date" }', 'such as columns = [{ name = "day", type = "date" }]'),
+        ('columns = ["day"]', 'such as columns = [{ name = "day", type = "date" }]'),
+        ('columns = "day"', 'such as columns = [{ name = "day", type = "date" }]'),
+        ('where = "sale"', 'such as where = { event = "purchase" }'),
+        ('dedupe = ["event_id"]', 'such as dedupe = { by = ["event_id"] }'),
+        ('event_time = "at"', 'such as event_time = { column = "at", otherwise = "landed" }'),
+        ('merge = "sales_now"', 'such as merge = { into = "players", keys = ["player"], sequence_by = ["at"] }'),
+        ('compaction = "rewrite"', 'such as compaction = { way = "rewrite" }'),
+        ('undeclared = "rescued"', 'such as undeclared = { become = "rescued" }'),
+        ('partitions = "day"', 'write partitions = ["day"]'),
+        ('dedupe = { by = "event_id" }', 'write by = ["event_id"]'),
+    ],
+)
+def test_a_setting_of_another_shape_is_shown_in_the_right_one(written: str, shown: str) -> None:
+    assert [one for one in said(table(written)) if one.endswith(f"({shown})")]
+
+
+def test_a_rollup_is_shown_in_its_own_shape() -> None:
+    rollup = '[[rollups]]\nname = "r"\ntables = ["sales"]\n'
+    told = said(f'{table("")}{rollup}group_by = ["day"]\ncolumns = ["sum(n)"]\n')
+    assert [one.rpartition(" (")[2] for one in told] == [
+        'such as group_by = { day = "date(at)" })',
+        'such as columns = { revenue = "sum(amount)" })',
+    ]
+
+
+@pytest.mark.parametrize("shown", LOOKS["Table"].values())
+def test_what_is_shown_has_the_right_shape(shown: str) -> None:
+    with suppress(InvalidConfiguration):
+        parse_service({"service.toml": table(shown)})
+        return
+    assert not any("must be" in one for one in said(table(shown)))
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from forebay.refusal import Location
 
-__all__ = ["hint_for", "names_of", "value_meant"]
+__all__ = ["LOOKS", "hint_for", "names_of", "value_meant"]
 
 Names = tuple[str, ...]
 
@@ -70,11 +70,34 @@ MEANT_KEYS = {
 """Settings that have another name where they were written."""
 
 
+LOOKS = {
+    "Table": {
+        "columns": 'columns = [{ name = "day", type = "date" }]',
+        "where": 'where = { event = "purchase" }',
+        "dedupe": 'dedupe = { by = ["event_id"] }',
+        "event_time": 'event_time = { column = "at", otherwise = "landed" }',
+        "merge": 'merge = { into = "players", keys = ["player"], sequence_by = ["at"] }',
+        "compaction": 'compaction = { way = "rewrite" }',
+        "undeclared": 'undeclared = { become = "rescued" }',
+    },
+    "Rollup": {
+        "columns": 'columns = { revenue = "sum(amount)" }',
+        "group_by": 'group_by = { day = "date(at)" }',
+    },
+}
+"""Settings that people write in another shape, each in ours."""
+
+
 def hint_for(model: type[BaseModel], location: Location, what: str, given: Any, *, within: type[BaseModel]) -> str:
     """`within` is the whole declaration, `model` the section of it that the location begins in."""
     names = names_of(location)
     if what == "is unknown":
         return _for_key(model, names, within)
+    looks = LOOKS.get(model.__name__, {})
+    if names and what.startswith("must be a list") and isinstance(given, str) and names[-1] not in looks:
+        return f'write {names[-1]} = ["{given}"]'
+    if names and what.startswith(("must be a list", "must be a table of")) and names[0] in looks:
+        return f"such as {looks[names[0]]}"
     meant = value_meant(model, names, given)
     return f"did you mean {meant}?" if meant and what.startswith("must be") else ""
 

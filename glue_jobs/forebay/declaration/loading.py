@@ -166,18 +166,21 @@ def _explained(
 ) -> list[Problem]:
     """Also what is wrong beside these mistakes: pydantic checks a whole only when each of its parts holds."""
     found, given, damaged = dict.fromkeys(refusals_of(refused)), section.given, set()
+    removed: set[tuple[Location, str]] = set()
     for _ in range(MOST_ROUNDS):
         wrong = {at: value_meant(model, names_of(at), _given(given, at)) for at, _ in refusals_of(refused) if at}
         if not wrong or not isinstance(given, dict):
             break
         given, lost = without_mistakes(given, wrong)
         damaged |= lost
+        removed |= {(at, "is missing") for at in wrong}
         try:
             model.model_validate({"name": "unnamed", **given, **(filled or {})})
             break
         except ValidationError as again:
             refused = again
-            found |= {one: None for one in refusals_of(again) if not mentions(one[1], damaged)}
+            news = (one for one in refusals_of(again) if one not in removed and not mentions(one[1], damaged))
+            found |= dict.fromkeys(news)
     return [
         Problem(section.at(at, what), what, hint_for(model, at, what, _given(section.given, at), within=Service))
         for at, what in found
