@@ -113,6 +113,20 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
     assert "did you mean audit?" in failed(2, "acounts")
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("init", "tables init"), ("redrive", "queue redrive"), ("drop", "quarantine drop or parked drop")],
+)
+def test_a_command_without_its_group_gets_the_whole_name(typed: str, meant: str) -> None:
+    assert f"{typed} is unknown (did you mean {meant}?)" in failed(2, typed)
+
+
+@pytest.mark.parametrize("name", ["local", "demo"])
+def test_a_command_that_the_wheel_lacks_says_where_it_is(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(COMMANDS, name)
+    assert f"{name} is not part of the wheel (clone the repository, and run `make setup`)" in failed(2, name)
+
+
 def test_nothing_is_wrapped_cut_or_coloured_in_a_pipe(tmp_path: Path) -> None:
     name = "a_table_of_a_game_" + "with_a_very_long_name_" * 5
     write_ledger(tmp_path)

@@ -13,12 +13,18 @@ from typing import Any
 
 from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 
+from forebay.cli.examples import EXAMPLES
 from forebay.errors import InvalidConfiguration
 
 __all__ = ["FORMER", "hint_of", "must_be_given", "said_of"]
 
 FORMER = {"accounts": "audit", "reconcile": "find-missed"}
 """Names that commands had before. They work, and no help shows them."""
+
+OF_THE_CHECKOUT = ("local", "demo")
+
+MOST_MEANT = 3
+"""The most commands that one typed name may stand for; of more, none is likely."""
 
 OF_THE_TWIN = {"FOREBAY_LAKE": "lake", "FOREBAY_QUEUE_URL": "queue", "FOREBAY_LANDING": "bucket"}
 
@@ -51,9 +57,10 @@ def _what(refused: UsageError) -> tuple[str, str]:
         named = refused.param.opts[0] if refused.param.opts[0].startswith("-") else (refused.param.name or "").upper()
         return f"{named} is missing", hint_of(variable) if variable else ""
     if found := re.fullmatch(r"No such command '(.*?)'.*", message):
-        known = _commands_of(refused.ctx)
-        alike = get_close_matches(found[1], known, 1)
-        return f"{found[1]} is unknown", f"did you mean {known[alike[0]]}?" if alike else ""
+        if found[1] in OF_THE_CHECKOUT:
+            return f"{found[1]} is not part of the wheel", "clone the repository, and run `make setup`"
+        meant = _meant(found[1], refused.ctx)
+        return f"{found[1]} is unknown", f"did you mean {meant}?" if meant else ""
     if found := re.fullmatch(r"Invalid value for '?([^':]*)'?(?: \(.*?\))?: (.*)", message, re.S):
         for pattern, meaning in BOUNDS:
             if re.fullmatch(pattern, found[2], re.S):
@@ -74,6 +81,15 @@ def must_be_given(command: str, name: str, value: str, variable: str) -> None:
     """For options that a command needs only in some cases."""
     if not value:
         raise InvalidConfiguration.one(command, f"{name} is missing ({hint_of(variable)})")
+
+
+def _meant(typed: str, context: Any) -> str:
+    """A command of a group that was typed without the group, or a name that is alike."""
+    within = [name for name in EXAMPLES if name.endswith(f" {typed}")]
+    if 0 < len(within) <= MOST_MEANT:
+        return " or ".join(within)
+    known = _commands_of(context)
+    return next((known[alike] for alike in get_close_matches(typed, known, 1)), "")
 
 
 def _commands_of(context: Any) -> dict[str, str]:
