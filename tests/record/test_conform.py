@@ -344,3 +344,15 @@ def test_records_without_numbers_are_not_searched_for_them(monkeypatch: pytest.M
     assert Records(records, rules).shape() is not None
     with pytest.raises(TypeError):
         Records(records, Rules())
+
+
+def test_objects_of_an_array_with_a_key_each_are_not_parsed_together() -> None:
+    """Arrow would make a cell of each key in each object: 16 GB of half a megabyte."""
+    wide, plain = {"x": [{f"k{n}": 1} for n in range(9000)]}, {"x": [{"k": n} for n in range(50_000)]}
+    several = [plain, *[{"a": 1}] * 50, wide, {"a": "x"}]
+    for hints in (arrow_parser.ParseHints(), arrow_parser.ParseHints(rows=10_000)):
+        assert Records(texts(several), Rules(), hints).walked_positions == [51]
+    short = [{"x": [{f"k{row}_{n}": n} for n in range(20)]} for row in range(2000)]
+    records = Records(texts(short), Rules())
+    assert max([part.cells for part in records.parsed_parts], default=0) <= 2 * arrow_parser.CELLS
+    assert len(records.walked_positions) in (0, 2000)

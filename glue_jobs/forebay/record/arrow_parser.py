@@ -8,6 +8,7 @@ have shown, for the next ones.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -16,23 +17,27 @@ import pyarrow.compute as pc
 
 from forebay.declaration.column_name import safe_name
 from forebay.record.kind import Kind, Many, Struct
-from forebay.texts import read_json
+from forebay.texts import borders_of, bytes_of, read_json
 
 __all__ = [
     "CELLS",
     "ParseHints",
     "Unordinary",
+    "cells_of",
     "first_rows",
     "has_numbers",
-    "leaves_of",
     "may_be_whole",
     "read_records",
+    "wide_in",
 ]
 
 CELLS = 4_000_000
 """Values, nulls included, that Arrow makes at a time, or a few times as many: some 50 MB."""
 BYTES_OF_A_FIELD = 10
 """The fewest bytes of JSON that a field needs: a first guess of the number of fields."""
+LONG_BYTES = 8 << 10
+"""A shorter record makes few enough cells."""
+KEY = re.compile(r'"((?:[^"\\]|\\.)*)"\s*:')
 FASTER_AT_MOST = 4
 TIMES_AT_MOST = 1000
 
@@ -61,10 +66,10 @@ class ParseHints:
             self.fields = None
             raise Unordinary("there are too many different fields")
 
-    def next_rows(self, records: int, fields: int) -> int:
-        """How many records to parse next, after this many with this many different fields. Arrow takes memory for each field
-        in each record; with identifiers for keys, the fields grow as fast as the records."""
-        return max(1, int(records * min(FASTER_AT_MOST, (CELLS / max(1, records * fields)) ** 0.5)))
+    def next_rows(self, records: int, cells: int) -> int:
+        """How many records to parse next, after this many with this many cells. Arrow takes memory for each field in each
+        record, and in each object of an array; with identifiers for keys, the fields grow as fast as the records."""
+        return max(1, int(records * min(FASTER_AT_MOST, (CELLS / max(1, cells)) ** 0.5)))
 
 
 def read_records(texts: pa.StringArray, hints: ParseHints) -> pa.StructArray:
@@ -84,7 +89,33 @@ def read_records(texts: pa.StringArray, hints: ParseHints) -> pa.StructArray:
 
 
 def first_rows(texts: pa.StringArray) -> int:
-    return max(1, int((CELLS * BYTES_OF_A_FIELD / max(1, texts.nbytes / len(texts))) ** 0.5))
+    """By the most fields that the records could have. Objects beside each other in an array have cells as records do."""
+    rows = (CELLS * BYTES_OF_A_FIELD / max(1, texts.nbytes / len(texts))) ** 0.5
+    some = texts.slice(0, int(rows) + 1)
+    borders = borders_of(some)
+    content = bytes_of(some)[borders[0] : borders[-1]].tobytes()
+    beside = sum(content.count(between) for between in (b"},{", b"}, {"))
+    return max(1, int(rows / (1 + beside / len(some)) ** 0.5))
+
+
+def wide_in(texts: pa.StringArray) -> list[int]:
+    """The records that make too many cells alone: many objects of their arrays have keys of their own."""
+    long = pc.indices_nonzero(pc.greater(pc.binary_length(texts), LONG_BYTES))
+    return [at for at in long.to_pylist() if _is_wide(texts[at].as_py())]
+
+
+def _is_wide(text: str) -> bool:
+    objects = text.count("{")
+    return objects * len(text) > CELLS * BYTES_OF_A_FIELD and objects * len({*KEY.findall(text)}) > CELLS
+
+
+def cells_of(array: pa.Array) -> int:
+    """The innermost values, nulls included."""
+    if pa.types.is_list(array.type):
+        return cells_of(array.values)
+    if pa.types.is_struct(array.type):
+        return sum(cells_of(array.field(at)) for at in range(array.type.num_fields))
+    return len(array)
 
 
 def leaves_of(kind: pa.DataType) -> int:

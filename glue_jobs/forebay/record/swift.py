@@ -22,10 +22,11 @@ from forebay.record.arrow_parser import (
     CELLS,
     ParseHints,
     Unordinary,
+    cells_of,
     first_rows,
     has_numbers,
-    leaves_of,
     read_records,
+    wide_in,
 )
 from forebay.record.growth import Rules
 from forebay.record.inexact import inexact_in
@@ -51,8 +52,8 @@ class Parsed:
     stop: int
     whole: pa.StructArray
     fields: pa.StructArray
-    leaves: int = 0
-    """The number of different fields in the records, with the declared ones."""
+    cells: int = 0
+    """The values of all fields, with the declared ones, and with nulls where a record has no such field."""
 
     def shape(self, rules: Rules) -> Shape:
         shape = Shape()
@@ -83,21 +84,22 @@ def parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[
 
 def _parse(texts: pa.StringArray, rules: Rules, hints: ParseHints) -> tuple[list[Parsed], list[int]]:
     """No inexact number is looked for where no undeclared field has a number."""
+    wide = {*wide_in(texts)}
     if hints.numbers:
-        return _parse_around(texts, inexact_in(texts), rules, hints)
-    parts, refused = _parse_around(texts, [], rules, hints)
+        return _parse_around(texts, wide.union(inexact_in(texts)), rules, hints)
+    parts, refused = _parse_around(texts, wide, rules, hints)
     hints.numbers = any(has_numbers(part.fields.type) for part in parts)
-    inexact = inexact_in(texts) if hints.numbers else []
-    return _parse_around(texts, inexact, rules, hints) if inexact else (parts, refused)
+    inexact = {*inexact_in(texts)} if hints.numbers else set()
+    return _parse_around(texts, wide | inexact, rules, hints) if inexact - wide else (parts, refused)
 
 
 def _parse_around(
-    texts: pa.StringArray, inexact: list[int], rules: Rules, hints: ParseHints
+    texts: pa.StringArray, odd: set[int], rules: Rules, hints: ParseHints
 ) -> tuple[list[Parsed], list[int]]:
     parts: list[Parsed] = []
     refused: list[int] = []
     start, total = 0, len(texts)
-    for stop in [*inexact, total]:
+    for stop in [*sorted(odd), total]:
         _parse_some(texts, start, stop, rules, hints, (parts, refused))
         if stop < total:
             refused.append(stop)
@@ -115,8 +117,8 @@ def _parse_some(
         until = min(stop, start + (hints.rows or first_rows(texts)))
         try:
             parts.append(_parsed(texts, start, until, rules, hints))
-            hints.rows = hints.next_rows(until - start, parts[-1].leaves)
-            if sum((part.stop - part.start) * part.leaves for part in parts) > CELLS_IN_ALL:
+            hints.rows = hints.next_rows(until - start, parts[-1].cells)
+            if sum(part.cells for part in parts) > CELLS_IN_ALL:
                 hints.sparse = True
                 raise Unordinary("hardly any field has a value")
             start = until
@@ -144,7 +146,7 @@ def parted(start: int, whole: pa.StructArray, rules: Rules) -> Parsed:
     fields = _undeclared(whole, rules.declared) if rules.declared else whole
     if rules.flatten is not None:
         fields = _flattened(fields, rules.flatten, rules.depth)
-    return Parsed(start, start + len(whole), whole, fields, leaves_of(whole.type))
+    return Parsed(start, start + len(whole), whole, fields, cells_of(whole))
 
 
 # --- before anything is looked at ---
