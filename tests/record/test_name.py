@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import re
+import tracemalloc
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.declaration.column_name import LONGEST, safe_name
+from forebay.declaration.twin import is_twin
 from forebay.record.name import free_name
 
 
@@ -48,3 +50,14 @@ def test_every_name_is_safe_and_is_its_own_name(key: str) -> None:
 
 def test_a_name_that_is_declared_is_left_to_the_declared_column() -> None:
     assert free_name("level", frozenset({"level", "level_field"})) == "level_field_field"
+
+
+def test_long_keys_are_not_kept_in_memory() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            key = f"{number}" + "k" * 100_000
+            assert (safe_name(key)[:2], is_twin(key, key.upper())) == ("x_", True)
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()

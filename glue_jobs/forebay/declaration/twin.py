@@ -9,6 +9,8 @@ import re
 from collections.abc import Collection
 from functools import lru_cache
 
+from forebay.declaration.column_name import REMEMBERED
+
 __all__ = ["family_of", "is_twin", "taken_key"]
 
 
@@ -25,8 +27,12 @@ def family_of(key: str) -> str:
     return _folded(key) or key
 
 
-@lru_cache(maxsize=100_000)
 def _folded(key: str) -> str | None:
+    return _remembered(key) if len(key) <= REMEMBERED else _remembered.__wrapped__(key)
+
+
+@lru_cache(maxsize=100_000)
+def _remembered(key: str) -> str | None:
     return re.sub(r"[^a-z0-9]", "_", key.lower()) if key.isascii() else None
 
 
