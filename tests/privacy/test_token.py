@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import stat
+import tracemalloc
 from decimal import Decimal
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from forebay.errors import InvalidConfiguration
 from forebay.privacy.secret import make_secret, secret_at
-from forebay.privacy.token import PREFIX, one_spelling, token_of
+from forebay.privacy.token import PREFIX, one_spelling, remembered_token, token_of
 from forebay.record.declared import is_whole_of, value_of
 
 ONE, OTHER = b"1" * 32, b"2" * 32
@@ -129,3 +130,13 @@ def test_what_is_no_secret_is_named(tmp_path: Path) -> None:
     (tmp_path / "some").write_text("hello")
     with pytest.raises(InvalidConfiguration, match="does not hold"):
         secret_at(f"{tmp_path}/some")
+
+
+def test_long_values_are_not_kept_in_memory() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(200):
+            assert remembered_token(f"{number}" + "v" * 100_000, b"s").startswith(PREFIX)
+        assert tracemalloc.get_traced_memory()[0] < 1_000_000
+    finally:
+        tracemalloc.stop()

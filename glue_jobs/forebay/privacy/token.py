@@ -22,6 +22,8 @@ BLANK = "".join(map(chr, (*range(33), 127)))
 NUMBER = re.compile(r"([+-]?)(?:([0-9]++)\.?([0-9]*+)|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,18}))?")
 MOST_ZEROS = 40
 """At the end of a whole number that is written without an exponent."""
+REMEMBERED = 1000
+"""Characters of a value, at most: longer ones would fill the memory of a worker."""
 BODY_SIGNS, SIGNS = BODY_BYTES * 4 // 3, (BODY_BYTES + CHECK_BYTES) * 4 // 3
 
 
@@ -47,8 +49,12 @@ def one_spelling(value: str) -> str:
     return f"-{shown}" if sign == "-" else shown
 
 
-@lru_cache(maxsize=100_000)
 def remembered_token(value: str, secret: bytes) -> str:
+    return _remembered(value, secret) if len(value) <= REMEMBERED else token_of(value, secret)
+
+
+@lru_cache(maxsize=100_000)
+def _remembered(value: str, secret: bytes) -> str:
     return token_of(value, secret)
 
 
