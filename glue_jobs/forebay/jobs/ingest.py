@@ -40,7 +40,7 @@ from forebay.jobs.merging import merging
 from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
 from forebay.jobs.withheld import Announcer
 from forebay.lake.layout import LEDGER, table_path, writer_of
-from forebay.lake.lease import hold
+from forebay.lake.lease import LeaseHeld, hold
 from forebay.lake.objects import open_objects, s3_client
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
@@ -234,6 +234,8 @@ def retry_at_start(batch: Batch) -> None:
             step()
         except Exception as problem:  # whatever is wrong with held records, new files are taken in
             batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
+            if isinstance(problem, LeaseHeld):
+                break  # an operator's retry is running: the next step would wait as long
 
 
 def retry_if_any(tries: Retry, choice: Choice) -> None:
