@@ -8,6 +8,7 @@ import itertools
 import json
 import re
 import zipfile
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -747,6 +748,57 @@ def test_every_alarm_watches_a_metric_that_an_event_carries(service: Synthesized
     assert {name: of for name, of in watched if published().get(name) != of} == {}
 
 
+OF_AWS = {
+    "AWS/SQS": "QueueName",
+    "AWS/SNS": "TopicName",
+    "AWS/Events": "RuleName",
+    "AWS/Lambda": "FunctionName",
+    "AWS/Scheduler": "ScheduleGroup",
+}
+"""The dimension that AWS documents. Under another one there is no metric, and a missing metric rings no alarm."""
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_alarms_watch_each_thing_whose_trouble_aws_measures(request: pytest.FixtureRequest, shape: str) -> None:
+    service = request.getfixturevalue(shape)
+    watched = defaultdict[str, set[str]](set)
+    for alarm in service.of("CloudWatch::Alarm").values():
+        for metric in metrics_of_aws(alarm["Properties"]):
+            (dimension,) = metric["Dimensions"]
+            assert dimension["Name"] == OF_AWS[metric["Namespace"]]
+            watched[metric["MetricName"]].add(text(dimension["Value"]))
+    name = service.one("Scheduler::ScheduleGroup", "SchedulesGroup")["Name"]
+    topics = {
+        text(one["Properties"]["TopicArn"]).rpartition(":")[2]
+        for place, one in service.of("SNS::Subscription").items()
+        if place.startswith("Landing")
+    }
+    rules = {one["Properties"]["Name"] for one in service.of("Events::Rule").values()} - {f"{name}-job-ended"}
+    assert {one.strip("<>")[:-8] for one in watched["Errors"]} == set(service.of("Lambda::Function"))
+    assert watched["TargetErrorCount"] == {name}
+    assert watched["NumberOfNotificationsFailed"] == {f"{name}-alarms"}
+    assert watched["NumberOfNotificationsFailedToRedriveToDlq"] == topics
+    assert watched["InvocationsFailedToBeSentToDlq"] == rules
+
+
+def metrics_of_aws(value: Any) -> Iterator[Any]:
+    if isinstance(value, dict):
+        if str(value.get("Namespace", "")).startswith("AWS/"):
+            yield value
+        value = list(value.values())
+    if isinstance(value, list):
+        for one in value:
+            yield from metrics_of_aws(one)
+
+
+def test_the_function_that_looks_for_overdue_schedules_knows_all_that_start_jobs(service: Synthesized) -> None:
+    knows = service.one("Lambda::Function", "FunctionsPublishFreshness")["Environment"]["Variables"]
+    (group,) = service.of("Scheduler::ScheduleGroup").values()
+    assert set(knows["SCHEDULES"].split(",")) == set(cron_schedules(service))
+    assert knows["SCHEDULE_GROUP"] == group["Properties"]["Name"]
+    assert text(knows["KEYS"]).startswith("<KeysData")
+
+
 def test_every_alarm_does_something_and_leads_to_its_place_in_the_runbook(service: Synthesized) -> None:
     headings = set(re.findall(r"^### (.+)$", runbook_text(), re.M))
     (environment,) = {
@@ -884,6 +936,7 @@ def test_the_function_that_starts_runs_knows_the_freshness_and_what_the_budget_p
     bounded = synthesized(tmp_path, env="dev", freshness="30 min", budget_usd_month=100)
     variables = bounded.one("Lambda::Function", "FunctionsStartIngest")["Environment"]["Variables"]
     assert (variables["FRESHNESS_S"], variables["SHARE_PER_MILLE"]) == ("1800", "116")
+    assert variables["DRAIN_MINUTES_AT_MOST"] == "90", "half an hour more than a drain takes files"
     schedules = [one["Properties"] for one in bounded.of("Scheduler::Schedule").values()]
     assert {one["ScheduleExpression"] for one in schedules if one["Name"] == "start-ingest"} == {"rate(2 minutes)"}
     assert "s3:ListBucket" in bounded.policies()["FunctionsStartIngestRole"]

@@ -82,6 +82,22 @@ def test_runs_with_other_arguments_wait_for_each_other_and_jobs_do_not() -> None
     assert all(wish in jobs.started for wish in (ORDER, ASIA, VACUUM))
 
 
+def test_a_look_starts_one_run_of_a_job_even_where_nothing_refuses_a_second_one() -> None:
+    """EMR Serverless allows several, and may list a run late."""
+
+    class Late(Jobs):
+        def start_job_run(self, **asked: Any) -> dict[str, str]:
+            self.started.append(asked)
+            return {"JobRunId": "jr"}
+
+    s3, busy, jobs = S3(), Jobs(), Late()
+    busy.at_work.add("compact")
+    for wish in (ORDER, ASIA):
+        start({**wish, "Wait": True}, busy, s3=s3, artefacts="a")
+    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
+    assert len(jobs.started) == 1
+
+
 def test_what_a_person_wants_now_is_not_done_later() -> None:
     jobs, s3 = Jobs(), S3()
     jobs.at_work.add("compact")
