@@ -92,6 +92,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "where": (
         ("forebay where s3://studio-drops/in/a.json", "when it was loaded, and into which tables"),
         ("forebay where 7f3a --row alpha --by event_id", "which file brought this row"),
+        ("forebay where 7f3a --row alpha --text", "the record of this row, as the landed file has it"),
     ),
     "files": (("forebay files list --outcome unreadable", "what could not be read"),),
     "files list": (

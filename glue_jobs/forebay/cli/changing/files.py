@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import sys
 from dataclasses import asdict, replace
@@ -19,7 +20,9 @@ from forebay.counted import counted
 from forebay.errors import InvalidConfiguration, meant
 
 if TYPE_CHECKING:
+    from forebay.operate.lake_view import LakeView
     from forebay.operate.looking.files import LedgerFile
+    from forebay.operate.looking.record import Traced
     from forebay.operate.looking.where import Life
 
 __all__ = ["app", "tail", "where"]
@@ -244,30 +247,52 @@ def where(
     address: Annotated[str, typer.Argument(help="The object, s3://bucket/key; with --row, a value.")],
     row: Annotated[str, typer.Option(help="A table: find the file of the row with this value there.")] = "",
     by: Annotated[str, typer.Option(help="With --row: the column that has the value.")] = "event_id",
+    text: Annotated[
+        bool, typer.Option("--text", help="With --row: read its record in the landed file, and show its declaration.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Show the life of a file, or the file of a row.
 
     Shows its life from the notification to its rows, which it counts in the tables. Exit status 1 if the ledger does not know
-    the file, or if rows are missing.
+    the file, if rows are missing, or if --text finds no record.
     """
     from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.where import file_of_row, lives_of
 
+    if text and not row:
+        raise InvalidConfiguration.one("--text", "needs --row", "name the table of the row")
     view = begun_view(lake)
     places = file_of_row(view, row, by, address) if row else [_split(address)]
     if not places:
         error_console.print(f"table {row}: no row has {address} in its column {by}")
         raise typer.Exit(1)
     lives = [life for place in places for life in lives_of(view, *place)]
+    traced = _traced(view, row, by, address, lives) if text else {}
     if as_json:
-        print_json({"uri": life.file.uri, **asdict(life), "well": life.well} for life in lives)
+        print_json(
+            {"uri": life.file.uri, **asdict(life), "well": life.well}
+            | ({"row": asdict(found)} if (found := traced.get(life.file.file_id)) else {})
+            for life in lives
+        )
     else:
         for life in lives:
             _show_life(life)
+            if found := traced.get(life.file.file_id):
+                _show_traced(found, life.file, row)
     if not lives:
         _unknown(address)
-    raise typer.Exit(0 if all(life.well for life in lives) else 1)
+    well = all(life.well for life in lives) and not any(found.missing for found in traced.values())
+    raise typer.Exit(0 if well else 1)
+
+
+def _traced(view: LakeView, table: str, column: str, value: str, lives: list[Life]) -> dict[str, Traced]:
+    from forebay.operate.looking.record import MOST_ROWS, rows_traced
+
+    traced, more = rows_traced(view, table, column, value, [life.file for life in lives])
+    if more:
+        error_console.print(f"more rows have this value; the records of the first {MOST_ROWS} are shown")
+    return traced
 
 
 def _split(address: str) -> tuple[str, str]:
@@ -292,6 +317,26 @@ def _show_life(life: Life) -> None:
     of_it += [f"version {file.version_id}"] if file.version_id else []
     console.print(f"{file.uri}  {', '.join(of_it)}".rstrip(), style="bold")
     for line in _lines(life, file):
+        console.print(f"  {line}")
+
+
+def _show_traced(found: Traced, file: LedgerFile, table: str) -> None:
+    rule, version = found.rule, f", version {file.version_id}" if file.version_id else ""
+    lines = [f"object      etag {file.etag}{version}"]
+    for record in found.records:
+        lines.append(f"record      line {record.line}, byte {record.byte_offset}: {record.text}")
+        if record.table != table:
+            lines.append(f"            these declarations send it to {record.table or 'no table'}")
+    if found.not_read is not None:
+        why = ": ".join(filter(None, [found.not_read.reason, found.not_read.detail]))
+        lines.append(f"not read    {found.not_read.outcome}  ({why})")
+    elif found.missing:
+        lines.append(f"not there   no record is on line {', '.join(map(str, found.missing))}")
+    where = f"  where {json.dumps(rule.where)}" if rule.where else ""
+    where += f"  where_sql {rule.where_sql}" if rule.where_sql else ""
+    lines.append(f"declared    {rule.name or 'by no table'}{where}  in declarations {rule.version}")
+    lines += [f"feeds       {', '.join(rule.feeds)}"] if rule.feeds else []
+    for line in lines:
         console.print(f"  {line}")
 
 

@@ -1,6 +1,7 @@
 """Answers from the lake's own tables, the queue and CloudWatch.
 
 * `accounts` do the numbers add up?      * `files` what the ledger has      * `where` the life of one file
+* `record` the record of a row, in its landed file
 * `held` quarantined and parked records      * `refused` messages that nobody understood
 * `quality` verdicts on expectations      * `sql` queries over tables and ledger
 * `queue` what waits, and what died; it also sends letters back
