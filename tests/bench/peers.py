@@ -31,6 +31,7 @@ from tests.bench.pipeline import BUCKET, SCHEMA, SERVICE, Contest, put_files
 __all__ = ["run"]
 
 FILES_AT_ONCE = 4
+ATTEMPTS = 10
 """Of the function, that run side by side."""
 OF_ROWS = pa.schema(
     [
@@ -171,9 +172,17 @@ class Others:
         return self.took(began, len(files))
 
     def append(self, table: str, rows: pa.Table) -> None:
+        """Once more where another call created the table, or committed, at the same time."""
         from deltalake import write_deltalake
+        from deltalake.exceptions import CommitFailedError
 
-        write_deltalake(table, rows, mode="append", storage_options=self.options)
+        for attempt in range(1, ATTEMPTS + 1):
+            try:
+                write_deltalake(table, rows, mode="append", storage_options=self.options)
+                return
+            except CommitFailedError:
+                if attempt == ATTEMPTS:
+                    raise
 
     def place(self, scheme: str) -> str:
         self.turn += 1
