@@ -97,9 +97,17 @@ def test_a_table_that_a_query_does_not_find_is_named_as_it_was_typed(lake: str) 
     assert "datafusion" not in said
 
 
-@pytest.mark.parametrize("command", ["quarantine list", "quarantine show", "parked list", "parked show"])
-def test_nothing_that_is_held_is_said_in_words(command: str, lake: str) -> None:
-    assert ran(*command.split(), "--lake", lake) == "no records\n"
+@pytest.mark.parametrize(
+    ("command", "says"),
+    [
+        *((command, "no records") for command in ("quarantine list", "quarantine show", "parked list", "parked show")),
+        ("parked list --by event", "no records"),
+        ("files list --outcome unreadable", "no files"),
+        ("quality", "no expectations were judged"),
+    ],
+)
+def test_nothing_that_is_found_is_said_in_words(command: str, says: str, lake: str) -> None:
+    assert ran(*command.split(), "--lake", lake) == f"{says}\n"
     assert ran(*command.split(), "--lake", lake, "--json") == ""
 
 

@@ -66,7 +66,7 @@ def list_files(
         why = ": ".join(filter(None, (file.reason, file.detail))) or "-"
         numbers = (f"{file.records:,}", f"{file.written:,}")
         shown.add_row(at(file.committed_at), file.outcome, *numbers, *((why,) if wide else ()), file.uri)
-    console.print(shown)
+    console.print(shown if found else "no files")
     if not found and not has_ledger(view.lake):
         error_console.print(NONE_ENDED)
     if len(found) == limit:

@@ -155,7 +155,7 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
     shown = columns(field, ">records")
     for value, count in found:
         shown.add_row("-" if value is None else value, f"{count:,}")
-    console.print(shown)
+    console.print(shown if found else "no records")
 
 
 def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:

@@ -43,4 +43,4 @@ def quality(
         share = f"{100 * q.violated / q.rows:.2f} %" if q.rows else "-"
         numbers = (f"{q.rows:,}", f"{q.violated:,}", *((share, f"{q.batches:,}") if wide else ()), f"{q.failed:,}")
         shown.add_row(q.table, q.expectation, q.on_violation, *numbers)
-    console.print(shown)
+    console.print(shown if found else "no expectations were judged")
