@@ -1,4 +1,4 @@
-"""Where people hear of trouble: a topic, and who listens to it."""
+"""The topic of alarms, and its subscribers."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def settings_in(context: Mapping[str, Any]) -> Settings:
 
 
 def place_of_declarations(context: Mapping[str, Any]) -> str:
-    """Where the declarations are, whatever else is wrong with the settings."""
+    """The place of the declarations, even if other settings are wrong."""
     return _said_in(context, "service")
 
 

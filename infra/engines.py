@@ -1,4 +1,4 @@
-"""Where the jobs run, by the setting `engine`: how a job is defined there, who may start one and see its runs, and which
+"""The engine of the jobs, by the setting `engine`: how a job is defined there, who may start one and see its runs, and which
 event tells its end. Glue is what all of this was built for; EMR Serverless runs the same scripts, from the same
 definitions."""
 

@@ -1,4 +1,4 @@
-"""Where the tables are: the lake, the jobs' own scratch space, and the catalog's database.
+"""The buckets of the tables: the lake, the jobs' own scratch space, and the catalog's database.
 
 The lake has no lifecycle rule that deletes or moves a current object: only a Delta log knows which file is live.
 """
@@ -89,12 +89,12 @@ class Lake(Construct):
 
     @property
     def declarations(self) -> str:
-        """Where `forebay tables push` puts them, and jobs follow them."""
+        """The folder that `forebay tables push` writes and jobs follow."""
         return f"{self.uri}/{DECLARATIONS}"
 
     @property
     def checkpoint(self) -> str:
-        """Where the ingest job keeps how far it is."""
+        """The folder of the progress of the ingest job."""
         return f"{self.uri}/{CHECKPOINT}"
 
 

@@ -1,4 +1,4 @@
-"""Where files land and how we hear of it: a queue, and the places for what could not be delivered or taken.
+"""The landing bucket and its announcements: a queue, and the places for what could not be delivered or taken.
 
 The bucket and its topic are made (`landing_bucket`), or existing buckets are adopted: nothing of theirs changes. Then our queue
 subscribes to their topics, or a rule of EventBridge fills it (`deliveries`), or their own queue is read. Everything is declared

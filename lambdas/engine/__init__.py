@@ -1,1 +1,1 @@
-"""Where the jobs run: Glue, or EMR Serverless with the same few calls."""
+"""The engine of the jobs: Glue, or EMR Serverless with the same few calls."""

@@ -63,8 +63,8 @@ Standing = Mapping[str, Mapping[str, int]]
 
 
 def arriving(fates: Iterable[Fate], unwritten: Mapping[str, str], standing: Standing) -> list[Fate]:
-    """Where a table is not written, the earlier rows of a replayed file stay in it. Its new ones must not wait beside them, and
-    those that are dropped do not."""
+    """The fates without new rows of a replayed file whose earlier rows stay, because the table is not written. Dropped rows
+    remain."""
 
     def stands(fate: Fate) -> bool:
         return fate.table in unwritten and fate.table in standing.get(fate.file_id, {})

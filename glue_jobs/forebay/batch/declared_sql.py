@@ -63,7 +63,7 @@ def _children(node: Any) -> list[Any]:
 
 @cache
 def _names(sql: str) -> tuple[tuple[int, int, str | None], ...]:
-    """Where the columns' names begin and end, and which field of a struct gets its name from one."""
+    """The positions of columns' names, each with the field of a struct that gets its name from it."""
     return tuple(sorted(_found(_parsed(sql), frozenset())))
 
 

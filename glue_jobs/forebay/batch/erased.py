@@ -9,6 +9,6 @@ __all__ = ["without_erased"]
 
 
 def without_erased(service: Service, lake: str) -> Service:
-    """Where a lake has no list, with that which the service was given."""
+    """The service with the newest list of erased people in the lake; unchanged if the lake has none."""
     newest = newest_list(lake, service.name) if service.subject else ""
     return service.with_erased(newest) if newest else service

@@ -61,7 +61,7 @@ class Writing(PassStaging):
 
     catalog: Catalog | None = None
     late: LateCommits | None = None
-    """Where another driver began this batch."""
+    """Only if another driver began this batch."""
 
     def commit(
         self,

@@ -124,12 +124,12 @@ def writer_of(lake: str, service: str) -> str:
 
 
 def writers_of(lake: str) -> str:
-    """Where these places are, by service."""
+    """The folder of these places, one for each service."""
     return f"{lake.rstrip('/')}/{HOME}/writers"
 
 
 def backfill_of(lake: str) -> str:
-    """Where backfills remember how far they are."""
+    """The folder of the progress of backfills."""
     return f"{lake.rstrip('/')}/{HOME}/backfill"
 
 
@@ -139,27 +139,27 @@ def erased_of(lake: str, service: str) -> str:
 
 
 def rollback_of(lake: str) -> str:
-    """Where the plan of a running rollback is."""
+    """The folder of the plan of a running rollback."""
     return f"{lake.rstrip('/')}/{HOME}/rollback"
 
 
 def new_tables_of(lake: str, service: str) -> str:
-    """Where a service records the tables that were created today."""
+    """The folder of the tables that a service created today."""
     return f"{lake}/{HOME}/new-tables/{service}"
 
 
 def plans_of(lake: str, service: str) -> str:
-    """Where the plan of a service's running retry is."""
+    """The folder of the plan of a service's running retry."""
     return f"{lake}/{HOME}/tries/{service}"
 
 
 def services_of(lake: str) -> str:
-    """Where is kept which service wrote the lake first."""
+    """The folder of the declarations in force, and of the name of the first service."""
     return f"{lake.rstrip('/')}/{HOME}/services"
 
 
 def skips_of(lake: str) -> str:
-    """Where is kept which files an operator wants left out."""
+    """The folder of the files that operators skip."""
     return f"{lake.rstrip('/')}/{HOME}/skips"
 
 
@@ -169,5 +169,5 @@ def tombstones_of(state: str) -> str:
 
 
 def verbs_of(lake: str) -> str:
-    """Where is kept what operators did."""
+    """The folder of the commands that operators ran."""
     return f"{lake.rstrip('/')}/{HOME}/verbs"

@@ -64,7 +64,7 @@ def values_of(vault: str) -> str:
 
 
 def wrapping_of(vault: str) -> str:
-    """Where the wrapping keys are."""
+    """The folder of the wrapping keys."""
     return f"{vault.rstrip('/')}/{WRAPPING}"
 
 

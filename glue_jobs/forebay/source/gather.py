@@ -26,7 +26,7 @@ __all__ = ["Gathered", "Gatherer", "Position"]
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where the next manifest goes: its number, and the last batch that is known to be committed."""
+    """The number of the next manifest, and the last batch that is known to be committed."""
 
     number: int
     committed: int

@@ -112,7 +112,7 @@ class SourceOptions:
 
 
 def _manifests(texts: Mapping[str, str], env: Mapping[str, str]) -> str:
-    """Where manifests are kept if the cluster says so and the query does not."""
+    """The folder of manifests that the cluster names, for queries that name none."""
     queue = urlsplit(texts.get("queueurl", "")).path.strip("/")
     return f"{env[MANIFESTS].rstrip('/')}/{queue}" if env.get(MANIFESTS) and queue else REQUIRED
 

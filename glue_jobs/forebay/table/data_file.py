@@ -43,7 +43,7 @@ ANSWER_DDL = (
 
 @dataclass(frozen=True)
 class TableFolder:
-    """Where a table lives, and by which columns its files are put apart."""
+    """The folder of a table, and the columns that partition its files."""
 
     path: str
     partition_columns: tuple[str, ...] = ()

@@ -59,7 +59,7 @@ _as_dict = models.FakeJobRun.as_dict
 
 @dataclass(frozen=True)
 class Here:
-    """Where this twin answers, and where runs leave what they say."""
+    """The address of this twin, and the folder of the logs of runs."""
 
     endpoint: str
     folder: Path

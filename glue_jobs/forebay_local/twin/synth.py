@@ -1,4 +1,4 @@
-"""Where the twin's cloud assembly comes from: this repository's CDK app, run in a process of its own when anything changed.
+"""The twin's cloud assembly: made by this repository's CDK app, run in a process of its own when anything changed.
 
 Synth takes some seconds, so its result is kept in `.forebay/assembly/<hash>`, by the content of everything that it is made
 of. The package knows the app only as a command: `infra` may import `forebay`, and never the other way round.

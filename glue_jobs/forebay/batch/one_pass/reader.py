@@ -66,7 +66,7 @@ class Sink(Protocol):
 
 
 def source(limits: Limits, metadata: Metadata | None) -> Get:
-    """Where the bytes of pieces come from, and the metadata of their objects."""
+    """The source of the bytes of pieces, and of the metadata of their objects."""
     return Retrying.over_s3(s3_of_this_process(limits.files_in_flight), limits, metadata)
 
 

@@ -92,7 +92,7 @@ class Told:
     ends: tuple[PieceEnd, ...] = ()
     """The ends of all pieces, if they were read before (`one_pass.lean`), or if their records were held."""
     held: Held | None = None
-    """Where the records do not come from landed files, but from where they were held."""
+    """Only for held records, which do not come from landed files."""
 
     def kept_out(self, table: str) -> KeptOut | None:
         if self.service.is_paused(table) and not self.only_unwritten:

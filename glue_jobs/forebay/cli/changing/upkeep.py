@@ -204,8 +204,8 @@ def _show_merged(ran: RunResult[TableMerge]) -> None:
 
 
 def _must_be_there(settings: JobSettings, tables: Iterable[str] = ()) -> None:
-    """Where a lake or a table is mistyped, nothing would seem to need upkeep. Says whose declarations are meant, where the
-    command does not."""
+    """A mistyped lake or table is an error: otherwise nothing would seem to need upkeep. Names the declarations that are used,
+    if the command does not."""
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import known_table, view_of
 

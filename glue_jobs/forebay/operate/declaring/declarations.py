@@ -112,7 +112,7 @@ def gets_few(service: Service) -> list[str]:
 
 
 def tried_before(service: Service, name: str) -> list[str]:
-    """Where a table is in the order, for somebody who has just added it."""
+    """The position of a new table in the order, for the person who added it."""
     names = [table.name for table in service.tables]
     later = names[names.index(name) + 1 :]
     return [f"table {name}: comes before {' and '.join(later)}"] if later else []

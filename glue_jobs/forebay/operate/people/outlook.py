@@ -103,7 +103,7 @@ def everybody_erased(view: LakeView, service: Service) -> frozenset[str]:
 
 
 def tables_of_service(view: LakeView, service: Service) -> list[str]:
-    """Where rows of its records may be: in tables that the ledger names, and in what is computed from them or kept aside."""
+    """The tables that may have rows of its records: those that the ledger names, those computed from them, and held records."""
     rows = view.query(LEDGER, f"select tables from t where service = {quoted(service.name)}")
     made = {name for row in rows for name in dict(row["tables"] or ())}
     there = view.tables()

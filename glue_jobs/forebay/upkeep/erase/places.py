@@ -1,4 +1,4 @@
-"""Where a table says whose a row is, and what else of a person its rows hold.
+"""The columns of a table that name the person of a row, and those that hold other data of the person.
 
 In: the name of a table, the declarations, and the columns that it has. Out: `Place`s, each a column and the path in it. Pure.
 A declared column is read from its path and from nothing else. Other columns are known by their names, in every spelling that
