@@ -369,6 +369,7 @@ def test_a_job_whose_files_are_not_there_fails_with_that_reason(quick: Twin, job
     [
         ("", ""),
         ("spark says hello\nand goodbye\n", "and goodbye"),
+        ("WARNING: Using incubator modules: jdk.incubator.vector\n", ""),
         (
             "Traceback (most recent call last):\n  File 'a.py'\nforebay.errors.Halt: the lake is gone\nClosing\n",
             "Halt: the lake is gone",

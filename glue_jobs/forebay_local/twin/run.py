@@ -119,11 +119,12 @@ class Submitted:
 
 
 def reason(log: str) -> str:
-    """The error that ended a Python script: the last line of its last traceback, with what follows it to the next log line."""
+    """The error that ended a Python script: the last line of its last traceback, with what follows it to the next log line.
+    Without a traceback, the last line, except warnings of the JVM."""
     lines = log.splitlines()
     at = max((n for n, line in enumerate(lines) if line.startswith("Traceback (most recent call last)")), default=None)
     if at is None:
-        written = [line for line in lines if line.strip()]
+        written = [line for line in lines if line.strip() and not line.startswith("WARNING: ")]
         return written[-1].strip()[:2000] if written else ""
     after = [line for line in lines[at + 1 :] if line and not line.startswith((" ", "\t"))]
     error = after[0] if after else lines[at]

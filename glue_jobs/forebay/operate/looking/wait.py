@@ -70,7 +70,10 @@ def open_periods(
 
 def _wanted(rule: Complete, since: datetime | None, until: datetime) -> list[Period]:
     """The last one first."""
-    last = rule.period_before(until)
+    try:
+        last = rule.period_before(until)
+    except OverflowError:
+        raise InvalidConfiguration.one(f"--until {until:%Y-%m-%dT%H:%M}", f"no {rule.period} ends then") from None
     if last.end != until:
         raise InvalidConfiguration.one(
             f"--until {until:%Y-%m-%dT%H:%M}", f"no {rule.period} ends then", f"one began {last}"
