@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import re
 import textwrap
 import tomllib
@@ -14,7 +15,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from dev import plain_english, reference, site
+from dev import performance, plain_english, reference, site
 from forebay.declaration.loading import parse_service
 from forebay.operate.trying.samples import read_samples
 from forebay.operate.trying.trial import try_out
@@ -217,6 +218,12 @@ def test_the_reference_is_what_the_code_says() -> None:
     made = reference.pages()
     assert written.keys() == made.keys()
     assert [name for name, text in made.items() if written[name] != text] == [], "`make reference` writes it"
+
+
+def test_the_performance_page_is_what_the_benches_gave() -> None:
+    """`python -m dev.performance` writes it."""
+    made = performance.pages(json.loads(performance.RESULTS.read_text()), performance.PAGE.read_text())
+    assert [name for name, text in made.items() if (ROOT / "docs" / name).read_text() != text] == []
 
 
 def test_every_variable_of_the_environment_is_in_the_reference() -> None:

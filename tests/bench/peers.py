@@ -30,9 +30,9 @@ from tests.bench.pipeline import BUCKET, SCHEMA, SERVICE, Contest, put_files
 
 __all__ = ["run"]
 
-FILES_AT_ONCE = 4
-ATTEMPTS = 10
-"""Of the function, that run side by side."""
+LAKE = "lake"
+FILES_AT_ONCE, ATTEMPTS = 4, 10
+"""Of the function: calls that run side by side, and how often each repeats a commit."""
 OF_ROWS = pa.schema(
     [
         *((name, pa.string()) for name in ("game", "event", "event_id")),
@@ -90,7 +90,7 @@ def run(*, files: int = 40, records: int = 400_000, games: int = 30, rounds: int
 
 
 class Others:
-    """Each turn has a lake of its own."""
+    """Each turn has a bucket of its own: to list some keys, the local S3 looks at all of their bucket."""
 
     def __init__(self, spark: Any, twin: Twin, folder: Path, records_per_file: int) -> None:
         self.spark, self.twin, self.folder, self.records_per_file = spark, twin, folder, records_per_file
@@ -101,14 +101,17 @@ class Others:
             "aws_conditional_put": "etag",
         }
 
+    @property
+    def bucket(self) -> str:
+        return f"others-{self.turn}"
+
     def file_stream(self, files: list[LandedFile]) -> float:
         """It lists the bucket. Rows are cached, as each table takes its own of them."""
         lake = self.place("s3a")
-        source = f"{self.twin.lake_bucket}-source-{self.turn}"
         for file in files:
             self.twin.client("s3").copy_object(
-                Bucket=self.twin.lake_bucket,
-                Key=f"{source}/{file.key}",
+                Bucket=self.bucket,
+                Key=f"source/{file.key}",
                 CopySource={"Bucket": file.bucket, "Key": file.key},
             )
 
@@ -125,7 +128,7 @@ class Others:
             batch.unpersist()
 
         began = perf_counter()
-        rows = self.spark.readStream.schema(SCHEMA).json(f"s3a://{self.twin.lake_bucket}/{source}/in/")
+        rows = self.spark.readStream.schema(SCHEMA).json(f"s3a://{self.bucket}/source/in/")
         stream = rows.writeStream.foreachBatch(write).option("checkpointLocation", f"{lake}-checkpoint")
         stream.trigger(availableNow=True).start().awaitTermination()
         return self.took(began, len(files))
@@ -186,17 +189,18 @@ class Others:
 
     def place(self, scheme: str) -> str:
         self.turn += 1
-        return f"{scheme}://{self.twin.lake_bucket}/others-{self.turn}"
+        where = {"LocationConstraint": self.twin.region}
+        self.twin.client("s3").create_bucket(Bucket=self.bucket, CreateBucketConfiguration=where)
+        return f"{scheme}://{self.bucket}/{LAKE}"
 
     def took(self, began: float, files: int) -> float:
         """Once every row of the turn is counted."""
         seconds = round(perf_counter() - began, 3)
-        place = f"others-{self.turn}/"
         pages = self.twin.client("s3").get_paginator("list_objects_v2")
-        found = pages.paginate(Bucket=self.twin.lake_bucket, Prefix=place, Delimiter="/")
+        found = pages.paginate(Bucket=self.bucket, Prefix=f"{LAKE}/", Delimiter="/")
         tables = [one["Prefix"] for page in found for one in page.get("CommonPrefixes", ())]
         read = self.spark.read.format("delta")
-        rows = sum(read.load(f"s3a://{self.twin.lake_bucket}/{table}").count() for table in tables)
+        rows = sum(read.load(f"s3a://{self.bucket}/{table}").count() for table in tables)
         assert rows == files * self.records_per_file, rows
         return seconds
 
