@@ -14,13 +14,14 @@ from typing import Any
 
 import pytest
 
-from forebay.declaration import column_name, twin
-from forebay.privacy import token
+from forebay.declaration.column_name import safe_name
+from forebay.declaration.twin import _folded
 from forebay.privacy.text import level_of
+from forebay.privacy.token import remembered_token
 
 __all__ = ["work_of"]
 
-REMEMBERED = (token._remembered, level_of, column_name._name_of, twin._remembered)
+REMEMBERED = (remembered_token, level_of, safe_name, _folded)
 GO_THROUGH = ("sorted", "sum")
 
 

@@ -8,25 +8,18 @@ from __future__ import annotations
 
 import hashlib
 import re
-from functools import lru_cache
 
-__all__ = ["LONGEST", "REMEMBERED", "safe_name"]
+from forebay.remembered import remembered
+
+__all__ = ["LONGEST", "safe_name"]
 
 LONGEST = 120
 """Glue and Athena take 255 bytes; a struct's path of several names should fit as well."""
 
 
-REMEMBERED = 1000
-"""Characters of a key, at most. Longer ones would fill the memory of a worker, which reads files of many producers."""
-
-
+@remembered
 def safe_name(key: str) -> str:
     """`Player Name` becomes `player_name`; names that begin with an underscore are forebay's own, so `_id` becomes `x_id`."""
-    return _name_of(key) if len(key) <= REMEMBERED else _name_of.__wrapped__(key)
-
-
-@lru_cache(maxsize=100_000)
-def _name_of(key: str) -> str:
     name = re.sub(r"[^\w]", "_", key.lower()) or "empty"
     if not name.isascii():
         name = re.sub(r"[^a-z0-9_]", "_", name)

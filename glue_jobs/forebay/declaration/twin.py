@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from functools import lru_cache
 
-from forebay.declaration.column_name import REMEMBERED
+from forebay.remembered import remembered
 
 __all__ = ["family_of", "is_twin", "taken_key"]
 
@@ -27,12 +26,8 @@ def family_of(key: str) -> str:
     return _folded(key) or key
 
 
+@remembered
 def _folded(key: str) -> str | None:
-    return _remembered(key) if len(key) <= REMEMBERED else _remembered.__wrapped__(key)
-
-
-@lru_cache(maxsize=100_000)
-def _remembered(key: str) -> str | None:
     return re.sub(r"[^a-z0-9]", "_", key.lower()) if key.isascii() else None
 
 

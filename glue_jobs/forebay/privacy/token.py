@@ -10,7 +10,8 @@ from __future__ import annotations
 import hmac
 import re
 from base64 import urlsafe_b64encode
-from functools import lru_cache
+
+from forebay.remembered import remembered
 
 __all__ = ["PREFIX", "one_spelling", "remembered_token", "token_of"]
 
@@ -22,8 +23,6 @@ BLANK = "".join(map(chr, (*range(33), 127)))
 NUMBER = re.compile(r"([+-]?)(?:([0-9]++)\.?([0-9]*+)|\.([0-9]++))(?:[eE]([+-]?[0-9]{1,18}))?")
 MOST_ZEROS = 40
 """At the end of a whole number that is written without an exponent."""
-REMEMBERED = 1000
-"""Characters of a value, at most: longer ones would fill the memory of a worker."""
 BODY_SIGNS, SIGNS = BODY_BYTES * 4 // 3, (BODY_BYTES + CHECK_BYTES) * 4 // 3
 
 
@@ -49,12 +48,8 @@ def one_spelling(value: str) -> str:
     return f"-{shown}" if sign == "-" else shown
 
 
+@remembered
 def remembered_token(value: str, secret: bytes) -> str:
-    return _remembered(value, secret) if len(value) <= REMEMBERED else token_of(value, secret)
-
-
-@lru_cache(maxsize=100_000)
-def _remembered(value: str, secret: bytes) -> str:
     return token_of(value, secret)
 
 
