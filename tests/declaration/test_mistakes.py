@@ -223,6 +223,16 @@ def test_a_file_that_is_no_toml_is_not_taken_for_declarations(tmp_path: Path) ->
         load_service(str(tmp_path / "samples.jsonl"))
 
 
+def test_problems_of_a_file_of_another_name_show_that_name(tmp_path: Path) -> None:
+    (tmp_path / "games.toml").write_text(
+        'name = "s"\nnmae = 1\n[[tables]]\nname = "all"\n[[tables]]\nname = "all"\n', encoding="utf-8"
+    )
+    with pytest.raises(InvalidConfiguration) as invalid:
+        load_service(str(tmp_path / "games.toml"), strict=True)
+    assert "games.toml:2: nmae: is unknown" in str(invalid.value)
+    assert "service.toml" not in str(invalid.value)
+
+
 @pytest.mark.parametrize(
     ("typed", "kind"),
     [

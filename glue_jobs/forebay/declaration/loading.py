@@ -8,6 +8,7 @@ every file is reported at once, with file, key and a suggestion (`InvalidConfigu
 from __future__ import annotations
 
 import hashlib
+import re
 import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -49,7 +50,22 @@ def load_service(place: str, *, s3: Any = None, strict: bool = False) -> Service
     """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
     if not place:
         return builtin_service()
-    return parse_service(texts_at(place, s3=s3), strict=strict)
+    texts = texts_at(place, s3=s3)
+    try:
+        return parse_service(texts, strict=strict)
+    except InvalidConfiguration as invalid:
+        if not place.endswith(".toml"):
+            raise
+        raise InvalidConfiguration(_in_file(place.rpartition("/")[2], invalid.problems)) from None
+
+
+def _in_file(name: str, problems: Iterable[Problem]) -> list[Problem]:
+    """A file named on the command line may have any name, and its problems show that name."""
+
+    def by_name(text: str) -> str:
+        return re.sub(r"\bservice\.toml(?=:)", lambda _: name, text)
+
+    return [replace(problem, where=by_name(problem.where), what=by_name(problem.what)) for problem in problems]
 
 
 def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:
