@@ -69,6 +69,9 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "many tables, one job": ("tests/table/test_fan_out.py::test_tables_with_different_partitions_share_one_job",),
     "skew": ("tests/table/test_fan_out.py::test_a_table_with_nearly_all_rows_is_written_by_several_tasks",),
     "new columns": ("tests/table/test_shaping.py::test_a_new_field_is_a_column_in_the_very_commit_that_brings_it",),
+    "declared arrays and structs": (
+        f"{BATCH}/test_nested_columns.py::test_spark_and_delta_rs_read_the_types_and_the_values",
+    ),
     "declared columns in SQL": (f"{BATCH}/test_declared_sql.py::test_a_check_sees_the_columns_of_its_own_table",),
     "routing": (
         f"{BATCH}/test_routing.py::test_sql_that_is_null_or_cannot_be_computed_leaves_the_record_to_the_next_table",

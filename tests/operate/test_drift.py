@@ -39,6 +39,7 @@ EVERYTHING = """columns = [
   { name = "l", type = "long" }, { name = "f", type = "float" }, { name = "d", type = "double" },
   { name = "t", type = "timestamp" }, { name = "day", type = "date" }, { name = "y", type = "binary" },
   { name = "b", type = "boolean" }, { name = "p", type = "decimal(18,2)" },
+  { name = "spots", type = "array<struct<x: int, tags: map>>" },
 ]"""
 MAP = {"type": "map", "keyType": "string", "valueType": "string", "valueContainsNull": True}
 
@@ -51,9 +52,14 @@ def told(declared: str, *fields: dict[str, Any], **table: Any) -> list[tuple[str
     return [(str(one.problem).removeprefix("table purchases: "), one.by_itself) for one in said]
 
 
+def array(of: Any) -> dict[str, Any]:
+    return {"type": "array", "elementType": of, "containsNull": True}
+
+
 def test_a_table_that_is_as_declared_differs_in_nothing() -> None:
     kinds = {"s": "string", "j": "string", "m": MAP, "i": "integer", "l": "long", "f": "float", "d": "double"}
     kinds |= {"b": "boolean", "t": "timestamp", "day": "date", "y": "binary", "p": "decimal(18,2)"}
+    kinds |= {"spots": array({"type": "struct", "fields": [field("x", "integer"), field("tags", MAP)]})}
     fields = [field(name, kind) for name, kind in kinds.items()]
     assert told(EVERYTHING, *fields, field("of_the_data", {"type": "struct", "fields": []})) == []
 
@@ -75,6 +81,13 @@ def test_a_declared_column_that_is_not_there_comes_by_itself() -> None:
         ({"type": "struct", "fields": [field("x", "long")]}, "map", f"run {SETTLE}"),
         ({"type": "array", "elementType": "long", "containsNull": True}, "json", f"run {SETTLE}"),
         (MAP, "string", f"run {SETTLE}"),
+        ("string", "array<string>", f"run {SETTLE}"),
+        (array("long"), "array<string>", f"run {SETTLE}"),
+        ({"type": "struct", "fields": [field("X", "long")]}, "struct<x:long>", f"run {SETTLE}"),
+        (MAP, "struct<x:long>", f"run {SETTLE}"),
+        ("long", "array<long>", f"{SETTLE} would rescue all its values"),
+        (array("long"), "struct<x:long>", f"{SETTLE} would rescue all its values"),
+        ("boolean", "struct<x:long>", f"{SETTLE} would rescue all its values"),
         ("boolean", "date", f"{SETTLE} would rescue all its values, for none is a date"),
         ("timestamp", "long", f"{SETTLE} would rescue all its values, for none is a long"),
         (MAP, "long", f"{SETTLE} would rescue all its values, for none is a long"),
@@ -88,6 +101,14 @@ def test_of_another_type_it_is_said_whether_its_values_can_get_there(found: Any,
     assert KEPT in said
     assert then in said
     assert not by_itself
+
+
+def test_a_declared_field_of_a_struct_comes_by_itself_and_an_undeclared_one_stays() -> None:
+    found = array({"type": "struct", "fields": [field("x", "double"), field("z", "long")]})
+    says = f"is declared but is not in the table (the next rows add it; {SETTLE} fills it for old ones)"
+    assert told('columns = [{ name = "at", type = "array<struct<x: double, y: double>>" }]', field("at", found)) == [
+        (f"field at[].y: {says}", True)
+    ]
 
 
 @pytest.mark.parametrize(("partitions", "by_itself"), [((), True), (("x",), False)])

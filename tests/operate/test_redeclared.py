@@ -104,3 +104,32 @@ columns = [
     ]
     misfits = [json.loads(row["_misfits"] or "[]") for row in made]
     assert misfits == [[{"sum": None}, {"Level": 6}, {"Score": 8}], [], [{"sum": None}]]
+
+
+def test_a_column_that_becomes_an_array_or_a_struct_keeps_every_value(spark: SparkSession) -> None:
+    service = """
+name = "s"
+[[tables]]
+name = "a"
+columns = [
+  { name = "ids", type = "array<long>" }, { name = "texts", type = "array<string>" },
+  { name = "at", type = "struct<x: double, tags: array<string>>" }, { name = "same", type = "struct<X: long>" },
+]
+"""
+    names = "ids string, texts array<bigint>, at struct<x: bigint, tags: string>, same struct<X: bigint>"
+    rows: list[tuple[Any, ...]] = [
+        ("f", 1, "[1, 2]", [1, None], (1, '["a"]'), (1,), None),
+        ("f", 2, "[1.5]", [], None, (2,), '{"same":{"X":2,"z":0.50}}'),
+        ("f", 3, None, None, None, None, '{"ids":[7],"at":{"x":0.5}}'),
+    ]
+    table = parse_service({"service.toml": service}).tables[0]
+    frame = spark.createDataFrame(rows, f"_file_id string, _line long, {names}, _rescued string")
+    made = redeclared(as_records(frame, [], {}), table).orderBy("_line").collect()
+    values = [[value for name, value in row.asDict(recursive=True).items() if name in names] for row in made]
+    assert values == [
+        [[1, 2], ["1", None], None, {"X": 1}],
+        [None, [], None, {"X": 2}],
+        [[7], None, {"x": 0.5, "tags": None}, None],
+    ]
+    misfits = [json.loads(row["_misfits"] or "[]", parse_float=str) for row in made]
+    assert misfits == [[{"at": '{"x":1,"tags":"[\\"a\\"]"}'}], [{"ids": "[1.5]"}, {"same": {"X": 2, "z": "0.50"}}], []]

@@ -14,8 +14,7 @@ from typing import Any
 
 import pytest
 
-from forebay.declaration.column_name import safe_name
-from forebay.declaration.twin import _folded
+from forebay.declaration.column_name import _folded, safe_name
 from forebay.privacy.text import level_of
 from forebay.privacy.token import remembered_token
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.declaration.column_name import LONGEST, safe_name
-from forebay.declaration.twin import is_twin
+from forebay.declaration.column_name import LONGEST, is_twin, safe_name
 from forebay.record.name import free_name
 
 

@@ -14,10 +14,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from forebay.batch.columns import rules_of
-from forebay.declaration.column_name import safe_name
+from forebay.declaration.column_name import safe_name, taken_key
 from forebay.declaration.loading import parse_service
 from forebay.declaration.path import Path
-from forebay.declaration.twin import taken_key
 from forebay.nesting import DEEPEST
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits, value_of

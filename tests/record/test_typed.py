@@ -20,6 +20,8 @@ from forebay.record.typed import NotOrdinary, typed
 
 KINDS = ("string", "long", "int", "double", "float", "boolean", "date", "timestamp", "decimal(9,2)", "decimal(38,18)")
 KINDS += ("json", "map", "binary")
+KINDS += ("array<string>", "array<double>", "array<array<long>>", "struct<a:decimal(9,2)>", "struct<a:json,C:map>")
+KINDS += ("array<struct<a:struct<b:double>>>", "array<timestamp>", "struct<c:binary,a:date>")
 COLUMNS = [f'{{ name = "c{n}", type = "{kind}", path = "v" }}' for n, kind in enumerate(KINDS)]
 COLUMNS += [
     f'{{ name = "u_{unit}", type = "timestamp", unit = "{unit}", path = "v" }}' for unit in ("s", "ms", "us", "ns")
@@ -44,6 +46,16 @@ TEXTS = [
 ]
 TEXTS += ["2026-02-30T10:00:00Z", "2026-01-31T10:00Z", "20260131T100000", "9999-12-31T23:59:59.999999Z", "\ud800", "é"]
 OTHERS = ["null", "true", "false", "[]", "{}", '{"a":1}', "[1]", '["x",{"A":2}]', '{"a":{"b":1.10},"c":null}']
+OTHERS += [
+    "[null]",
+    "[[1,null],[]]",
+    '[{"a":{"b":0.5}},null,{}]',
+    '{"A":7,"c":{}}',
+    '["2026-01-31T10:00:00Z"]',
+    '"[1]"',
+    '"null"',
+]
+OTHERS += ['["\\ud800"]', '{"a":{"b":12345678901234567.89}}', '{"a":"2026-01-31","b":[1]}', "[1e400]"]
 
 
 @pytest.fixture(scope="module")

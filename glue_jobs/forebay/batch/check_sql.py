@@ -17,6 +17,7 @@ from forebay.batch.check_rollups import rollup_problems
 from forebay.batch.columns import spark_type
 from forebay.batch.declared_sql import has_star
 from forebay.declaration.column import Column
+from forebay.declaration.column_type import is_nested
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration, Problem
@@ -99,7 +100,7 @@ def _nobody(spark: SparkSession, columns: Sequence[Column]) -> DataFrame:
 def _typed(nothing: Expression, column: Column) -> Expression:
     from pyspark.sql import functions as F
 
-    if column.type == "map":
+    if column.type == "map" or is_nested(column.type):
         return F.from_json(nothing, spark_type(column))
     return nothing.try_cast(spark_type(column))
 

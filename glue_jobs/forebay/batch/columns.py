@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.attempt import tried, within_years
 from forebay.declaration.column import Column
+from forebay.declaration.column_type import is_nested, renamed_leaves
 from forebay.declaration.form import EXPLODED, PARENT
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
@@ -61,6 +62,8 @@ def rules_of(table: Table) -> Rules:
 
 
 def spark_type(column: Column) -> str:
+    if is_nested(column.type):
+        return renamed_leaves(column.type, lambda kind: SPARK_TYPES.get(kind, kind).lower())
     return SPARK_TYPES.get(column.type, column.type)
 
 

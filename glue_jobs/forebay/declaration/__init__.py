@@ -2,12 +2,12 @@
 
 * `service` a whole service      * `loading` makes it of `files` in a folder or in S3
 * `table` one table, or one pattern of tables
-* `column` a declared column and its type                         * `expectation` what must hold of a row
+* `column` a declared column      * `column_type` its type           * `expectation` what must hold of a row
 * `feed` files of one kind, and the envelope of their records     * `place` a bucket and a prefix
 * `agreement` mistakes between the parts of a service             * `order` which table a record tries first
 * `places` file and line of a mistake    * `hints` suggestions    * `corrected` a declaration without its mistakes
 * `privacy` personal fields of records                            * `personal` the same, for the tasks
-* `path` how a field is named            * `twin` keys that mean the same field      * `column_name` the name of its column
+* `path` how a field is named            * `column_name` the name of its column, and the keys that share it
 * `common_name` a name that two declarations may give
 * `condition` a test of a field that routes its record to a table
 * `form` the format of files, and where their records are

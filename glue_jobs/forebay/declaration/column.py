@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from forebay.declaration.column_type import PLAIN_TYPES, column_type
 from forebay.declaration.path import parse_path
+from forebay.nesting import DEEPEST_COLUMN
 
 __all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "of_the_file", "path_in_record", "widens"]
 
@@ -24,69 +25,6 @@ def of_the_file(path: str) -> bool:
 
 
 RecordPath = Annotated[str, AfterValidator(path_in_record)]
-
-PLAIN_TYPES = (
-    *("string", "long", "int", "double", "float", "boolean", "timestamp", "date", "binary"),
-    *("json", "map"),
-)
-
-
-TYPED = {
-    "bigint": "long",
-    "int64": "long",
-    "integer": "int",
-    "int32": "int",
-    "varchar": "string",
-    "text": "string",
-    "str": "string",
-    "bool": "boolean",
-    "datetime": "timestamp",
-    "timestamptz": "timestamp",
-    "float64": "double",
-    "float32": "float",
-    "real": "float",
-    "bytes": "binary",
-}
-"""Names from SQL and Python that mean one of our types."""
-
-NOT_A_TYPE = {
-    "object": "json, or map",
-    "struct": "json, or map",
-    "dict": "json, or map",
-    "array": "json",
-    "list": "json",
-    "variant": "json",
-    "jsonb": "json",
-    "number": "double, or decimal(18,2)",
-    "numeric": "decimal(18,2)",
-    "decimal": "decimal(18,2)",
-    "money": "decimal(18,2)",
-    "uuid": "string",
-    "char": "string",
-    "smallint": "int",
-    "tinyint": "int",
-    "time": "string, or timestamp",
-}
-"""Names that could mean several types, or none, each with the types that a person may have meant."""
-
-
-def _column_type(value: str) -> str:
-    kind = TYPED.get(value.lower(), value.lower())
-    if kind in PLAIN_TYPES:
-        return kind
-    found = re.fullmatch(r"(?:decimal|numeric)\((\d{1,2}),\s*(\d{1,2})\)", kind)
-    if found and int(found[2]) <= int(found[1]) <= 38 and int(found[1]) > 0:
-        return f"decimal({found[1]},{found[2]})"
-    near = _type_meant(kind)
-    hint = f" (did you mean {near}?)" if near else ""
-    raise ValueError(f"must be one of {', '.join(PLAIN_TYPES)} or decimal(18,2){hint}")
-
-
-def _type_meant(typed: str) -> str:
-    """By its first word: `varchar(20)`, `double precision`, `array<string>`."""
-    word = "array" if typed.endswith("[]") else re.split(r"[^a-z0-9_]", typed)[0]
-    known = {**{kind: kind for kind in PLAIN_TYPES}, **TYPED, **NOT_A_TYPE}
-    return known[word] if word in known else next((known[one] for one in difflib.get_close_matches(word, known, 1)), "")
 
 
 def widens(before: str, after: str) -> bool:
@@ -115,10 +53,13 @@ class Column(Declared):
     came."""
 
     name: str = Field(description="the column's name in the table")
-    type: Annotated[str, AfterValidator(_column_type)] = Field(
+    type: Annotated[str, AfterValidator(column_type)] = Field(
         "string",
-        description="its type; json: any value as JSON text; map: an object with any keys, as a map of strings",
-        json_schema_extra={"examples": [*PLAIN_TYPES, "decimal(18,2)"]},
+        description="its type; json: any value as JSON text; map: an object with any keys, as a map of strings; "
+        "`array<...>` and `struct<name: ...>`: of any of these types",
+        json_schema_extra={
+            "examples": [*PLAIN_TYPES, "decimal(18,2)", "array<string>", "struct<x: double, y: double>"]
+        },
     )
     path: RecordPath | None = Field(
         None, description="the field it is read from, such as player.id or items[0].sku; default: the column's name"
@@ -179,7 +120,10 @@ class Undeclared(Declared):
         description="columns: each becomes a column when it arrives; rescued: kept in _rescued; ignored: left out",
     )
     depth: int = Field(
-        5, ge=0, le=20, description="levels of nested objects that become structs; deeper ones are JSON text"
+        5,
+        ge=0,
+        le=DEEPEST_COLUMN,
+        description="levels of nested objects that become structs; deeper ones are JSON text",
     )
     flatten: str | None = Field(
         None, max_length=3, description="flatten objects into columns, whose names are joined by this text"

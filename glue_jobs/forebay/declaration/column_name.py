@@ -1,17 +1,19 @@
 """The name that a field's values get as a column: small letters, digits and underscores, for every reader alike.
 
 In: a key of a JSON object, any text. Out: a name. It depends on the key alone, so it does not matter which record came first.
-Keys that get the same name are *twins* and share a column.
+Keys that get the same name are *twins* and share a column. They differ only in case and signs. A declared step of a path means
+the key with that spelling, or a twin of it.
 """
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Collection
 
 from forebay.remembered import remembered
 
-__all__ = ["LONGEST", "safe_name"]
+__all__ = ["LONGEST", "family_of", "is_twin", "safe_name", "taken_key"]
 
 LONGEST = 120
 """Glue and Athena take 255 bytes; a struct's path of several names should fit as well."""
@@ -31,3 +33,26 @@ def safe_name(key: str) -> str:
 
 def _mark(key: str) -> str:
     return hashlib.sha256(key.encode("utf-8", "backslashreplace")).hexdigest()[:8]
+
+
+def taken_key(keys: Collection[str], declared: str) -> str | None:
+    """The key of an object from which a declared field is read: the one with this spelling, else the first of its twins."""
+    if declared in keys:
+        return declared
+    folded = _folded(declared)
+    return None if folded is None else min((key for key in keys if _folded(key) == folded), default=None)
+
+
+def family_of(key: str) -> str:
+    """The text that a key shares with its twins alone."""
+    return _folded(key) or key
+
+
+@remembered
+def _folded(key: str) -> str | None:
+    return re.sub(r"[^a-z0-9]", "_", key.lower()) if key.isascii() else None
+
+
+def is_twin(key: str, other: str) -> bool:
+    """Whether a declared `key` also means `other`, or the reverse."""
+    return _folded(key) is not None and _folded(key) == _folded(other)

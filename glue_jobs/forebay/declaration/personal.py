@@ -11,8 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal
 
-from forebay.declaration.column_name import safe_name
-from forebay.declaration.twin import is_twin
+from forebay.declaration.column_name import is_twin, safe_name
 
 __all__ = [
     "ANY_KEY",

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from pydantic import Field, StrictBool, field_validator, model_validator
 
 from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
+from forebay.declaration.column_type import is_nested
 from forebay.declaration.common_name import USUAL_VALUES, Pattern
 from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
@@ -279,7 +280,7 @@ class Table(Declared):
         for name in self.partitions:
             if name not in kinds:
                 yield f"partitions: {name} is not a declared column"
-            elif kinds[name] in ("map", "binary", "json", *INEXACT):
+            elif kinds[name] in ("map", "binary", "json", *INEXACT) or is_nested(kinds[name]):
                 yield f"partitions: {name} is {kinds[name]}, which cannot name a folder"
         for name, pattern in self.partition_values.items():
             if name not in self.partitions:
@@ -303,7 +304,7 @@ class Table(Declared):
         for name in self.cluster_by:
             if name not in kinds:
                 yield f"cluster_by: {name} is not a declared column"
-            elif kinds[name] in ("map", "binary", "boolean"):
+            elif kinds[name] in ("map", "binary", "boolean") or is_nested(kinds[name]):
                 yield f"cluster_by: {name} is {kinds[name]}, for which Delta keeps no minimum and maximum"
             elif name not in indexed:
                 yield f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns"
@@ -324,6 +325,11 @@ class Table(Declared):
                 yield f"dedupe: {name} is {kinds[name]}, which Java and Python write differently; make it a decimal or string"
             elif kinds[name] == "map":
                 yield f"dedupe: {name} is map, whose keys have no order; make it json"
+            elif is_nested(kinds[name]):
+                yield f"dedupe: {name} is {kinds[name]}, which identifies no record; make it json"
+        for name in self.compaction.order_by:
+            if is_nested(kinds.get(name, "")):
+                yield f"compaction.order_by: {name} is {kinds[name]}, which has no order"
         for name in self.expectations:
             if name.startswith("_"):
                 yield f"expectations: {name} begins with _, which is reserved for forebay"

@@ -8,7 +8,7 @@
 * `conform` puts both together
 * `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
 * `route` finds the table of a record
-* `typed` gives the declared columns of thousands of records at once
+* `typed` gives the declared columns of thousands of records at once      * `arrow_type` their types
 
 No Spark, no S3.
 """

@@ -2,7 +2,8 @@
 thousands of records at once.
 
 In: a field's text, and the declaration of its column. Out: the value, or None if the text is not of that type; and whether it
-fits. A value that does not fit is rescued. Patterns of `formats` are Spark's; a pattern with more than numbers, such as `MMM`,
+fits. A value that does not fit is rescued. An array or a struct has a value if all its parts have one, and fits if all parts
+fit and no field of an object is left out. Patterns of `formats` are Spark's; a pattern with more than numbers, such as `MMM`,
 always counts as fitting.
 """
 
@@ -17,14 +18,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from forebay.declaration.column_name import taken_key
+from forebay.declaration.column_type import ArrayOf, ColumnType, StructOf, is_nested, parts_of
 from forebay.record.field import text_of_field
 from forebay.record.moment import PLACES, day_of, local_micros_of, micros_of, micros_since_1970
-from forebay.record.number import BLANK, WIDE, decimal_of, is_exact, read_json
+from forebay.record.number import BLANK, WIDE, decimal_of, is_exact, no_key_twice, read_json
 
 if TYPE_CHECKING:
     from forebay.declaration.column import Column
 
-__all__ = ["fits", "is_whole_of", "value_of"]
+__all__ = ["fits", "is_whole_of", "nested_value_of", "value_of"]
 
 CONTROL = BLANK + "\x7f"
 """Spark trims one more where it casts to whole numbers and booleans."""
@@ -53,17 +56,62 @@ def value_of(text: str, kind: str, zone: tzinfo = UTC) -> Any:
     if kind == "timestamp":
         return micros_of(text, zone)
     make = KINDS.get(kind)
+    if make is None and is_nested(kind):
+        return nested_value_of(text, kind)[0]
     return text if make is None else make(text)
 
 
 def is_whole_of(text: str, kind: str) -> bool:
     """Whether the value that this text has in the column gives the text's number back: a double may only be near it."""
     plain = text.strip(BLANK)
+    if is_nested(kind):
+        return nested_value_of(text, kind)[1]
     return (
         kind not in ("double", "float")
         or NOT_FINITE.fullmatch(plain) is not None
         or is_exact(plain, single=kind == "float")
     )
+
+
+class _NoValue(Exception):
+    """A part is not of its type."""
+
+
+def nested_value_of(text: str, kind: str) -> tuple[Any, bool]:
+    """The array or the struct, and whether it says all that the text does."""
+    try:
+        made, whole = _part(read_json(text, object_pairs_hook=no_key_twice), parts_of(kind))
+    except (ValueError, _NoValue):
+        return None, False
+    return made, whole and made is not None
+
+
+def _part(value: Any, kind: ColumnType) -> tuple[Any, bool]:
+    """Null is null in every type, and a field that is missing is null."""
+    if value is None:
+        return None, True
+    if isinstance(kind, ArrayOf):
+        if type(value) is not list:
+            raise _NoValue
+        parts = [_part(element, kind.of) for element in value]
+        return [made for made, _ in parts], all(whole for _, whole in parts)
+    if isinstance(kind, StructOf):
+        return _members_of(value, kind)
+    text = text_of_field(value)
+    made = None if text is None else value_of(text, kind)
+    if made is None or text is None:
+        raise _NoValue
+    return made, is_whole_of(text, kind)
+
+
+def _members_of(value: Any, kind: StructOf) -> tuple[dict[str, Any], bool]:
+    if type(value) is not dict:
+        raise _NoValue
+    keys = {name: taken_key(value, name) for name in kind.fields}
+    parts = {name: (None, True) if key is None else _part(value[key], kind.fields[name]) for name, key in keys.items()}
+    left = value.keys() - keys.values()
+    whole = all(whole for _, whole in parts.values()) and all(value[key] is None for key in left)
+    return {name: made for name, (made, _) in parts.items()}, whole
 
 
 def _whole(text: str, kind: str) -> int | None:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from forebay.declaration.column_name import taken_key
 from forebay.declaration.path import Path
-from forebay.declaration.twin import taken_key
 from forebay.record.number import write_json
 
 __all__ = ["text_at", "text_of_field", "value_at"]

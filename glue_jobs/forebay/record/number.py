@@ -25,6 +25,7 @@ __all__ = [
     "Written",
     "decimal_of",
     "is_exact",
+    "no_key_twice",
     "problem_of",
     "read_json",
     "write_json",
@@ -103,6 +104,14 @@ def read_json(text: str, **more: Any) -> Any:
         return json.loads(text, parse_float=Written, parse_constant=Written, **more)
     except RecursionError as deep:
         raise ValueError("it is nested too deep to be read") from deep
+
+
+def no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object that has a key twice is not one value, and to take either would lose the other."""
+    made = dict(pairs)
+    if len(made) < len(pairs):
+        raise ValueError("a key is twice in one object")
+    return made
 
 
 def problem_of(text: str) -> str | None:

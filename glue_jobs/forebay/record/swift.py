@@ -16,8 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.declaration.column_name import safe_name
-from forebay.declaration.twin import family_of
+from forebay.declaration.column_name import family_of, safe_name
 from forebay.record.arrow_parser import (
     CELLS,
     ParseHints,

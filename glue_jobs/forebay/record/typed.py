@@ -2,7 +2,8 @@
 
 In: `Records`, and the declared columns that are read from them. Out: an array for each column, in the order of the records,
 and what did not fit, as `table.shaping` takes it. A value whose Arrow type gives the same result as its text is converted
-here. Every other record is read once more, by the definition, including those that have a field under several keys.
+here. Every other record is read once more, by the definition, including those that have a field under several keys. Arrays
+and structs are always read from the text, and their records' other columns are not.
 """
 
 from __future__ import annotations
@@ -16,29 +17,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.declaration.column import Column
+from forebay.declaration.column_name import family_of, taken_key
+from forebay.declaration.column_type import is_nested
 from forebay.declaration.path import Path, parse_path
-from forebay.declaration.twin import family_of, taken_key
+from forebay.record.arrow_type import TYPES, arrow_type_of
 from forebay.record.conform import Records
-from forebay.record.declared import fits, value_of
+from forebay.record.declared import fits, nested_value_of, value_of
 from forebay.record.field import text_of_field, value_at
 from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY, PLACES, micros_since_1970
 from forebay.record.number import read_json, write_json
 
-__all__ = ["NotOrdinary", "Typed", "arrow_type_of", "typed", "with_elements", "with_misfits"]
+__all__ = ["NotOrdinary", "Typed", "typed", "with_elements", "with_misfits"]
 
-TYPES: dict[str, pa.DataType] = {
-    "string": pa.string(),
-    "json": pa.string(),
-    "map": pa.map_(pa.string(), pa.string()),
-    "binary": pa.binary(),
-    "long": pa.int64(),
-    "int": pa.int32(),
-    "double": pa.float64(),
-    "float": pa.float32(),
-    "boolean": pa.bool_(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
 TEXTS = ("string", "json")
 EXACT = 2**53
 """Whole numbers up to here are doubles."""
@@ -62,18 +52,12 @@ class Typed:
     misfits: pa.StringArray
 
 
-def arrow_type_of(column: Column) -> pa.DataType:
-    if column.type.startswith("decimal"):
-        precision, scale = map(int, column.type.removeprefix("decimal(").removesuffix(")").split(","))
-        return pa.decimal128(precision, scale)
-    return TYPES[column.type]
-
-
 def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = ()) -> Typed:
     """The values of these columns, which are all read from the record. Those of `unread` records are null."""
     paths = [parse_path(column.source) for column in columns]
     odd = np.zeros(len(records.texts), bool)
     odd[records.walked_positions] = True
+    has_nested = np.zeros(len(records.texts), bool)
     inexact: Bits | None = None
     made: list[list[pa.Array]] = [[] for _ in columns]
     at = 0
@@ -82,6 +66,10 @@ def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = (
             into.append(pa.nulls(part.start - at, arrow_type_of(column)))
         fields, nothing = _Fields(part.whole), pa.nulls(part.stop - part.start)
         for into, column, path in zip(made, columns, paths, strict=True):
+            if is_nested(column.type) and not path.has_position:
+                has_nested[part.start : part.stop] |= fields.has(path.keys[0])
+                into.append(pa.nulls(part.stop - part.start, arrow_type_of(column)))
+                continue
             if path.has_position:  # an element of an array is read by the definition
                 odd[part.start : part.stop] |= fields.has(path.keys[0])
             found, twins = (None, None) if path.has_position else fields.at(path)
@@ -100,8 +88,36 @@ def typed(records: Records, columns: Sequence[Column], unread: Sequence[int] = (
         pa.concat_arrays([*into, pa.nulls(len(odd) - at, arrow_type_of(column))])
         for into, column in zip(made, columns, strict=True)
     ]
-    odd[list(unread)] = False
+    odd[list(unread)] = has_nested[list(unread)] = False
+    if has_nested.any():
+        odd |= _read_nested(records.texts, columns, paths, whole, np.flatnonzero(has_nested & ~odd))
     return _with_walked(records.texts, columns, paths, whole, odd, records.rules.undeclared == "ignore")
+
+
+def _read_nested(
+    texts: pa.StringArray, columns: Sequence[Column], paths: Sequence[Path], whole: list[pa.Array], places: Any
+) -> Bits:
+    """Puts the arrays and structs of these records into their columns. Returns the records in which one does not fit."""
+    nested = [n for n, column in enumerate(columns) if is_nested(column.type) and not paths[n].has_position]
+    values: dict[int, list[Any]] = {n: [] for n in nested}
+    odd = np.zeros(len(texts), bool)
+    for place, text in zip(places.tolist(), texts.take(pa.array(places, pa.int64())).to_pylist(), strict=True):
+        record = _record(text)
+        for n in nested:
+            found = value_at(record, paths[n])
+            said = text_of_field(found)
+            made, fit = (None, found is None) if said is None else nested_value_of(said, columns[n].type)
+            values[n].append(made)
+            odd[place] |= not fit
+    for n in nested:
+        whole[n] = _replaced(whole[n], places, _array(values[n], columns[n]))
+    return odd
+
+
+def _replaced(array: pa.Array, places: Any, by: pa.Array) -> pa.Array:
+    sources = np.arange(len(array))
+    sources[places] = len(array) + np.arange(len(places))
+    return pa.concat_arrays([array, by]).take(pa.array(sources))
 
 
 def _with_walked(
@@ -117,15 +133,12 @@ def _with_walked(
     if not len(places):
         return Typed(whole, pa.nulls(len(odd), pa.string()))
     walked = [_walked(text, columns, paths, keeps_arrays) for text in texts.take(pa.array(places)).to_pylist()]
-    sources = np.arange(len(odd))
-    sources[places] = len(odd) + np.arange(len(places))
-    order = pa.array(sources)
     whole_again = [
-        pa.concat_arrays([array, _array([values[n] for values, _ in walked], column)]).take(order)
+        _replaced(array, places, _array([values[n] for values, _ in walked], column))
         for n, (array, column) in enumerate(zip(whole, columns, strict=True))
     ]
     misfits = pa.array([misfit for _, misfit in walked], pa.string())
-    return Typed(whole_again, pa.concat_arrays([pa.nulls(len(odd), pa.string()), misfits]).take(order))
+    return Typed(whole_again, _replaced(pa.nulls(len(odd), pa.string()), places, misfits))
 
 
 def _array(values: list[Any], column: Column) -> pa.Array:
@@ -140,12 +153,7 @@ def _walked(
 ) -> tuple[list[Any], str | None]:
     """An element of an array that does not fit stays with its array: the whole array is a misfit where nothing else of it is
     kept."""
-    try:
-        record = read_json(text)
-    except ValueError as broken:
-        raise NotOrdinary(f"a record cannot be read here: {broken}") from broken
-    if type(record) is not dict:
-        raise NotOrdinary("a record is not an object")
+    record = _record(text)
     values, misfits = [], list[dict[str, Any]]()
     for column, path in zip(columns, paths, strict=True):
         found = value_at(record, path)
@@ -157,6 +165,16 @@ def _walked(
         if misfit not in misfits:
             misfits.append(misfit)
     return values, write_json(misfits, bare=True) if misfits else None
+
+
+def _record(text: str) -> dict[str, Any]:
+    try:
+        record = read_json(text)
+    except ValueError as broken:
+        raise NotOrdinary(f"a record cannot be read here: {broken}") from broken
+    if type(record) is not dict:
+        raise NotOrdinary("a record is not an object")
+    return record
 
 
 def with_misfits(records: Records, misfits: pa.StringArray, unfit: Mapping[Column, Bits]) -> pa.StringArray:

@@ -13,12 +13,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from forebay.declaration.column_name import safe_name
-from forebay.declaration.twin import family_of, taken_key
+from forebay.declaration.column_name import family_of, safe_name, taken_key
 from forebay.record.growth import Rules
 from forebay.record.kind import Kind, Many, Struct
 from forebay.record.name import TwinValue, free_name, is_text
-from forebay.record.number import Written, is_exact, read_json, write_json
+from forebay.record.number import Written, is_exact, no_key_twice, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 
 __all__ = [
@@ -49,7 +48,7 @@ class Unreadable(dict[str, Any]):
 def parsed(text: str, rules: Rules) -> dict[str, Any]:
     """The fields of a record that nobody has read yet."""
     try:
-        record = read_json(text, object_pairs_hook=_no_key_twice)
+        record = read_json(text, object_pairs_hook=no_key_twice)
         if rules.declared:
             record = undeclared(record, rules.declared)
         return flattened(record, rules.flatten, rules.depth) if rules.flatten is not None else record
@@ -86,7 +85,7 @@ def flattened(record: dict[str, Any], separator: str, depth: int) -> dict[str, A
             pairs += [(f"{key}{separator}{name}", leaf) for name, leaf in inner.items()]
         else:
             pairs.append((key, value))
-    return _no_key_twice(pairs)
+    return no_key_twice(pairs)
 
 
 def conformed(record: dict[str, Any], columns: Struct, rules: Rules) -> tuple[dict[str, Any], Any]:
@@ -211,11 +210,3 @@ def _without_twins(record: dict[str, Any], reserved: frozenset[str]) -> Iterable
     if len({name for _, _, name in fields}) == len(fields):
         return fields
     return sorted(fields, key=lambda field: (field[0] != field[2], field[0]))
-
-
-def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object that has a key twice is not one value, and to take either would lose the other."""
-    made = dict(pairs)
-    if len(made) < len(pairs):
-        raise ValueError("a key is twice in one object")
-    return made

@@ -17,8 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from forebay.declaration.column_name import safe_name
-from forebay.declaration.twin import taken_key
+from forebay.declaration.column_name import safe_name, taken_key
 from forebay.record.number import Written, is_exact, problem_of, read_json, write_json
 from forebay.record.walk import rescued_whole, text_of
 from forebay.table.in_arrow import map_in_arrow

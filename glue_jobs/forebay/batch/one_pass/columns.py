@@ -26,9 +26,10 @@ from forebay.declaration.column import Column
 from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
+from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.number import write_json
-from forebay.record.typed import arrow_type_of, converted, typed, with_elements, with_misfits
+from forebay.record.typed import converted, typed, with_elements, with_misfits
 from forebay.table.partition import can_be_folder
 
 __all__ = ["Answered", "Bits", "Filled", "ReadColumns", "filled", "read_columns"]

@@ -100,12 +100,15 @@ def difference(before: Definition, after: Definition) -> Difference:
 
 
 def type_name(kind: Any) -> str:
-    """From Delta's JSON of a type that is not a struct."""
+    """From Delta's JSON of a type."""
     if isinstance(kind, str):
         return kind
     if kind["type"] == "map":
         return f"map<{type_name(kind['keyType'])}, {type_name(kind['valueType'])}>"
-    return f"array<{type_name(kind['elementType'])}>" if kind["type"] == "array" else "struct"
+    if kind["type"] == "array":
+        return f"array<{type_name(kind['elementType'])}>"
+    fields = (f"{field['name']}:{type_name(field['type'])}" for field in kind["fields"])
+    return f"struct<{','.join(fields)}>"
 
 
 def _partitions(table: Definition) -> str:

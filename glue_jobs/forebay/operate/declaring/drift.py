@@ -13,6 +13,7 @@ from typing import Any
 
 from forebay.batch.columns import OWN_COLUMNS
 from forebay.declaration.column import Column, widens
+from forebay.declaration.column_type import ArrayOf, ColumnType, is_nested, parts_of, renamed_leaves
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import Problem
@@ -136,13 +137,18 @@ class _Looking:
 
     def of_column(self, column: Column) -> Iterator[Drift]:
         field = self.fields.get(column.name.lower())
-        where, kind = f"column {column.name}", IN_DELTA.get(column.type, column.type)
+        where, kind = f"column {column.name}", renamed_leaves(column.type, lambda name: IN_DELTA.get(name, name))
         if field is None:
             then = f"the next rows add it; `forebay schema settle {self.name}` fills it for old ones"
             yield Drift(Problem(where, f"is declared {column.type} but is not in the table", then), by_itself=True)
         elif field["name"] != column.name:
             what = f"is called {field['name']} in the table, and many readers distinguish upper and lower case"
             yield self.refused(where, what, "declare it so")
+        elif (new := _new_fields(column.name, field["type"], parts_of(column.type))) is not None:
+            then = f"the next rows add it; `forebay schema settle {self.name}` fills it for old ones"
+            for path in new:
+                what = "is declared but is not in the table"
+                yield Drift(Problem(f"field {path}", what, then), by_itself=True)
         else:
             yield from self.of_type(column.name, type_name(field["type"]), kind, column)
 
@@ -185,14 +191,41 @@ class _Looking:
         return Drift(Problem(where, what, "; ".join(filter(None, ["rows for it wait in the quarantine", then]))))
 
 
+def _new_fields(path: str, found: Any, kind: ColumnType) -> list[str] | None:
+    """The fields of structs that the table lacks; None where the types differ in more than fields."""
+    if isinstance(kind, str):
+        return [] if type_name(found) == IN_DELTA.get(kind, kind) else None
+    if isinstance(found, str):
+        return None
+    if isinstance(kind, ArrayOf):
+        return _new_fields(f"{path}[]", found["elementType"], kind.of) if found["type"] == "array" else None
+    if found["type"] != "struct":
+        return None
+    known = {field["name"]: field["type"] for field in found["fields"]}
+    spelled = {name.lower(): name for name in known}
+    new: list[str] = []
+    for name, of in kind.fields.items():
+        if name not in known and name.lower() in spelled:
+            return None
+        inner = _new_fields(f"{path}.{name}", known[name], of) if name in known else [f"{path}.{name}"]
+        if inner is None:
+            return None
+        new += inner
+    return new
+
+
 def reachable(found: str, declared: str) -> bool:
     """Whether values of one type can be some of the other, when the table is settled."""
-    if found.startswith(("struct", "array", "map")):
-        return declared == "string" or (found.startswith("struct") and declared.startswith("map"))
+    has_parts = declared.startswith("map<") or is_nested(declared)
+    if found.startswith("array"):
+        return declared == "string" or declared.startswith("array<")
+    if found.startswith(("struct", "map")):
+        is_object = declared.startswith("struct<") or (found.startswith("struct") and declared.startswith("map<"))
+        return declared == "string" or is_object
     if found == "boolean":
         return declared in ("string", "binary")
     if found in TIMES:
-        return declared not in ("boolean", "map<string, string>") and not declared.startswith(NUMBERS)
+        return declared != "boolean" and not has_parts and not declared.startswith(NUMBERS)
     if found.startswith(NUMBERS):
-        return declared != "map<string, string>"
+        return not has_parts
     return True

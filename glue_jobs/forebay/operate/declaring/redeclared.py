@@ -20,10 +20,11 @@ from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type, time_by_for
 from forebay.declaration.column import Column
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
+from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.declared import is_whole_of
 from forebay.record.number import decimal_of, read_json, write_json
-from forebay.record.typed import TEXTS, arrow_type_of, converted, typed, with_elements, with_misfits
+from forebay.record.typed import TEXTS, converted, typed, with_elements, with_misfits
 from forebay.table.in_arrow import columns_of_ddl, map_in_arrow
 from forebay.table.shaping import DOCUMENT, MISFITS, nested, some_at_a_time, text
 
@@ -68,7 +69,7 @@ def redeclared(records: DataFrame, table: Table) -> DataFrame:
 
 
 def _is_of(old: StructField, column: Column) -> bool:
-    return old.dataType.simpleString() == spark_type(column).lower()
+    return old.dataType.simpleString() == columns_of_ddl(f"x {spark_type(column)}")["x"].dataType.simpleString()
 
 
 def _old(column: Column, old: StructField | None) -> Expression:

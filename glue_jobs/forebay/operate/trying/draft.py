@@ -17,10 +17,9 @@ from typing import Any
 from forebay.content.unpack import without_archive_suffix
 from forebay.counted import counted
 from forebay.declaration.column import Column
-from forebay.declaration.column_name import safe_name
+from forebay.declaration.column_name import safe_name, taken_key
 from forebay.declaration.loading import parse_service
 from forebay.declaration.path import Path
-from forebay.declaration.twin import taken_key
 from forebay.errors import InvalidConfiguration
 from forebay.operate.trying.samples import Samples, name_of, read_samples
 from forebay.record.declared import fits
