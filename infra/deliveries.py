@@ -55,7 +55,9 @@ def subscribe(scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, top
             subscription.node.add_dependency(end.node.find_child("Policy"))
 
 
-def events_fill(scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, settings: Settings) -> None:
+def events_fill(
+    scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, settings: Settings, deletions: bool
+) -> None:
     """S3's events come to the account's default bus. A bucket of another account, or region, must have them sent there."""
     for end in (queue, undelivered):
         _may_send(end, "RuleDelivers", "events.amazonaws.com", rule_arns_of(settings))
@@ -70,7 +72,7 @@ def events_fill(scope: Construct, queue: sqs.Queue, undelivered: sqs.Queue, *, s
             f"Landed{number or ''}",
             name=name,
             description="S3 announces a file that landed",
-            event_pattern=_pattern(buckets, settings.landing_prefix),
+            event_pattern=_pattern(buckets, settings.landing_prefix, deletions=deletions),
             targets=[target],
         )
         for end in (queue, undelivered):
@@ -85,11 +87,12 @@ def _rules(settings: Settings) -> dict[str, list[str]]:
     return {f"{first}-{number}" if number else first: of_one for number, of_one in enumerate(some)}
 
 
-def _pattern(buckets: list[str], prefix: str) -> dict[str, Any]:
+def _pattern(buckets: list[str], prefix: str, *, deletions: bool) -> dict[str, Any]:
     detail: dict[str, Any] = {"bucket": {"name": buckets}}
     if prefix:
         detail["object"] = {"key": [{"prefix": prefix}]}
-    return {"source": ["aws.s3"], "detail-type": ["Object Created"], "detail": detail}
+    kinds = ["Object Created", *(["Object Deleted"] if deletions else [])]
+    return {"source": ["aws.s3"], "detail-type": kinds, "detail": detail}
 
 
 def one_or_all(arns: Sequence[str]) -> str | list[str]:

@@ -36,10 +36,18 @@ def landing_buckets(settings: Settings) -> list[str]:
 
 
 class Landing(Construct):
-    """`undelivered` is None where the queue is somebody else's, and so is what cannot be delivered to it."""
+    """`undelivered` is None where the queue is somebody else's, and so is what cannot be delivered to it. With `deletions`, S3
+    announces deleted objects, too."""
 
     def __init__(
-        self, scope: Construct, construct_id: str, *, settings: Settings, key: kms.IKey, access_logs: s3.IBucket
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        settings: Settings,
+        key: kms.IKey,
+        access_logs: s3.IBucket,
+        deletions: bool = False,
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings, self._key = settings, key
@@ -54,10 +62,10 @@ class Landing(Construct):
         self.dead, self.undelivered, queue = self._queues()
         self.queue = queue
         if settings.landing_eventbridge:
-            events_fill(self, queue, self.undelivered, settings=settings)
+            events_fill(self, queue, self.undelivered, settings=settings, deletions=deletions)
             return
         if not settings.landing_bucket:
-            bucket_that_announces(self, settings=settings, key=key, access_logs=access_logs)
+            bucket_that_announces(self, settings=settings, key=key, access_logs=access_logs, deletions=deletions)
         subscribe(self, queue, self.undelivered, topics=topic_arns_of(settings))
 
     @property

@@ -27,7 +27,9 @@ NOT_WORTH_MOVING_BYTES = 128 * 1024
 """https://docs.aws.amazon.com/AmazonS3/latest/userguide/lifecycle-transition-general-considerations.html"""
 
 
-def bucket_that_announces(scope: Construct, *, settings: Settings, key: kms.IKey, access_logs: s3.IBucket) -> None:
+def bucket_that_announces(
+    scope: Construct, *, settings: Settings, key: kms.IKey, access_logs: s3.IBucket, deletions: bool
+) -> None:
     topic = sns.Topic(scope, "Arrivals", topic_name=f"{settings.name}-arrivals", master_key=key, enforce_ssl=True)
     bucket = private_bucket(
         scope,
@@ -49,9 +51,8 @@ def bucket_that_announces(scope: Construct, *, settings: Settings, key: kms.IKey
         raw.add_property_override(size, str(NOT_WORTH_MOVING_BYTES))
     raw.notification_configuration = s3.CfnBucket.NotificationConfigurationProperty(
         topic_configurations=[
-            s3.CfnBucket.TopicConfigurationProperty(
-                event="s3:ObjectCreated:*", topic=topic.topic_arn, filter=_filter(settings)
-            )
+            s3.CfnBucket.TopicConfigurationProperty(event=event, topic=topic.topic_arn, filter=_filter(settings))
+            for event in ("s3:ObjectCreated:*", *(["s3:ObjectRemoved:*"] if deletions else []))
         ]
     )
     # S3 tries the topic when the notification is set.

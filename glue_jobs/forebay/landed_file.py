@@ -11,7 +11,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-__all__ = ["Identity", "LandedFile", "is_address", "is_meant"]
+__all__ = ["DELETED", "Identity", "LandedFile", "is_address", "is_meant"]
+
+DELETED = "deleted-"
+"""The etag of a deletion begins with it; S3's sequencer of the deletion follows. No etag of S3 has such letters."""
 
 Identity = tuple[str, ...]
 """Bucket, key, and the version: `v:<version id>` where the bucket is versioned, else `e:<etag>`. The service follows, where a
@@ -28,7 +31,9 @@ class _WithId:
 @dataclass(frozen=True, slots=True)
 class LandedFile(_WithId):
     """One version of one object. `event_time` is when S3 says it was written, in UTC; None when it did not say. `service` is
-    part of the identity in a lake that has several services."""
+    part of the identity in a lake that has several services.
+
+    A deletion of the key is a version without records. It deletes every earlier version, or only that of its `version_id`."""
 
     bucket: str
     key: str
@@ -43,7 +48,7 @@ class LandedFile(_WithId):
     def identity(self) -> Identity:
         """Equal for two announcements of the same file. S3 writes version id "null" for objects put before versioning was
         switched on. Several contents share it, so there the etag decides."""
-        versioned = self.version_id and self.version_id != "null"
+        versioned = self.version_id and self.version_id != "null" and not self.is_deletion
         version = f"v:{self.version_id}" if versioned else f"e:{self.etag}"
         return (self.bucket, self.key, version, *([f"s:{self.service}"] if self.service else []))
 
@@ -56,6 +61,10 @@ class LandedFile(_WithId):
             text = "\0".join(self.identity).encode("utf-8", "surrogatepass")
             object.__setattr__(self, "_id", hashlib.blake2b(text, digest_size=16).hexdigest())
             return self._id
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.etag.startswith(DELETED)
 
     @property
     def uri(self) -> str:

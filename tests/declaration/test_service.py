@@ -80,6 +80,7 @@ def test_the_version_changes_with_any_text() -> None:
         ('[[tables]]\nname = "a"', r"service\.toml: name: is missing"),
         ('name = "studio"', r"no table is declared"),
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
+        ("on_delete = 'forget'\noverwritten = 'ignore'\n" + GOOD, r"on_delete: .*not possible with overwritten"),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
         (GOOD + 'overwritten = "replace"', r"overwritten is decided for a whole file, .* declare it in service\.toml"),
         (

@@ -469,6 +469,9 @@ def test_metrics_are_published_to_the_namespace_of_this_environment_only(service
 # --- landing ---------------------------------------------------------------------------------------------------------
 
 
+CREATED, REMOVED = "s3:ObjectCreated:*", "s3:ObjectRemoved:*"
+
+
 def test_a_landed_file_is_announced_to_the_queue_and_to_nobody_else(made: Synthesized) -> None:
     bucket = made.of("S3::Bucket")["Landing"]
     (announced,) = bucket["Properties"]["NotificationConfiguration"]["TopicConfigurations"]
@@ -513,6 +516,21 @@ def test_a_deleted_files_mark_goes_with_its_last_version(made: Synthesized) -> N
     rules = {r["Id"]: r for r in made.one("S3::Bucket", "Landing")["LifecycleConfiguration"]["Rules"]}
     assert rules["old-versions"]["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
     assert rules["old-versions"]["ExpiredObjectDeleteMarker"], "the nightly search lists marks, too"
+
+
+@pytest.mark.parametrize(("wanted", "events"), [("forget", {CREATED, REMOVED}), ("ignore", {CREATED})])
+def test_deletions_are_announced_where_the_service_forgets_deleted_files(
+    tmp_path: Path, wanted: str, events: set[str]
+) -> None:
+    text = f'name = "studio"\non_delete = "{wanted}"\n[[tables]]\nname = "{{game}}"\n'
+    (tmp_path / "service.toml").write_text(text)
+    made = synthesized(tmp_path / "out", env="dev", service=str(tmp_path / "service.toml"))
+    announced = made.one("S3::Bucket", "Landing")["NotificationConfiguration"]["TopicConfigurations"]
+    assert {one["Event"] for one in announced} == events
+    adopted = {"landing_bucket": "studio-drops", "landing_eventbridge": True}
+    ruled = synthesized(tmp_path / "ruled", env="dev", service=str(tmp_path / "service.toml"), **adopted)
+    kinds = ruled.one("Events::Rule", "LandingLanded")["EventPattern"]["detail-type"]
+    assert kinds == ["Object Created", *(["Object Deleted"] if wanted == "forget" else [])]
 
 
 def test_files_that_are_deleted_early_are_not_moved_before(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from forebay.landed_file import LandedFile
+from forebay.landed_file import DELETED, LandedFile
 from forebay.notification import REASONS, Filter, Ignored, Reading, read_message
 from forebay_local.fabricate import Wrapping, body, file_named, full_bodies, versions
 
@@ -357,3 +357,48 @@ def test_a_filter_counts_what_it_keeps_out() -> None:
 
 def test_every_reason_of_the_recorded_messages_is_in_the_vocabulary() -> None:
     assert {reason for _, reasons, _ in RECORDED.values() for reason in reasons} <= set(REASONS)
+
+
+WITH_DELETES = Filter(with_deletes=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "version_id"),
+    [
+        ("s3_delete", None),
+        ("s3_delete_marker_created", None),
+        ("eventbridge_object_deleted", None),
+    ],
+)
+def test_a_deletion_is_a_version_of_its_key_for_readers_that_want_deletions(name: str, version_id: str | None) -> None:
+    (file,) = read_message(recorded(name), WITH_DELETES).files
+    assert (file.is_deletion, file.uri, file.version_id) == (True, URI, version_id)
+    assert file.etag == f"{DELETED}{file.sequencer}"
+    assert read_message(recorded(name), Filter(with_deletes=True, prefix="other/")).ignored[0].reason == "filtered"
+
+
+def test_the_permanent_deletion_of_a_version_names_that_version() -> None:
+    (file,) = read_message(changed("Records.0.s3.object.versionId", "v1", "s3_delete"), WITH_DELETES).files
+    assert file.version_id == "v1"
+    body = changed("detail.deletion-type", "Permanently Deleted", "eventbridge_object_deleted")
+    (file,) = read_message(body, WITH_DELETES).files
+    assert file.version_id == "1QW9g1Z99LUNbvaaYVpW9xDlOLU.qxgF"
+
+
+@pytest.mark.parametrize("kind", ["Delete", "DeleteMarkerCreated"])
+def test_the_expiration_of_an_object_is_never_a_deletion(kind: str) -> None:
+    by_s3 = changed("Records.0.eventName", f"LifecycleExpiration:{kind}", "s3_delete")
+    for text in (by_s3, recorded("eventbridge_object_expired")):
+        reading = read_message(text, WITH_DELETES)
+        assert (reading.files, [one.reason for one in reading.ignored]) == ((), ["lifecycle"])
+
+
+def test_a_deletion_whose_object_or_time_is_unknown_is_kept_by_readers_that_want_deletions() -> None:
+    assert read_message(changed("Records.0.s3", ..., "s3_delete"), WITH_DELETES).refused
+    body = json.loads(recorded("s3_delete"))
+    del body["Records"][0]["s3"]["object"]["sequencer"]
+    (file,) = read_message(json.dumps(body), WITH_DELETES).files
+    assert file.etag == f"{DELETED}20240501T120000.123000"
+    del body["Records"][0]["eventTime"]
+    assert "unknown time" in read_message(json.dumps(body), WITH_DELETES).refused[0]
+    assert read_message(json.dumps(body)).ignored == (Ignored("delete", URI),)

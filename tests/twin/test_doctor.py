@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
+from forebay.lake.layout import SERVICES
 from forebay.operate.doctor import probe
 from forebay.operate.doctor.examination import AFTER, examine, guarded, name_of
 from forebay.operate.doctor.finding import Finding
@@ -336,10 +337,18 @@ def nobody_listens(on: Deployment) -> Undo:
     return partial(sns.subscribe, TopicArn=on.alarm_topic, Protocol="email", Endpoint="night@example.org")
 
 
+def want_deletions(on: Deployment) -> Undo:
+    """The job works by declarations that the deployment does not have, as after `forebay tables push`."""
+    s3, bucket, key = on.client("s3"), on.lake_bucket, on.key_in_lake(f"{SERVICES}/other.json")
+    s3.put_object(Bucket=bucket, Key=key, Body=json.dumps({"name": "other", "on_delete": "forget"}))
+    return partial(s3.delete_object, Bucket=bucket, Key=key)
+
+
 NOBODY = json.dumps({"Version": "2012-10-17", "Statement": []})
 OTHER_KEY = "arn:aws:kms:eu-west-1:123456789012:key/00000000-0000-0000-0000-000000000000"
 
 FAULTS: list[tuple[str, Plant, str, str]] = [
+    ("nobody announces deletions", want_deletions, "landing.deletions", "does not announce deletions"),
     ("the bucket announces nothing", set_notification({}), "landing.notification", "does not notify the topic"),
     (
         "the bucket announces deletions only",

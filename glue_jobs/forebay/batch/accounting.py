@@ -23,6 +23,7 @@ _OUTCOMES: dict[str, Outcome] = {
     "denied": "denied",
     "unavailable": "unavailable",
     "unreadable": "unreadable",
+    "deleted": "deleted",
 }
 
 

@@ -267,7 +267,8 @@ class Batch:
 
     def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
         """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""
-        self.arriving(self.service, files, [*split.fresh, *(one.earlier.file for one in split.superseded)])
+        to_read = [file for file in split.fresh if not file.is_deletion]
+        self.arriving(self.service, files, [*to_read, *(one.earlier.file for one in split.superseded)])
 
     def go_on(self, plan: Plan, txn: Txn) -> None:
         """From a plan to the end. Only where a table fails at its commit are files read again, for the quarantine."""
@@ -359,11 +360,11 @@ class Batch:
     def read_unwritten(
         self, plan: Plan, split: Sorted, dedupe: Dedupe, writing: Writing, tables: Mapping[str, KeptOut]
     ) -> Pass:
-        """Files that are forgotten land, as they did before, so their ids do not count."""
-        forgotten = {end.file.file_id for end in plan.forgotten}
-        files = [file for file in plan.landing if file.file_id not in forgotten]
+        """Forgotten files and deletions land, as they did before, so their ids do not count."""
+        unread = {end.file.file_id for end in plan.without_bytes}
+        files = [file for file in plan.landing if file.file_id not in unread]
         made = self.read(files, writing, tables, standing(split.superseded), only_unwritten=True)
-        return self.one_pass.without_duplicates(replace(made, ends=[*made.ends, *plan.forgotten]), dedupe)
+        return self.one_pass.without_duplicates(replace(made, ends=[*made.ends, *plan.without_bytes]), dedupe)
 
     def plan_of(
         self,

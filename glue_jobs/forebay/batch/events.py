@@ -44,6 +44,7 @@ class BatchCommitted(BatchEvent):
     superseded_files: int = metric(default=0)
     ignored_files: int = 0
     forgotten_files: int = 0
+    deleted_files: int = 0
     missing_files: int = metric(default=0)
     withheld_files: int = metric(default=0)
     refused_files: int = metric(default=0)

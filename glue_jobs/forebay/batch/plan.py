@@ -64,6 +64,11 @@ class Plan:
         return tuple(end for end in self.ends if end.outcome == "forgotten")
 
     @property
+    def without_bytes(self) -> tuple[FileEnd, ...]:
+        """The ends that land without being read."""
+        return tuple(end for end in self.ends if end.outcome in ("forgotten", "deleted"))
+
+    @property
     def tables(self) -> frozenset[str]:
         """The tables that rows are meant for."""
         return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)

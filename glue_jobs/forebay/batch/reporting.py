@@ -17,7 +17,7 @@ from forebay.batch.ending import Ending
 from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld, RecordsQuarantined
 from forebay.content.outcome import ERASED
 from forebay.events import Event
-from forebay.ledger.entry import FORGOTTEN, IGNORED, WITHHELD
+from forebay.ledger.entry import DELETED, FORGOTTEN, IGNORED, WITHHELD
 from forebay.ledger.versions import standing
 
 __all__ = ["Stages", "reports_of"]
@@ -46,7 +46,7 @@ class Stages:
 def reports_of(service: str, ending: Ending, stages: Stages, now: datetime) -> Iterator[Event]:
     batch = ending.plan.batch
     for entry in ending.entries:
-        if entry.outcome not in ("loaded", "empty"):
+        if entry.outcome not in ("loaded", "empty", DELETED):
             yield FileHeld(
                 service=service,
                 batch=batch,
@@ -83,6 +83,7 @@ def _committed(service: str, ending: Ending, stages: Stages, now: datetime) -> B
         superseded_files=len(ending.replaced) - forgotten + sum(e.outcome == "superseded" for e in split.left_out),
         ignored_files=sum(e.outcome == IGNORED for e in split.left_out),
         forgotten_files=done + forgotten,
+        deleted_files=sum(e.outcome == DELETED for e in entries),
         missing_files=sum(e.outcome == "missing" for e in entries),
         withheld_files=sum(e.outcome in WITHHELD for e in entries),
         refused_files=sum(e.outcome == "unreadable" for e in entries),

@@ -35,6 +35,8 @@ class Seen:
         for file in wanted.fresh:
             if file.file_id in taken:
                 self._unread[file.file_id] = waiting_end(file)
+            elif file.is_deletion:
+                self._unread[file.file_id] = unread_end(file, "deleted")
             elif file.file_id in hashes:
                 self._unread[file.file_id] = unread_end(file, "forgotten", content_hash=hashes[file.file_id])
         self._left_out: dict[str, FileEnd] = {}

@@ -76,7 +76,7 @@ class FileEnd:
     @property
     def lands(self) -> bool:
         """Whether the rows of its pieces count; without that, any that are there must be left out."""
-        return self.outcome in ("loaded", "empty", "forgotten")
+        return self.outcome in ("loaded", "empty", "forgotten", "deleted")
 
 
 def file_ends(pieces: Sequence[Piece], ends: Iterable[PieceEnd]) -> list[FileEnd]:
@@ -119,7 +119,8 @@ def _file_end(file: LandedFile, ends: list[PieceEnd]) -> FileEnd:
 def unread_end(
     file: LandedFile, outcome: ReadOutcome, reason: str | None = None, detail: str | None = None, content_hash: str = ""
 ) -> FileEnd:
-    """The end of a file that is not read. A `forgotten` file lands without a record, so its earlier rows are removed."""
+    """The end of a file that is not read. A `forgotten` file and a deletion land without a record, so the
+    earlier rows are removed."""
     nothing: dict[str, Any] = dict.fromkeys(("documents", "refused", "bytes_read", "expanded_bytes", "requests"), 0)
     said: dict[str, Any] = {"outcome": outcome, "reason": reason, "detail": detail, "content_hash": content_hash}
     return FileEnd(file=file, head="", **said, **nothing)

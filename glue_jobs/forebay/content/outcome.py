@@ -36,6 +36,7 @@ ReadOutcome = Literal[
     "unavailable",  # S3 did not give it, or not yet (an archived object); nothing is known against the file
     "unreadable",  # it was fetched, and cannot be taken; the reason says why
     "forgotten",  # it was not fetched, since an operator wants none of its rows
+    "deleted",  # it is the deletion of its key, and has no bytes
 ]
 
 FileReason = Literal[

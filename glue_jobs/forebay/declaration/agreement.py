@@ -29,6 +29,7 @@ def disagreements(
 ) -> Iterable[Problem]:
     """`given` are the sections that were declared, and `wrong` those that could not be read: they are compared with nothing.
     `all_tables` says whether every table could be read, and `at` where one is declared."""
+    yield from _deletions_that_lose(service)
     yield from _twins(service.tables, at)
     if strict:
         yield from _never_reached(service.tables, at)
@@ -48,6 +49,19 @@ def disagreements(
     if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
         yield from _not_in_the_key(service, at)
         yield from _of_no_feed(service, at)
+
+
+def _deletions_that_lose(service: Service) -> Iterable[Problem]:
+    """Under `ignore`, a later content that was left out is not read again. A deletion between the two that arrives last would
+    leave the table without either. Files that maintenance removes after their load are still wanted in the tables."""
+    if service.on_delete != "forget":
+        return
+    if "ignore" in (service.overwritten, *service.overwritten_below.values()):
+        hint = 'declare overwritten = "append" or "replace" for all keys'
+        yield Problem("service.toml: on_delete", '"forget" is not possible with overwritten = "ignore"', hint)
+    if getattr(service, "after_load", None) is not None:
+        problem = '"forget" would remove the rows of files that after_load moves or deletes'
+        yield Problem("service.toml: on_delete", problem, "remove one of the two")
 
 
 def _key_of(table: Table) -> tuple[object, ...]:

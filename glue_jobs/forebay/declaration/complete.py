@@ -137,7 +137,7 @@ class Complete(Declared):
     def is_said_by(self, file: LandedFile) -> bool:
         """Whether it is a marker or a manifest, and no data."""
         name, folder = self.marker or self.manifest, self.folder_of(file)
-        return bool(name and folder) and file.key == folder + name
+        return bool(name and folder) and file.key == folder + name and not file.is_deletion
 
     def prefixes(self, period: Period, below: Callable[[str], Sequence[str]]) -> list[str]:
         """The prefixes of all files of the period. `below` lists the folders with a prefix; it is called only if there is a

@@ -27,6 +27,8 @@ __all__ = ["FILLED", "Ignorable", "Service", "declaration_of"]
 
 Overwritten = Literal["append", "ignore", "replace"]
 
+OnDelete = Literal["ignore", "forget"]
+
 Ignorable = Literal["folder-marker", "success-marker", "commit-marker", "temporary", "hidden"]
 """Kinds of objects that frameworks leave beside data, recognized by their names (`notification.debris`)."""
 
@@ -66,6 +68,11 @@ class Service(Declared):
     overwritten_below: dict[str, Overwritten] = Field(
         default_factory=dict,
         description="the same for keys with a prefix, such as in/corrections/; the longest matching prefix wins",
+    )
+    on_delete: OnDelete = Field(
+        "ignore",
+        description="when a key is deleted: ignore it, or forget the file, so that its rows leave the tables; deletions by "
+        "lifecycle rules are always ignored; a change takes effect when the ingest job starts",
     )
     privacy: Privacy | None = Field(
         None, description="which fields of the records are personal, and how they are treated before anything is stored"
@@ -201,8 +208,8 @@ class Service(Declared):
 
     @property
     def replaces(self) -> bool:
-        """Whether a version of some key may take the place of an earlier one."""
-        return "replace" in (self.overwritten, *self.overwritten_below.values())
+        """Whether a version of some key, or its deletion, may take the place of an earlier one."""
+        return self.on_delete == "forget" or "replace" in (self.overwritten, *self.overwritten_below.values())
 
     @field_validator("name")
     @classmethod

@@ -258,6 +258,7 @@ def names(spark: SparkSession, service: Service, settings: IngestSettings) -> Da
         "manifestPath": manifest_path(settings),
         "bucketAllowList": settings.landing_buckets,
         "withDebris": "true",  # the ledger says of each that it is ignored
+        "withDeletes": str(service.on_delete == "forget").lower(),
         "maxFilesPerBatch": settings.max_files_per_batch,
         "visibilityTimeoutS": settings.visibility_timeout_s,
         "waitS": settings.wait_s,

@@ -10,16 +10,20 @@ has them. Out: `Sorted`, before the files are read and after it. The same questi
 
 A file that an operator replays replaces itself, whatever the rule. A file that an operator forgets leaves nothing. The same
 bytes then stay out, under any version of their key.
+
+A deletion of a key replaces all earlier versions, whatever the rule (see `deletions`). An older version that arrives later is
+left out, and one that is written later is loaded again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cmp_to_key, reduce
 from typing import Literal
 
 from forebay.landed_file import LandedFile
+from forebay.ledger.deletions import deleted_by, is_deleted
 from forebay.ledger.entry import (
     IGNORED,
     SKIPPED_BY_OPERATOR,
@@ -76,13 +80,32 @@ class Claim:
     def superseded(self, fresh: Iterable[LandedFile], readable: Mapping[str, str]) -> Iterator[Superseded]:
         """The earlier versions whose rows these files replace when they land; also versions that left all tables except
         those that could not be written."""
-        hashes = self.hashes(readable)
+        hashes, fresh = self.hashes(readable), [*fresh]
+        deletions = [file for file in fresh if file.is_deletion]
+        by_deletion = self._deleted(deletions, {file.file_id for file in fresh}, hashes) if deletions else []
+        yield from by_deletion
+        gone = {one.earlier.file.file_id for one in by_deletion}
         for file in fresh:
-            for seen in self.earlier.get((file.bucket, file.key), ()):
+            for seen in () if file.is_deletion else self.earlier.get((file.bucket, file.key), ()):
+                if seen.file.file_id in gone:
+                    continue
                 itself = seen.file.file_id == file.file_id
                 older = self._replaces(file) and not written_later(seen.file, file)
                 if seen.stands and (itself or older or self._stands_in(file, seen, hashes)):
                     yield Superseded(seen, file)
+
+    def _deleted(
+        self, deletions: Sequence[LandedFile], fresh: Collection[str], hashes: Mapping[str, str]
+    ) -> list[Superseded]:
+        """The earlier versions that new deletions take out. A file that is loaded again replaces itself."""
+        found = []
+        for key in dict.fromkeys((one.bucket, one.key) for one in deletions):
+            new, versions = [one for one in deletions if (one.bucket, one.key) == key], self.earlier.get(key, ())
+            for seen in versions:
+                by = deleted_by(seen, versions, new, lambda a, b: _same_bytes(a, b, hashes))
+                if by is not None and seen.file.file_id not in fresh:
+                    found.append(Superseded(seen, by))
+        return found
 
     def hashes(self, readable: Mapping[str, str]) -> dict[str, str]:
         """The hashes of the bytes of all versions, by file id."""
@@ -120,8 +143,12 @@ class _Deciding:
         self.tries: dict[str, int] = {}
         self.released: list[LandedFile] = []
         versions: dict[Key, set[str]] = {}
+        self.deletions: dict[Key, list[LandedFile]] = {}
         for file in claim.files:
-            versions.setdefault((file.bucket, file.key), set()).add(file.file_id)
+            if not file.is_deletion:
+                versions.setdefault(self._key(file), set()).add(file.file_id)
+            elif not self._is_left_out(file):
+                self.deletions.setdefault(self._key(file), []).append(file)
         self.contested = {key for key, ids in versions.items() if len(ids) > 1}
 
     def take(self, file: LandedFile) -> None:
@@ -135,6 +162,8 @@ class _Deciding:
             self.known.append(file)
             return
         self.here.add(file.file_id)
+        if any(seen.is_marked and self._leaves(seen) for seen in his):
+            return  # its row changes with those of the other versions that leave
         for seen in his:
             self.retried[file.file_id] = file
             self.tries[file.file_id] = seen.row.get("tries") or 1
@@ -150,7 +179,14 @@ class _Deciding:
         if rule:
             self.left_out.append(Entry(file=file, outcome=IGNORED, reason=rule, detail=RULES[rule]))
             return
-        if forget or self._is_unread(file) or (file.file_id in self.replays and self._is_outdone(file)):
+        if not file.is_deletion and self._is_deleted(file):
+            self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
+        elif (
+            file.is_deletion
+            or forget
+            or self._is_unread(file)
+            or (file.file_id in self.replays and self._is_outdone(file))
+        ):
             self.order[file.file_id] = file
         else:
             self._decide(file)
@@ -194,11 +230,17 @@ class _Deciding:
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
         """Without versions, a key that gets its first bytes back is the same file again: under `replace` it replaces the
         bytes in between. A new version is never a file that is back, and neither are bytes whose rows a table still has."""
-        versioned = bool(file.version_id and file.version_id != "null")
-        outdone = all(seen.row["outcome"] == "superseded" and not seen.stands for seen in his)
-        if versioned or not outdone or self.claim.rule_of(file.key) != "replace":
+        versioned = bool(file.version_id and file.version_id != "null") or file.is_deletion
+        deletions = self._deletions(file)
+        deleted = all(is_deleted(seen.file, [d for d in deletions if written_later(file, d)]) for seen in his)
+        outdone = all(
+            (seen.row["outcome"] == "superseded" and (deleted or not seen.stands)) or (deleted and seen.is_duplicate)
+            for seen in his
+        )
+        replaces = self.claim.rule_of(file.key) == "replace"
+        if versioned or not outdone or not (replaces or deleted):
             return False
-        others = [seen.file for seen in self._earlier(file) if seen in his or seen.loaded]
+        others = [seen.file for seen in self._earlier(file) if seen in his or (seen.loaded and replaces)] + deletions
         return all(self._later(file, other) for other in others)
 
     def _earlier(self, file: LandedFile) -> Sequence[Earlier]:
@@ -212,6 +254,7 @@ class _Deciding:
             seen.file
             for seen in self._earlier(file)
             if seen.loaded and not (seen.rolled_back or seen.forgotten) and seen.file.file_id != file.file_id
+            if not self._leaves(seen)
         ]
         return loaded + self.fresh.get(self._key(file), [])
 
@@ -226,6 +269,28 @@ class _Deciding:
             return []
         return [seen.file for seen in self._earlier(file) if seen.forgotten and seen.file.file_id != file.file_id]
 
+    def _is_left_out(self, deletion: LandedFile) -> bool:
+        """A deletion that the ledger has, or that a rule leaves out."""
+        known = any(seen.deletes for seen in self._earlier(deletion) if seen.file.file_id == deletion.file_id)
+        return known or deletion.file_id in self.claim.skipped or bool(self.claim.ignored(deletion))
+
+    def _deletions(self, file: LandedFile) -> list[LandedFile]:
+        """All of its key: those of the ledger, then those of the batch."""
+        return [
+            *(seen.file for seen in self._earlier(file) if seen.deletes),
+            *self.deletions.get(self._key(file), ()),
+        ]
+
+    def _is_deleted(self, file: LandedFile) -> bool:
+        """Deletions in the ledger say nothing against a file that an operator asks for."""
+        asked_for = file.file_id in self.asked_for
+        return is_deleted(file, self.deletions.get(self._key(file), ()) if asked_for else self._deletions(file))
+
+    def _leaves(self, seen: Earlier) -> bool:
+        """Whether a deletion of the batch takes it out."""
+        new = self.deletions.get(self._key(seen.file), ())
+        return bool(new) and deleted_by(seen, self._earlier(seen.file), new, self._same_bytes) is not None
+
     @staticmethod
     def _key(file: LandedFile) -> Key:
         return file.bucket, file.key
@@ -238,7 +303,8 @@ class _Deciding:
 
     def _is_unread(self, file: LandedFile) -> bool:
         """Whether it is one of several new versions of a key that was not read, or could not be."""
-        return self._key(file) in self.contested and file.file_id not in self.readable
+        contested = self._key(file) in self.contested and not file.is_deletion
+        return contested and file.file_id not in self.readable
 
     def _is_outdone(self, file: LandedFile) -> bool:
         """If neither of two files is known to be later, the one that came first is the older one."""
@@ -277,7 +343,11 @@ class _Deciding:
         again = (tuple(self.retried.values()), self.tries, tuple(self.released))
         replayed = (file for file in fresh if file.file_id in self.replays)
         stand_ins = {file.file_id: seen for file in replayed if (seen := self._stand_in(file)) is not None}
-        return Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again, stand_ins)
+        found = Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again, stand_ins)
+        leaving = {one.earlier.file.file_id for one in superseded}
+        stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
+        put_again = {seen.file.file_id: seen for seen in stay if seen.put_again and seen.file.file_id not in leaving}
+        return replace(found, put_again=tuple(put_again.values()))
 
 
 def _same_bytes(file: LandedFile, rival: LandedFile, hashes: Mapping[str, str]) -> bool:

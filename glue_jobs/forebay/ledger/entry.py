@@ -18,6 +18,7 @@ from forebay.landed_file import LandedFile
 
 __all__ = [
     "COLUMNS",
+    "DELETED",
     "FORGET",
     "FORGOTTEN",
     "IGNORED",
@@ -51,11 +52,13 @@ Outcome = Literal[
     "replay",  # its rows stand; an operator wants it read again, in their place
     "forget",  # its rows stand; an operator wants them gone
     "forgotten",  # an operator removed its rows; only an operator restores them
+    "deleted",  # it is the deletion of its key: the rows of earlier versions left
 ]
 
 REPLAY: Outcome = "replay"
 FORGET: Outcome = "forget"
 FORGOTTEN: Outcome = "forgotten"
+DELETED: Outcome = "deleted"
 IGNORED: Outcome = "ignored"
 NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY, FORGET)
 """These can change without anything being wrong with the file: whoever announces it again has it read again, and its row

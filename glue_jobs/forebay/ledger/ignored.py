@@ -28,7 +28,9 @@ RULES = {
 
 
 def why_ignored(service: Service, file: LandedFile) -> str:
-    """The name of the rule; empty for a file to read."""
+    """The name of the rule; empty for a file to read, or a deletion to carry out."""
+    if file.is_deletion and service.on_delete == "ignore":
+        return "delete"
     found = debris(file)
     if found is not None and found.reason in service.ignored:
         return found.reason

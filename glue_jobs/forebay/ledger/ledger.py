@@ -21,6 +21,7 @@ from forebay.lake.layout import LEDGER, services_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
+from forebay.ledger.deletions import put_again
 from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
 from forebay.ledger.ignored import why_ignored
 from forebay.ledger.index import Index, load_index, packed
@@ -75,7 +76,10 @@ class Ledger:
     def claim(self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = ()) -> Claim:
         """The ledger's rows of these files and the service's rules: they decide which files are new. Files with an id among
         `skipped` are left out. A second call gives the same, until `remember` adds rows."""
-        return Claim(files, self._versions_of(files), service.rule_of, skipped, partial(why_ignored, service))
+        earlier = self._versions_of(files)
+        if service.on_delete == "forget":
+            earlier = put_again(files, earlier)
+        return Claim(files, earlier, service.rule_of, skipped, partial(why_ignored, service))
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, with the changed rows of earlier files."""

@@ -12,6 +12,7 @@ from typing import Any
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import (
+    DELETED,
     FORGET,
     FORGOTTEN,
     IGNORED,
@@ -34,10 +35,12 @@ NOT_DONE = {REPLAY: "not-replayed", FORGET: "not-forgotten"}
 
 @dataclass(frozen=True)
 class Earlier:
-    """A version that the ledger has: the file, and its row."""
+    """A version that the ledger has: the file, and its row. `put_again` where its bytes were put again since the row was
+    written: the row here has the later time."""
 
     file: LandedFile
     row: Mapping[str, Any]
+    put_again: bool = False
 
     @property
     def loaded(self) -> bool:
@@ -83,6 +86,16 @@ class Earlier:
         return self.row["outcome"] == "duplicate" and self.row.get("reason") == SAME_BYTES
 
     @property
+    def has_bytes(self) -> bool:
+        """Whether its bytes are those of the key, as far as the ledger knows."""
+        return self.row["outcome"] in ("loaded", "empty", "duplicate")
+
+    @property
+    def deletes(self) -> bool:
+        """Whether it is a deletion that was carried out."""
+        return bool(self.row["outcome"] == DELETED)
+
+    @property
     def ignored(self) -> bool:
         """Not final: the rule may be another one by now."""
         return bool(self.row["outcome"] == IGNORED)
@@ -116,6 +129,8 @@ class Superseded:
         if outcome in WITHHELD:
             row = {**row, "tries": (row.get("tries") or 1) + 1}
         before = mark if outcome in WITHHELD else "loaded" if row["records"] else "empty"
+        if row["outcome"] == "superseded" and outcome not in WITHHELD:
+            return {**row}
         if self.earlier.stands_in and outcome not in WITHHELD:
             return {**row, "outcome": "duplicate"}
         if row.get("reason") in (None, *NOT_DONE.values()):
@@ -159,7 +174,7 @@ class Sorted:
     earlier files that the loaded ones replace. `retried` are files whose row in the ledger is replaced by a new one: they
     were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are those
     of them that the quarantine has as whole files. `stand_ins` are duplicates of replays, by the id of the replay: they are
-    read if that one is gone."""
+    read if that one is gone. `put_again` are files whose bytes were put again, with the later time in their rows."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
@@ -169,6 +184,7 @@ class Sorted:
     tries: Mapping[str, int] = field(default_factory=dict)
     released: tuple[LandedFile, ...] = ()
     stand_ins: Mapping[str, Earlier] = field(default_factory=dict)
+    put_again: tuple[Earlier, ...] = ()
 
     @property
     def skipped(self) -> tuple[str, ...]:

@@ -5,6 +5,9 @@ EventBridge's form has a field `detail-type`; its keys are plain. Any doubt abou
 `NotUnderstood`. A wrong key would later read as "no such object", and the file would be lost silently. A file also needs a
 version id or an etag. Without either, new content of a key would pass for a duplicate.
 
+A deletion by a user is ignored, with the file that stands for it, for readers that want deletions. One by a lifecycle rule
+never has such a file.
+
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/notification-content-structure.html
 https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html
 """
@@ -17,7 +20,7 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import unquote_plus
 
-from forebay.landed_file import LandedFile
+from forebay.landed_file import DELETED, LandedFile
 from forebay.notification.outcome import Ignored, NotUnderstood, shown
 
 __all__ = ["read_eventbridge_event", "read_s3_event"]
@@ -25,7 +28,6 @@ __all__ = ["read_eventbridge_event", "read_s3_event"]
 JsonObject = dict[str, Any]
 
 _S3_EVENTS = {
-    "ObjectRemoved": "delete",
     "LifecycleExpiration": "lifecycle",
     "LifecycleTransition": "lifecycle",
     "IntelligentTiering": "tiering",
@@ -38,7 +40,7 @@ _S3_EVENTS = {
     "TestEvent": "test-event",
 }
 _EVENTBRIDGE_EVENTS = {
-    "Object Deleted": "delete",
+    "Object Deleted": "lifecycle",
     "Object Restore Initiated": "restore",
     "Object Restore Completed": "restore",
     "Object Restore Expired": "restore",
@@ -67,6 +69,10 @@ def read_s3_event(record: JsonObject) -> LandedFile | Ignored:
     kind = name.removeprefix("s3:").partition(":")[0] if isinstance(name, str) else ""
     if kind == "ObjectCreated":
         return _landed(_in_s3_event(record), etag="eTag", version_id="versionId", time=record.get("eventTime"))
+    if kind == "ObjectRemoved":
+        is_marker = str(name).endswith(":DeleteMarkerCreated")
+        deleted = _deleted(record, _in_s3_event, "" if is_marker else "versionId", record.get("eventTime"))
+        return Ignored("delete", _uri_or(kind, _in_s3_event, record), deleted)
     if kind in _S3_EVENTS:
         return Ignored(_S3_EVENTS[kind], _uri_or(kind, _in_s3_event, record))
     raise NotUnderstood(f"eventName is {shown(name)}, which is not known")
@@ -81,9 +87,12 @@ def read_eventbridge_event(event: JsonObject) -> LandedFile | Ignored:
         raise NotUnderstood(f"version is {shown(version)}; only '0' is known")
     if kind == "Object Created":
         return _landed(_in_eventbridge_event(event), etag="etag", version_id="version-id", time=event.get("time"))
+    if kind == "Object Deleted" and not _deleted_by_lifecycle(event):
+        version_id = "" if _makes_marker(event) else "version-id"
+        deleted = _deleted(event, _in_eventbridge_event, version_id, event.get("time"))
+        return Ignored("delete", _uri_or(kind, _in_eventbridge_event, event), deleted)
     if isinstance(kind, str) and kind in _EVENTBRIDGE_EVENTS:
-        reason = "lifecycle" if _deleted_by_lifecycle(event) else _EVENTBRIDGE_EVENTS[kind]
-        return Ignored(reason, _uri_or(kind, _in_eventbridge_event, event))
+        return Ignored(_EVENTBRIDGE_EVENTS[kind], _uri_or(kind, _in_eventbridge_event, event))
     raise NotUnderstood(f"detail-type is {shown(kind)}, which is not known")
 
 
@@ -108,6 +117,32 @@ def _in_eventbridge_event(event: JsonObject) -> Located:
 def _deleted_by_lifecycle(event: JsonObject) -> bool:
     detail = event.get("detail")
     return isinstance(detail, dict) and detail.get("reason") == "Lifecycle Expiration"
+
+
+def _makes_marker(event: JsonObject) -> bool:
+    detail = event.get("detail")
+    return isinstance(detail, dict) and detail.get("deletion-type") == "Delete Marker Created"
+
+
+def _deleted(event: JsonObject, find: Callable[[JsonObject], Located], version_id: str, time: Any) -> LandedFile | str:
+    """The file that stands for a deletion. The id of a delete marker names no version that had rows, so it is left out."""
+    try:
+        bucket, key, about = find(event)
+        sequencer, at = _id(about, "sequencer"), _time(time)
+        if not sequencer and at is None:
+            return (
+                f"{shown(key)} was deleted at an unknown time: its event has no sequencer, and no time that can be read"
+            )
+        return LandedFile(
+            bucket=bucket,
+            key=key,
+            etag=f"{DELETED}{sequencer or f'{at:%Y%m%dT%H%M%S.%f}'}",
+            version_id=(_id(about, version_id) or None) if version_id else None,
+            sequencer=sequencer or None,
+            event_time=at,
+        )
+    except NotUnderstood as problem:
+        return str(problem)
 
 
 def _uri_or(event_name: str, find: Callable[[JsonObject], Located], event: JsonObject) -> str:

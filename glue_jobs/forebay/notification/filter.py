@@ -15,13 +15,15 @@ __all__ = ["EVERYTHING", "Filter"]
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """The files to load; an empty field does not restrict. `with_debris` includes objects that frameworks leave beside data."""
+    """The files to load; an empty field does not restrict. `with_debris` includes objects that frameworks leave beside data,
+    `with_deletes` the deletions of files."""
 
     buckets: frozenset[str] = frozenset()
     prefix: str = ""
     suffix: str = ""
     glob: str = ""
     with_debris: bool = False
+    with_deletes: bool = False
 
     def __post_init__(self) -> None:
         if self.glob:

@@ -1,4 +1,5 @@
-"""Decides which of two versions of one key S3 wrote later: by its sequencers, else by its clock.
+"""Decides which of two versions of one key S3 wrote later: by its sequencers, else by its clock; and which versions a deletion
+takes out.
 
 S3 announces objects with milliseconds, and lists them with whole seconds, the newest version of a key first. So the
 microseconds, which S3 does not use, order a listed version among those of the same second.
@@ -11,7 +12,7 @@ from datetime import datetime
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["listed_at", "newer", "written_later"]
+__all__ = ["listed_at", "newer", "takes_out", "written_later"]
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _NEWEST = 999
@@ -47,6 +48,15 @@ def written_later(a: LandedFile, b: LandedFile) -> bool:
         return at > than
     # The newest of a listing is later than what was announced in its second, and all others are earlier.
     return at.microsecond == _NEWEST if _is_listed(at) else than.microsecond != _NEWEST
+
+
+def takes_out(deletion: LandedFile, file: LandedFile) -> bool:
+    """Whether a deletion of its key takes this version out. A deletion of one version takes out no other one. Several contents
+    share the version id "null", so there the order decides, too."""
+    if deletion.version_id not in (None, "null"):
+        return file.version_id == deletion.version_id
+    meant = deletion.version_id is None or file.version_id in (None, "null")
+    return meant and written_later(deletion, file)
 
 
 def listed_at(at: datetime, newer_ones: int, *, is_latest: bool) -> datetime:

@@ -7,8 +7,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+from forebay.landed_file import LandedFile
 
 __all__ = ["REASONS", "Ignored", "NotUnderstood", "shown"]
 
@@ -38,10 +40,12 @@ REASONS = {
 @dataclass(frozen=True, slots=True)
 class Ignored:
     """An event that was understood and announces no file to load: the reason is one of `REASONS`, `what` names the object,
-    or the event if it has none."""
+    or the event if it has none. `deleted` is set for a deletion by a user: the file that stands for it, or the reason why that
+    is unknown."""
 
     reason: str
     what: str
+    deleted: LandedFile | str | None = field(default=None, compare=False)
 
 
 class NotUnderstood(ValueError):

@@ -43,7 +43,8 @@ def read_message(body: str | bytes, only: Filter = EVERYTHING) -> Reading:
     files: list[LandedFile] = []
     ignored: list[Ignored] = []
     refused: list[str] = []
-    for outcome in _in_text(body, "", 0):
+    for event in _in_text(body, "", 0):
+        outcome = event.deleted or event if isinstance(event, Ignored) and only.with_deletes else event
         if isinstance(outcome, LandedFile):
             unwanted = only.refuses(outcome)
             if unwanted:

@@ -67,6 +67,7 @@ class SourceOptions:
     bucket_allow_list: frozenset[str]
     path_filter: str
     with_debris: bool
+    with_deletes: bool
     order: str
     drain: bool
     drain_cap_s: int
@@ -96,13 +97,20 @@ class SourceOptions:
                 problems.append(Problem(name, problem, f"allowed: {option.allowed}"))
             if len(set(said.values())) > 1:
                 problems.append(Problem(option.name, f"is set twice, as {' and '.join(said)}", "leave one of them out"))
+        if values.get("file_format") and values.get("with_deletes"):
+            problems.append(Problem("withDeletes", "is not possible with fileFormat", "a deletion has no contents"))
         if problems:
             raise InvalidConfiguration(problems)
         return cls(**{option.field: values[option.field] for option in OPTIONS if option.effect})
 
     @property
     def only(self) -> Filter:
-        return Filter(buckets=self.bucket_allow_list, glob=self.path_filter, with_debris=self.with_debris)
+        return Filter(
+            buckets=self.bucket_allow_list,
+            glob=self.path_filter,
+            with_debris=self.with_debris,
+            with_deletes=self.with_deletes,
+        )
 
     @property
     def region_of_queue(self) -> str | None:
@@ -238,6 +246,14 @@ OPTIONS = (
         "false",
         "`true` or `false`",
         "Also load objects that frameworks write next to data, such as `_SUCCESS` and dot-files.",
+        yes_or_no,
+    ),
+    Option(
+        "withDeletes",
+        "bool",
+        "false",
+        "`true` or `false`",
+        "Also a row for each deleted key. Its `etag` begins with `deleted-`. Not with `fileFormat`.",
         yes_or_no,
     ),
     Option(

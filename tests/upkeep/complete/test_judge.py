@@ -22,7 +22,7 @@ PLACE = f"s3://drops/{FOLDER}"
 MARKER = Complete(folder="in/%Y/%m/%d/%H/", marker="_DONE")
 MANIFEST = Complete(folder="in/%Y/%m/%d/%H/", manifest="_COUNTS")
 QUIET = Complete(folder="in/%Y/%m/%d/%H/", quiet_minutes=30)
-DONE = {"loaded", "empty", "duplicate", "skipped", "superseded", "ignored", "forgotten"}
+DONE = {"loaded", "empty", "duplicate", "skipped", "superseded", "ignored", "forgotten", "deleted"}
 
 
 def file(name: str = "a", minute: int = 5) -> LandedFile:

@@ -34,6 +34,7 @@ AFTER: tuple[Check, ...] = (
     account.glue_quotas,
     account.functions_quota,
     landing.notification,
+    landing.deletions,
     landing.topic,
     landing.subscription,
     landing.expiry,

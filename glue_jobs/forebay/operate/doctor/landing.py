@@ -1,21 +1,25 @@
-"""Checks the path from the landing bucket to the queue: the bucket's notification, the topic's policy, the subscription, and
-expiry."""
+"""Checks the path from the landing bucket to the queue: the bucket's notification, also of deletions if a service wants them,
+the topic's policy, the subscription, and expiry."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from functools import partial
 from typing import Any
 
 from forebay.counted import counted
+from forebay.lake.layout import SERVICES
+from forebay.lake.objects import open_objects
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
 from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["expiry", "notification", "subscription", "topic"]
+__all__ = ["deletions", "expiry", "notification", "subscription", "topic"]
 
 CREATED = ("s3:ObjectCreated:*", "s3:ObjectCreated:Put")
+DELETED = "s3:ObjectRemoved:*"
 NOT_FOUND = ("NotFound", "NotFoundException")
 NOT_ANNOUNCED = "Files that land are not announced, and are not loaded before the nightly reconcile."
 LEAST_DAYS = 15
@@ -58,6 +62,32 @@ def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Fi
     if not any(_reaches(one, on.landing_prefix) for one in ours):
         what = f"the bucket {bucket} does not notify of all keys under {on.landing_prefix or 'its root'}"
         yield error("landing.notification", what, "Files with other keys are never announced.")
+
+
+def deletions(on: Deployment) -> Iterator[Finding]:
+    """Whether S3 announces deletions to our queue, where the job of a service works with `on_delete = "forget"`."""
+    wanting = [] if on.adopts_queue else _forgetting(on)
+    if not wanting:
+        return
+    why = f'The service {wanting[0]} has on_delete = "forget", but rows of deleted files stay in its tables.'
+    fix = "deploy with these declarations; see an adopted landing bucket in infra/README.md"
+    for rule in on.landed_rules:
+        pattern = on.client("events").describe_rule(Name=rule.rpartition("/")[2]).get("EventPattern", "{}")
+        if "Object Deleted" not in json.loads(pattern).get("detail-type", ["Object Deleted"]):
+            yield error("landing.deletions", f"the rule {rule} does not pass on deletions", why, fix)
+    for bucket in [] if on.landed_rules else on.landing_buckets:
+        found = on.client("s3").get_bucket_notification_configuration(Bucket=bucket)
+        ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] in on.arrivals_topics]
+        if not any(DELETED in one["Events"] and _reaches(one, on.landing_prefix) for one in ours):
+            what = f"the bucket {bucket} does not announce deletions ({DELETED})"
+            yield error("landing.deletions", what, why, fix)
+
+
+def _forgetting(on: Deployment) -> list[str]:
+    kept = open_objects(on.outputs["LakeUri"], s3=on.client("s3"))
+    texts = {name: kept.read(f"{SERVICES}/{name}") for name in kept.names(SERVICES)}
+    said = {name.removesuffix(".json"): json.loads(text) for name, text in texts.items() if text is not None}
+    return sorted(name for name, service in said.items() if service.get("on_delete") == "forget")
 
 
 def _reaches(configuration: Mapping[str, Any], prefix: str) -> bool:

@@ -32,6 +32,8 @@ NEEDED = {
     "GetBucketEncryption": "s3:GetEncryptionConfiguration",
     "GetPublicAccessBlock": "s3:GetBucketPublicAccessBlock",
     "HeadObject": "s3:GetObject",
+    "GetObject": "s3:GetObject",
+    "ListObjectsV2": "s3:ListBucket",
     "GetTopicAttributes": "sns:GetTopicAttributes",
     "GetSubscriptionAttributes": "sns:GetSubscriptionAttributes",
     "ListSubscriptionsByTopic": "sns:ListSubscriptionsByTopic",

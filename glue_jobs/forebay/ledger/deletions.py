@@ -1,0 +1,57 @@
+"""Deletions of keys: a deletion is a version without records. It takes out the versions of its key that were written before it.
+
+Pure. In: the versions of a key, in the ledger and in a batch. Out: those that a deletion takes out, and the rows that know when
+their bytes were written last. The order of arrival changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from forebay.landed_file import LandedFile
+from forebay.ledger.versions import Earlier
+from forebay.notification.order import takes_out, written_later
+
+__all__ = ["deleted_by", "is_deleted", "put_again"]
+
+Key = tuple[str, str]
+SameBytes = Callable[[LandedFile, LandedFile], bool]
+
+
+def is_deleted(file: LandedFile, deletions: Iterable[LandedFile]) -> bool:
+    return any(takes_out(one, file) for one in deletions)
+
+
+def deleted_by(
+    seen: Earlier, versions: Sequence[Earlier], new: Sequence[LandedFile], same_bytes: SameBytes
+) -> LandedFile | None:
+    """The new deletion that takes out the rows of an earlier version. The rows are also those of its duplicates, so they stay
+    until all of these are deleted."""
+    if not seen.stands:
+        return None
+    twins = [one.file for one in versions if one.is_duplicate and same_bytes(one.file, seen.file)]
+    every = [*new, *(one.file for one in versions if one.deletes)]
+    if not all(is_deleted(file, every) for file in (seen.file, *twins)):
+        return None
+    return next((one for one in new if any(takes_out(one, file) for file in (seen.file, *twins))), None)
+
+
+def put_again(files: Iterable[LandedFile], versions: Mapping[Key, Sequence[Earlier]]) -> dict[Key, list[Earlier]]:
+    """The versions, with the latest time of each file. In a bucket without versions, a key may get the same bytes again. Then a
+    deletion in between, which arrives late, must not take them out."""
+    latest = {file.file_id: file for file in files}
+    return {
+        key: [_again(seen, latest.get(seen.file.file_id), [one.file for one in some if one.deletes]) for seen in some]
+        for key, some in versions.items()
+    }
+
+
+def _again(seen: Earlier, file: LandedFile | None, deletions: Iterable[LandedFile]) -> Earlier:
+    if file is None or not (seen.final and seen.has_bytes) or not written_later(file, seen.file):
+        return seen
+    if is_deleted(seen.file, deletions):
+        return seen  # it is back, and is loaded again
+    latest = replace(seen.file, sequencer=file.sequencer, event_time=file.event_time)
+    row = {**seen.row, "sequencer": file.sequencer, "event_time": file.event_time}
+    return Earlier(latest, row, put_again=True)
