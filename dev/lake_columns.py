@@ -5,7 +5,7 @@ A column without a meaning here fails `python -m dev.reference`.
 
 from __future__ import annotations
 
-__all__ = ["COMPLETE", "HELD", "LEDGER", "OWN", "QUALITY"]
+__all__ = ["AFTER_LOAD", "COMPLETE", "HELD", "LEDGER", "OWN", "QUALITY"]
 
 OWN = {
     "_file_id": "The file that the row came from: the ledger's `file_id`. `forebay where` names the file.",
@@ -92,4 +92,14 @@ COMPLETE = {
     "since": "When a batch first saw a file of it.",
     "check": "The check that is under way, if there is one.",
     "told": "Whether EventBridge has the event.",
+}
+AFTER_LOAD = {
+    "file_id": "The id of the file, as in the ledger.",
+    "service": "The name of the service.",
+    "bucket": "The landing bucket.",
+    "key": "The key of the file there.",
+    "action": "What became of it: `moved`, `deleted`, `gone` (somebody else had deleted it), or `replaced` (the object is "
+    "another version, and stays).",
+    "place": "The address to which it was moved. Null if it was not.",
+    "at": "When.",
 }

@@ -44,7 +44,7 @@ def declarations() -> str:
     from forebay.declaration.condition import Condition
     from forebay.declaration.event_time import EventTime
     from forebay.declaration.expectation import Expectation
-    from forebay.declaration.feed import Envelope, Feed
+    from forebay.declaration.feed import AfterLoad, Envelope, Feed
     from forebay.declaration.merge import Merge
     from forebay.declaration.privacy import Personal, Privacy
     from forebay.declaration.rollup import Rollup
@@ -58,6 +58,7 @@ def declarations() -> str:
         ("feeds", "In `service.toml`, one `[[feeds]]` for each kind of files.", Feed),
         ("privacy", "In `service.toml`, as `[privacy]`.", Privacy),
         ("privacy.personal", "Each field of `privacy.personal`. A path alone is enough.", Personal),
+        ("after_load", "In `service.toml`, as `[after_load]`.", AfterLoad),
         ("schedules", "In `service.toml`, one `[schedules.NAME]` for each schedule.", Schedule),
         ("A table", "One `[[tables]]` in `service.toml`, or a file `tables/NAME.toml`.", Table),
         (
@@ -154,13 +155,14 @@ def events() -> str:
 
 
 def lake() -> str:
-    from dev.lake_columns import COMPLETE, HELD, LEDGER, OWN, QUALITY
+    from dev.lake_columns import AFTER_LOAD, COMPLETE, HELD, LEDGER, OWN, QUALITY
     from forebay.batch import expectations, held
     from forebay.batch.columns import OWN_COLUMNS
     from forebay.batch.reasons import REASONS
     from forebay.content import outcome
     from forebay.ledger import entry, periods
     from forebay.ledger.ignored import RULES
+    from forebay.upkeep.after_load import notes
 
     text = _head("The lake", "The columns that forebay adds to yours, and the words that it uses in the ledger.")
     text += "\n## Columns that forebay adds to a table\n\n"
@@ -188,6 +190,12 @@ def lake() -> str:
         ("the quarantine, and of parked records", "quarantine", _columns(held.COLUMNS), HELD),
         ("expectations", "quality", _columns(expectations.COLUMNS), QUALITY),
         ("complete hours and days", "complete", [(one.name, IN_SPARK[one.type]) for one in periods.SCHEMA], COMPLETE),
+        (
+            "landed files after they were loaded",
+            "after_load",
+            [(one.name, IN_SPARK[one.type]) for one in notes.SCHEMA],
+            AFTER_LOAD,
+        ),
     ):
         more = ", and parked records are in `_forebay/parked`" if table == "quarantine" else ""
         text += f"\n## Columns of {title}\n\nThe table `_forebay/{table}`{more}. `forebay query` knows "

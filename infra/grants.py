@@ -28,11 +28,13 @@ __all__ = [
     "allow",
     "announce_landed_files",
     "append_to_tables",
+    "archive_landed_files",
     "arn",
     "arn_of_assets",
     "ask_to_stop",
     "clear_landed_files",
     "count_messages",
+    "delete_landed_files",
     "delete_old_versions",
     "delete_old_versions_of_tables",
     "find_landed_files",
@@ -133,6 +135,29 @@ def clear_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix:
     allow(role, "ClearLandedFiles", actions, files, because="any file under the prefix may hold records of a person")
     if key_arns:
         allow(role, "WriteWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
+
+
+def delete_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str) -> None:
+    """To delete files that were loaded, as `after_load` declares. A delete with a condition needs s3:GetObject, too. It leaves
+    a mark in a bucket with versions, so s3:DeleteObjectVersion is not needed."""
+    files, because = [f"{arn}/{prefix}*" for arn in bucket_arns], "any file under the prefix may have been loaded"
+    allow(role, "DeleteLandedFiles", ["s3:DeleteObject"], files, because=because)
+
+
+def archive_landed_files(
+    role: iam.IGrantable, archive: str, bucket_arns: Sequence[str], prefix: str, key_arns: Sequence[str]
+) -> None:
+    """To copy them to the archive, with their tags. If a KMS key encrypts it, that key's policy is its owner's."""
+    files, because = [f"{arn}/{prefix}*" for arn in bucket_arns], "any file under the prefix may have been loaded"
+    allow(role, "ReadTagsOfLandedFiles", ["s3:GetObjectTagging", "s3:GetObjectVersionTagging"], files, because=because)
+    bucket, below = bucket_and_key(archive)
+    arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
+    copies = [f"{arn}/{below}/*" if below else f"{arn}/*"]
+    actions = ["s3:PutObject", "s3:PutObjectTagging", "s3:GetObject"]
+    allow(role, "ArchiveLandedFiles", actions, copies, because="copies have the keys of the files")
+    _tell_missing_from_forbidden(role, "Archive", arn)
+    if key_arns:
+        allow(role, "CopyWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
 
 
 def delete_old_versions(role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str) -> None:

@@ -160,7 +160,7 @@ def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
     [
         ("ingest", IngestSettings, set()),
         ("compact", CompactSettings, {"dry_run", "plan", "as_json"}),
-        ("maintain", MaintainSettings, {"yes", "as_json"}),
+        ("maintain", MaintainSettings, {"dry_run", "yes", "as_json"}),
         ("merge", MergeSettings, {"as_json"}),
         ("find-missed", ReconcileSettings, {"dry_run", "plan", "as_json"}),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from constructs import Construct
 
+from forebay.errors import InvalidConfiguration
 from infra import grants
 from infra.forms import listed
 from infra.foundation import Foundation
@@ -40,7 +41,25 @@ def maintain_job(scope: Construct, on: Foundation) -> Job:
         grants.delete_old_versions_of_tables(job.role, on.lake)
     if on.vault is not None:
         on.vault.let_in_upkeep(job.role)
+    _clear_landed_files(job, on)
     return job
+
+
+def _clear_landed_files(job: Job, on: Foundation) -> None:
+    """As `after_load` declares; without it, the job has no permission on landed files."""
+    rule, buckets, prefix = on.service.after_load, on.landing.bucket_arns, on.settings.landing_prefix
+    if rule is None:
+        return
+    landing = [f"s3://{bucket}/{prefix}" for bucket in on.landing.buckets]
+    if inside := [place for place in landing if rule.move.startswith(place)]:
+        problem = f"the service would load the moved files again, because {rule.move} is below {inside[0]}"
+        raise InvalidConfiguration.one("after_load.move", problem, "choose another place, or set landing_prefix")
+    keys = listed(on.settings.landing_key)
+    grants.read_landed_files(job.role, buckets, prefix)
+    grants.delete_landed_files(job.role, buckets, prefix)
+    grants.use_keys_of_landed_files(job.role, keys)
+    if rule.move:
+        grants.archive_landed_files(job.role, rule.move, buckets, prefix, keys)
 
 
 def reconcile_job(scope: Construct, on: Foundation) -> Job:

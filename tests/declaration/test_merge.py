@@ -43,7 +43,7 @@ def problems(text: str) -> str:
         (MERGE.replace("into", "inot"), "did you mean into?"),
         (
             MERGE.replace('"players"', '"ledger"'),
-            "merge.into: 'ledger' is one of forebay's own names, which are complete, declarations",
+            "merge.into: 'ledger' is one of forebay's own names, which are after_load, complete",
         ),
         (MERGE.replace('"players"', '"quarantine"'), "merge.into: 'quarantine' is one of forebay's own names"),
         (MERGE.replace('"players"', '"declarations"'), "merge.into: 'declarations' is one of forebay's own names"),

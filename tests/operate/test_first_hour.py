@@ -92,7 +92,7 @@ def test_a_missing_lake_names_the_twin_of_the_folder(sample: str) -> None:
 def test_a_table_that_a_query_does_not_find_is_named_as_it_was_typed(lake: str) -> None:
     said = failed(2, "query", "select * from signups", "--lake", lake)
     assert said.startswith(
-        "forebay: query: there is no table signups (did you mean signup? Tables are complete, ledger, "
+        "forebay: query: there is no table signups (did you mean signup? Tables are after_load, complete, "
     )
     assert "datafusion" not in said
 

@@ -46,6 +46,7 @@ def disagreements(
         yield from _exploded_as_a_whole(service)
         yield from _read_though_dropped(service, at)
         yield from _subject_lost(service)
+    yield from _landed_files_needed(service)
     if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
         yield from _not_in_the_key(service, at)
         yield from _of_no_feed(service, at)
@@ -159,6 +160,30 @@ def _subject_lost(service: Service) -> Iterable[Problem]:
             yield Problem(
                 "service.toml: privacy.subject", problem, "declare the subject as a personal field that becomes a token"
             )
+
+
+def _landed_files_needed(service: Service) -> Iterable[Problem]:
+    """By an erasure, by a manifest that counts them, or by the feed that would load the copies."""
+    rule = service.after_load
+    if rule is None:
+        return
+    where = "service.toml: after_load"
+    if rule.move and service.subject:
+        problem = (
+            "`forebay privacy erase` would not find a person's records in moved files, and privacy.subject is declared"
+        )
+        yield Problem(f"{where}.move", problem, "use delete = true, or remove after_load")
+    for feed in service.all_feeds:
+        if feed.complete is not None and feed.complete.manifest:
+            problem = (
+                f"the manifest {feed.complete.manifest} of feed {feed.name} counts the files in the landing bucket"
+            )
+            yield Problem(where, problem, "remove after_load, or use a marker instead of a manifest")
+    bucket, key = rule.place_of("bucket", "key", "id")
+    for feed in service.feeds:
+        if rule.move and feed.bucket and feed.place.holds(bucket, key):
+            problem = f"feed {feed.name} would load the moved files again, without end"
+            yield Problem(f"{where}.move", problem, "choose a prefix outside of all feeds, or another bucket")
 
 
 def _not_in_the_key(service: Service, at: Place) -> Iterable[Problem]:

@@ -1,12 +1,21 @@
-"""A feed: the files under one prefix, and the envelope of their records."""
+"""A feed: the files under one prefix, the envelope of their records, and what becomes of loaded files (`AfterLoad`)."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    StrictBool,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
+from forebay.address import bucket_and_key
 from forebay.declaration import object_key
 from forebay.declaration.column import Declared, RecordPath
 from forebay.declaration.complete import Complete
@@ -14,7 +23,7 @@ from forebay.declaration.form import Form, Format
 from forebay.declaration.path import parse_path
 from forebay.declaration.place import Place
 
-__all__ = ["EVERYTHING", "Envelope", "Feed"]
+__all__ = ["EVERYTHING", "AfterLoad", "Envelope", "Feed"]
 
 EVERYTHING = "all"
 """The name of the one feed of a service that declares none."""
@@ -143,4 +152,40 @@ class Feed(Envelope):
                 raise ValueError(
                     f"{name}: no file under {self.prefix} has such a key, because {said} begins with {fixed}"
                 )
+        return self
+
+
+class AfterLoad(Declared):
+    """The rule by which the daily maintenance moves or deletes a landed file after it was loaded."""
+
+    move: str = Field(
+        "",
+        description="the place to which it is moved, such as s3://studio-archive/landed/; under it the copy has the bucket's "
+        "name, then the key, with the file's id as the last folder",
+    )
+    delete: StrictBool = Field(False, description="whether it is deleted")
+    after_days: int = Field(7, ge=1, le=36_500, description="days since it was loaded")
+    only: tuple[Literal["loaded", "empty", "duplicate", "skipped"], ...] = Field(
+        ("loaded", "duplicate"), min_length=1, description="the outcomes of these files in the ledger"
+    )
+
+    def place_of(self, bucket: str, key: str, file_id: str) -> tuple[str, str]:
+        """Bucket and key of the copy; empty where files are deleted. Each version of an object has a place of its own."""
+        if not self.move:
+            return "", ""
+        archive, prefix = bucket_and_key(self.move)
+        folder, slash, name = key.rpartition("/")
+        return archive, f"{prefix}/" * bool(prefix) + f"{bucket}/{folder}{slash}{file_id}/{name}"
+
+    @field_validator("move")
+    @classmethod
+    def _is_a_place(cls, value: str) -> str:
+        if value and not re.fullmatch(r"s3://[A-Za-z0-9._\-]+(/[^*{}]*)?", value):
+            raise ValueError(f"{value!r} is not a place in S3, such as s3://studio-archive/landed/")
+        return f"{value.rstrip('/')}/" if value else value
+
+    @model_validator(mode="after")
+    def _does_one_thing(self) -> AfterLoad:
+        if bool(self.move) == self.delete:
+            raise ValueError('needs either move = "s3://studio-archive/landed/", or delete = true')
         return self

@@ -11,7 +11,7 @@ from typing import Any, Literal, get_args
 from pydantic import Field, field_validator
 
 from forebay.declaration.column import Declared
-from forebay.declaration.feed import EVERYTHING, Envelope, Feed
+from forebay.declaration.feed import EVERYTHING, AfterLoad, Envelope, Feed
 from forebay.declaration.form import Explosion, Form, Forms, Keys
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import PersonalField, of_flattened
@@ -76,6 +76,9 @@ class Service(Declared):
     )
     privacy: Privacy | None = Field(
         None, description="which fields of the records are personal, and how they are treated before anything is stored"
+    )
+    after_load: AfterLoad | None = Field(
+        None, description="what maintenance does with landed files that were loaded; without it, they stay"
     )
     new_tables_per_day: int = Field(
         2000, ge=0, description="records of further new tables go to the quarantine that day"

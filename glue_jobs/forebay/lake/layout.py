@@ -6,6 +6,7 @@ In: the address of a lake, and a name. Out: addresses. Paths without a lake are 
 from __future__ import annotations
 
 __all__ = [
+    "AFTER_LOAD",
     "CHECKPOINT",
     "COMPLETE",
     "DEPLOYED",
@@ -61,9 +62,11 @@ QUALITY = f"{HOME}/quality"
 IDS = f"{HOME}/ids"
 COMPLETE = f"{HOME}/complete"
 """The hours and days of feeds, and whether each is complete."""
-OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS, COMPLETE)
+AFTER_LOAD = f"{HOME}/after_load"
+"""The landed files that were moved or deleted after they were loaded."""
+OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS, COMPLETE, AFTER_LOAD)
 """The tables that forebay keeps for itself, by their place in the lake."""
-OWN_NAMES = {name.removeprefix(OWN): name for name in (LEDGER, QUARANTINE, PARKED, QUALITY, COMPLETE)}
+OWN_NAMES = {name.removeprefix(OWN): name for name in (LEDGER, QUARANTINE, PARKED, QUALITY, COMPLETE, AFTER_LOAD)}
 """The names that SQL and commands have for those that people look at."""
 
 SERVICES = f"{HOME}/services"

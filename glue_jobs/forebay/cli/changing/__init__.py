@@ -1,6 +1,7 @@
 """Commands that load, move or remove what was loaded, or that run a job.
 
 * `ingest` ingest, stop      * `backfill` files that were there before      * `upkeep` compact, merge, maintain, find-missed
+* `landed` moved or deleted after they were loaded
 * `files` what became of files      * `forget` lets their rows leave      * `replay` reads them again
 * `held` quarantine, parked      * `pause` pause, resume      * `rollback` tables back
 * `queue` peek, dlq, redrive      * `lease` show, break

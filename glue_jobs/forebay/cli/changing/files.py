@@ -363,6 +363,10 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
         lines.append(f"parked      {counted(life.parked, 'record')} that no table wanted")
     if file.dropped:
         lines.append(f"dropped     {counted(file.dropped, 'record')}, by a rule")
+    if life.away is not None:
+        lines.append(
+            f"{life.away.action:<11} {at(life.away.at)}" + (f"  to {life.away.place}" if life.away.place else "")
+        )
     if file.superseded_by and file.outcome == "superseded":
         lines.append(f"superseded  by file {file.superseded_by}")
     return lines

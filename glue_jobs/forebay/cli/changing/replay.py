@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.changing.landed import tell_away
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, QueueUrl, Service, Yes, moment
@@ -105,6 +106,7 @@ def replay(
         print_json([{**told, "left_out": found.left_out, "dry_run": dry_run, **({"into": into} if into else {})}])
     else:
         _show(found, into)
+    tell_away(view, found.files)
     if not (found.files or found.left_out):
         error_console.print("no file in the ledger matches")
     if dry_run or not found.files:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.changing.landed import tell_away
 from forebay.cli.changing.replay import announce_all
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
@@ -21,6 +22,7 @@ from forebay.spark.signals import interrupts_wait
 if TYPE_CHECKING:
     from forebay.operate.changing.rollback import Rollback
     from forebay.operate.lake_view import LakeView
+    from forebay.operate.looking.files import LedgerFile
 
 __all__ = ["rollback"]
 
@@ -72,6 +74,8 @@ def rollback(
         )
     else:
         _show(view, plan)
+    if and_replay:
+        tell_away(view, _read_again(view, plan))
     if dry_run or not plan.tables:
         return
     if not yes:
@@ -99,6 +103,14 @@ def _forgotten(view: LakeView, plan: Rollback) -> int:
     coming = {file for one in plan.tables for file, rows in one.changes.items() if rows > 0}
     rows = view.rows_with(LEDGER, "outcome, reason", "file_id", coming)
     return sum(row["outcome"] in FORGOTTEN_FILES and row["reason"] != WANTED_AGAIN for row in rows)
+
+
+def _read_again(view: LakeView, plan: Rollback) -> list[LedgerFile]:
+    from forebay.lake.layout import LEDGER
+    from forebay.operate.looking.files import LedgerFile
+
+    leaving = {file for one in plan.tables for file, rows in one.changes.items() if rows < 0}
+    return [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", "file_id", leaving)]
 
 
 def _show(view: LakeView, plan: Rollback) -> None:

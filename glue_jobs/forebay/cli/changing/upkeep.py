@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.changing.landed import landed_rows, preview_landed, show_landed
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.job_options import options_of
 from forebay.cli.looking.history import leave_record
@@ -61,16 +62,22 @@ def compact(
 @options_of(MaintainSettings)
 def maintain(
     settings: MaintainSettings,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show which landed files after_load would move or delete.")
+    ] = False,
     yes: Annotated[bool, typer.Option("--yes", hidden=True)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete files that no readable version needs.
 
-    The declared time travel decides which versions are readable. The command also shortens logs. With --vacuum full, it lists
-    files that no log names.
+    The declared time travel decides which versions are readable. The command also shortens logs, and moves or deletes landed
+    files as after_load declares. With --vacuum full, it lists files that no log names.
     """
     settings = settings.model_copy(update={"delete_orphans": settings.delete_orphans or yes})
     _must_be_there(settings, settings.table_names)
+    if dry_run:
+        preview_landed(settings, as_json=as_json)
+        return
     from forebay.jobs.journal import journal
     from forebay.upkeep.maintenance.job import maintain as run
 
@@ -79,8 +86,11 @@ def maintain(
     if deleted := sum(table.cared.files_deleted for table in ran.tables if table.cared is not None):
         what = f"maintain: {counted(deleted, 'file')} that no readable version needs were deleted"
         leave_record(settings.lake, what, undo="impossible: they are deleted")
+    if ran.landed and (cleared := ran.landed.actions["moved"] + ran.landed.actions["deleted"]):
+        what = f"maintain: {counted(cleared, 'landed file')} moved or deleted, as after_load declares"
+        leave_record(settings.lake, what, undo="copy the files back to their keys; `forebay where` names their places")
     if as_json:
-        print_json(_maintained_rows(ran))
+        print_json([*_maintained_rows(ran), *landed_rows(ran.landed)])
     else:
         _show_maintained(ran)
     raise typer.Exit(ran.status)
@@ -278,6 +288,8 @@ def _maintained_rows(ran: MaintenanceResult) -> Iterator[dict[str, object]]:
 
 
 def _show_maintained(ran: MaintenanceResult) -> None:
+    if ran.landed is not None:
+        show_landed(ran.landed)
     for table in ran.tables:
         if table.cared is not None and table.retention is not None:
             checkpoint = "" if table.cared.checkpoint is None else f", checkpoint of version {table.cared.checkpoint}"

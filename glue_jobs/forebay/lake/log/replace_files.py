@@ -1,4 +1,4 @@
-"""Commits new data files of a small table in place of earlier ones, without Spark.
+"""Commits new data files of a small table, in place of earlier ones or beside them, without Spark.
 
 In: the table's objects, the snapshot that the change was made from, and rows by the value of the partition's column. Out:
 whether it was committed. It is not committed if another writer committed since that snapshot: of two writers of one version,
@@ -11,7 +11,7 @@ import io
 import json
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -21,7 +21,7 @@ from forebay.lake.log.listing import commit_name
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import Objects
 
-__all__ = ["replace_files"]
+__all__ = ["add_files", "replace_files"]
 
 TYPES = {
     pa.string(): "string",
@@ -33,6 +33,21 @@ TYPES = {
 
 def replace_files(table: Objects, snapshot: Snapshot | None, partition: str, rows: Mapping[str, pa.Table]) -> bool:
     """The rows are without the column of the partition, and take the place of all that the partition has."""
+    return _commit(table, snapshot, partition, rows, [*_removes(snapshot, partition, rows)])
+
+
+def add_files(table: Objects, snapshot: Snapshot | None, partition: str, rows: Mapping[str, pa.Table]) -> bool:
+    """The same, and all that the partition has stays."""
+    return _commit(table, snapshot, partition, rows, [])
+
+
+def _commit(
+    table: Objects,
+    snapshot: Snapshot | None,
+    partition: str,
+    rows: Mapping[str, pa.Table],
+    removes: Sequence[dict[str, Any]],
+) -> bool:
     written = {f"{partition}={value}/part-{uuid.uuid4()}.parquet": value for value in rows}
     adds = []
     for path, value in written.items():
@@ -41,7 +56,7 @@ def replace_files(table: Objects, snapshot: Snapshot | None, partition: str, row
         adds.append(_add(path, partition, value, len(content), rows[value].num_rows))
     version = 0 if snapshot is None else snapshot.version + 1
     actions = [_said_of_commit(), *([] if snapshot else _new_table(partition, next(iter(rows.values())).schema))]
-    actions += [*_removes(snapshot, partition, rows), *adds]
+    actions += [*removes, *adds]
     commit = "\n".join(json.dumps(action, separators=(",", ":")) for action in actions)
     if table.write_once(commit_name(version), commit.encode()):
         return True

@@ -14,15 +14,17 @@ from typing import Any
 
 from forebay.content.outcome import POISON
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER
+from forebay.lake.layout import AFTER_LOAD, LEDGER
 from forebay.landed_file import LandedFile, is_address
 from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, WANTED_AGAIN, key_hash
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 
 __all__ = [
     "URI",
+    "Away",
     "FileChoice",
     "LedgerFile",
+    "away_of",
     "follow",
     "list_files",
     "of_one_service",
@@ -124,6 +126,30 @@ class FileChoice:
                 conditions.append(f"day {sign}{'=' if sign == '<' else ''} date '{at.date()}'")
                 conditions.append(f"committed_at {sign} timestamp '{at.isoformat()}'")
         return f"where {' and '.join(conditions)}" if conditions else ""
+
+
+@dataclass(frozen=True)
+class Away:
+    """`after_load` moved a landed file to a `place`, or deleted it; `gone`: somebody else had deleted it."""
+
+    action: str
+    place: str | None
+    at: datetime
+
+    def __str__(self) -> str:
+        return f"moved to {self.place}" if self.place else "deleted"
+
+
+def away_of(view: LakeView, files: Iterable[LedgerFile]) -> dict[str, Away]:
+    """The files that are no longer in the landing bucket, by id, as maintenance noted. A file that was loaded again since was
+    there again."""
+    loaded = {file.file_id: file.committed_at for file in files}
+    found = dict[str, Away]()
+    for row in view.rows_with(AFTER_LOAD, "file_id, action, place, at", "file_id", loaded):
+        since = loaded[row["file_id"]]
+        if row["action"] != "replaced" and (since is None or row["at"] >= since):
+            found[row["file_id"]] = Away(row["action"], row["place"], row["at"])
+    return found
 
 
 def list_files(view: LakeView, choice: FileChoice, *, limit: int) -> list[LedgerFile]:

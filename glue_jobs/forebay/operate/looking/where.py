@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +16,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
 from forebay.operate.lake_view import LakeView, known_column, quoted
-from forebay.operate.looking.files import LedgerFile, versions_of
+from forebay.operate.looking.files import Away, LedgerFile, away_of, versions_of
 
 __all__ = ["InTable", "Life", "file_of_row", "lives_of"]
 
@@ -44,13 +44,14 @@ class InTable:
 @dataclass(frozen=True)
 class Life:
     """`quarantined` counts the file's records there by reason; whole files count as one. `details`: of reasons for which all of
-    its records have the same."""
+    its records have the same. `away`: it is no longer in the landing bucket."""
 
     file: LedgerFile
     tables: tuple[InTable, ...] = ()
     quarantined: Mapping[str, int] = field(default_factory=dict)
     parked: int = 0
     details: Mapping[str, str] = field(default_factory=dict)
+    away: Away | None = None
 
     @property
     def well(self) -> bool:
@@ -59,7 +60,9 @@ class Life:
 
 def lives_of(view: LakeView, bucket: str, key: str) -> list[Life]:
     """The newest version first; none where the ledger does not know the key."""
-    return [_life(view, file) for file in versions_of(view, bucket, key)]
+    found = versions_of(view, bucket, key)
+    away = away_of(view, found)
+    return [replace(_life(view, file), away=away.get(file.file_id)) for file in found]
 
 
 def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tuple[str, str]]:

@@ -35,7 +35,14 @@ from forebay.lake.log.listing import NoTable, UnsupportedTable
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase_report import report_of
-from forebay.operate.people.landing import Landed, clear_landing, held_by_us, holding, landed_of
+from forebay.operate.people.landing import (
+    Landed,
+    clear_landing,
+    held_by_us,
+    holding,
+    landed_of,
+    moved_away,
+)
 from forebay.operate.people.outlook import tables_of_service
 from forebay.operate.people.unseen import unseen
 from forebay.privacy.erased import add_erased
@@ -191,7 +198,8 @@ def _landing_cleared(
     if plan.search_landing:
         tell(f"reads {counted(len(others), 'more landed object')} ...")
         known += holding(service, plan, [Landed(one.bucket, one.key) for one in others])
-        others = []
+        away = moved_away(view, service)
+        others = [one for one in others if (one.bucket, one.key) in away]
     erasures.note_landing(plan, clear_landing(view, service, plan, known))
     return replace(plan, unseen_objects=len(others), unseen_bytes=sum(one.bytes for one in others))
 

@@ -17,15 +17,16 @@ from typing import Any
 
 from botocore.exceptions import ClientError
 
+from forebay.address import bucket_and_key
 from forebay.content.end import hash_of
 from forebay.content.limits import Limits
 from forebay.declaration.form import PARENT
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
-from forebay.lake.layout import LEDGER, erased_of
+from forebay.lake.layout import AFTER_LOAD, LEDGER, erased_of
 from forebay.lake.lease import Lease, hold, holder
 from forebay.lake.objects import s3_client
-from forebay.operate.lake_view import LakeView
+from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.people.erase_report import report_of
 from forebay.privacy.subject import subject_spellings
 from forebay.upkeep.erase.counts import change_hashes
@@ -34,10 +35,11 @@ from forebay.upkeep.erase.landed import Left, left_of
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.rows import Erased
 
-__all__ = ["Landed", "clear_again", "clear_landing", "held_by_us", "holding", "landed_of"]
+__all__ = ["Landed", "clear_again", "clear_landing", "held_by_us", "holding", "landed_of", "moved_away"]
 
 OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was overwritten in the meantime"
+MOVED = "was moved there by after_load; delete it by hand, or remove the person's records from it"
 KEPT = (
     *("CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata"),
     *("ServerSideEncryption", "SSEKMSKeyId", "StorageClass"),
@@ -56,10 +58,20 @@ class Landed:
 
 
 def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
-    """The objects that their rows came from, in order."""
+    """The objects that their rows came from, in order. Copies that `after_load` made under an earlier declaration are not
+    cleared: they are named, with the reason."""
     ids = {file_id for one in done for file_id in one.files}
     rows = view.rows_with(LEDGER, "distinct bucket, key", "file_id", ids)
-    return sorted({Landed(row["bucket"], row["key"]) for row in rows}, key=lambda one: (one.bucket, one.key))
+    found = {Landed(row["bucket"], row["key"]) for row in rows}
+    places = (row["place"] for row in view.rows_with(AFTER_LOAD, "place", "file_id", ids) if row["place"])
+    found |= {Landed(*bucket_and_key(place), why=MOVED) for place in places}
+    return sorted(found, key=lambda one: (one.bucket, one.key))
+
+
+def moved_away(view: LakeView, service: Service) -> set[tuple[str, str]]:
+    """The objects with a copy in an archive, which nobody searches."""
+    sql = f"select distinct bucket, key from t where place is not null and service = {quoted(service.name)}"
+    return {(row["bucket"], row["key"]) for row in view.query(AFTER_LOAD, sql)}
 
 
 def holding(service: Service, plan: ErasePlan, objects: Sequence[Landed], *, s3: Any = None) -> list[Landed]:
@@ -75,7 +87,15 @@ def clear_landing(
     how = service.privacy.landing if service.privacy else "list"
     if how == "list" or not found:
         return [*found]
-    clearing = _Clearing(s3 or s3_client(), service, erased_by(plan, service), rewrites=how == "rewrite")
+    s3, there = s3 or s3_client(), [one for one in found if one.why != MOVED]
+    cleared = iter(_cleared_of(view, service, plan, there, how, s3) if there else ())
+    return [_copy_looked_for(s3, one) if one.why == MOVED else next(cleared) for one in found]
+
+
+def _cleared_of(
+    view: LakeView, service: Service, plan: ErasePlan, found: Sequence[Landed], how: str, s3: Any
+) -> list[Landed]:
+    clearing = _Clearing(s3, service, erased_by(plan, service), rewrites=how == "rewrite")
     with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
         looked = zip(found, threads.map(clearing.new_hash, found), strict=True)
         hashes = {one: new for one, new in looked if new}
@@ -126,7 +146,10 @@ def clear_again(
 def _looked_again(
     view: LakeView, service: Service, plan: ErasePlan, found: Sequence[Landed], *, s3: Any = None
 ) -> list[Landed]:
-    hold_them = {(one.bucket, one.key): one for one in holding(service, plan, found, s3=s3)}
+    s3, there = s3 or s3_client(), [one for one in found if one.why != MOVED]
+    hold_them = {(one.bucket, one.key): one for one in holding(service, plan, there, s3=s3)}
+    copies = [_copy_looked_for(s3, one) for one in found if one.why == MOVED]
+    hold_them |= {(one.bucket, one.key): one for one in copies}
     return [hold_them.get((one.bucket, one.key), replace(one, cleared=True, why="")) for one in found]
 
 
@@ -140,6 +163,22 @@ def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
 def _said_by(refused: ClientError) -> str:
     code = refused.response["Error"].get("Code", "")
     return WRITTEN_MEANWHILE if code == "PreconditionFailed" else f"S3 answered {code}"
+
+
+def _versions(s3: Any, one: Landed) -> list[tuple[str, bool]]:
+    """The newest one first; whether it is the object now. Keys that begin with this one come after it."""
+    pages = s3.get_paginator("list_object_versions").paginate(Bucket=one.bucket, Prefix=one.key)
+    every = (version for page in pages for version in page.get("Versions", ()))
+    found = takewhile(lambda version: version["Key"] == one.key, every)
+    return [(version["VersionId"], version["IsLatest"]) for version in found]
+
+
+def _copy_looked_for(s3: Any, copy: Landed) -> Landed:
+    """A copy of `after_load` is cleared once a person has deleted it, with all of its versions."""
+    try:
+        return copy if _versions(s3, copy) else replace(copy, cleared=True, why="")
+    except ClientError:
+        return copy
 
 
 class _Clearing:
@@ -157,7 +196,7 @@ class _Clearing:
     def holding(self, one: Landed) -> Landed | None:
         """None where it holds nothing of theirs."""
         try:
-            found = [self._looked(one, version_id)[0] for version_id, _ in self._versions(one)]
+            found = [self._looked(one, version_id)[0] for version_id, _ in _versions(self._s3, one)]
         except ClientError as refused:
             return replace(one, why=_said_by(refused))
         why = next((left.unclear for left in found if left.unclear), "")
@@ -166,7 +205,7 @@ class _Clearing:
     def new_hash(self, one: Landed) -> str:
         """The hash of the new content, if there is any."""
         try:
-            newest = next((self._looked(one, id_)[0] for id_, newest in self._versions(one) if newest), Left())
+            newest = next((self._looked(one, id_)[0] for id_, newest in _versions(self._s3, one) if newest), Left())
         except ClientError:
             return ""  # `clear` meets it again, and says why
         return hash_of(newest.content) if newest.content and self._rewrites else ""
@@ -181,7 +220,7 @@ class _Clearing:
     # --- inside ---
 
     def _cleared(self, one: Landed, known: str | None) -> Landed:
-        versions, why, gone, written = self._versions(one), "", list[str](), ""
+        versions, why, gone, written = _versions(self._s3, one), "", list[str](), ""
         for version_id, newest in versions:
             left, said = self._looked(one, version_id)
             has_others = bool(left.content)
@@ -199,13 +238,6 @@ class _Clearing:
             if version_id != written:
                 self._s3.delete_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
         return replace(one, cleared=not why, why=why)
-
-    def _versions(self, one: Landed) -> list[tuple[str, bool]]:
-        """The newest one first; whether it is the object now. Keys that begin with this one come after it."""
-        pages = self._s3.get_paginator("list_object_versions").paginate(Bucket=one.bucket, Prefix=one.key)
-        every = (version for page in pages for version in page.get("Versions", ()))
-        found = takewhile(lambda version: version["Key"] == one.key, every)
-        return [(version["VersionId"], version["IsLatest"]) for version in found]
 
     def _looked(self, one: Landed, version_id: str) -> tuple[Left, Mapping[str, Any]]:
         """The rest of a version, and the answer of S3 about it. The id is null where the bucket kept no versions then."""

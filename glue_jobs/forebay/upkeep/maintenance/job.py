@@ -23,13 +23,14 @@ from forebay.declaration.service import Service
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
-from forebay.lake.layout import PLANS
+from forebay.lake.layout import AFTER_LOAD, PLANS
 from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import Found, open_objects, s3_client_for
 from forebay.lake.safety import session_for
 from forebay.settings import MaintainSettings
 from forebay.spark.signals import stopping_on_signals
+from forebay.upkeep.after_load.job import Cleared, clear_landed
 from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 from forebay.upkeep.erase.age import drop_old
@@ -68,10 +69,15 @@ class TableMaintenance(TableResult):
 
 @dataclass(frozen=True, kw_only=True)
 class MaintenanceResult(RunResult[TableMaintenance]):
-    """`remains` are data files in folders of the lake that are not tables."""
+    """`remains` are data files in folders of the lake that are not tables. `landed` says what became of landed files."""
 
     remains: Mapping[str, tuple[Found, ...]]
     deleted: bool
+    landed: Cleared | None = None
+
+    @property
+    def status(self) -> int:
+        return 1 if self.left or (self.landed and self.landed.left) else 0
 
     @property
     def orphans(self) -> dict[str, tuple[Found, ...]]:
@@ -88,7 +94,7 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
     names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
     spark = session_for(settings.lake, "forebay-maintain", emit=emit)
     with stopping_on_signals(stop := stop or threading.Event()):
-        run = _Run(spark, settings, service, s3, emit)
+        run, landed = _Run(spark, settings, service, s3, emit), None
         ran = over_tables(
             dict.fromkeys(names),
             settings.lake,
@@ -99,8 +105,10 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
         )
         if not settings.table_names and not stop.is_set():
             ran = (*ran, *run.vault())
+            landed, unfinished = run.landed_files(stop)
+            ran = (*ran, *unfinished)
     remains = run.remains(tables) if settings.vacuum == "full" and not settings.table_names else {}
-    done = MaintenanceResult(tables=ran, remains=remains, deleted=settings.delete_orphans)
+    done = MaintenanceResult(tables=ran, remains=remains, deleted=settings.delete_orphans, landed=landed)
     _report(done, service.name, time.monotonic() - began, emit)
     return done
 
@@ -199,6 +207,18 @@ class _Run:
             yield TableMaintenance(table=VAULT, cared=cared, retention=Retention(None, {}), seconds=seconds)
         finally:
             lease.let_go()
+
+    def landed_files(self, stop: threading.Event) -> tuple[Cleared | None, tuple[TableMaintenance, ...]]:
+        """Landed files that were loaded, as the service declares; and why not, if another run is at it or the ledger fails."""
+        lake, now = self._settings.lake, datetime.now(UTC)
+        try:
+            return clear_landed(lake, self._service, emit=self._emit, stop=stop, now=now), ()
+        except LeaseHeld as taken:
+            detail = f"{taken.holder} is working on them; the next run processes them"
+            return None, (TableMaintenance(table=AFTER_LOAD, reason="busy", detail=detail),)
+        except (ClientError, BotoCoreError, OSError, ForebayError) as failure:
+            detail = f"{type(failure).__name__}: {sentence_of(failure)}"
+            return None, (TableMaintenance(table=AFTER_LOAD, reason="failed", detail=detail),)
 
     def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
         """The remains of dropped tables."""

@@ -1,0 +1,83 @@
+"""The lines of the command line about landed files that `after_load` moves or deletes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from forebay.cli.show import console, error_console, print_json, size, styled
+from forebay.counted import counted
+
+if TYPE_CHECKING:
+    from forebay.operate.lake_view import LakeView
+    from forebay.operate.looking.files import LedgerFile
+    from forebay.settings import MaintainSettings
+    from forebay.upkeep.after_load.job import Cleared
+
+__all__ = ["landed_rows", "preview_landed", "show_landed", "tell_away"]
+
+
+def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
+    """Landed files that the next run of maintenance moves or deletes."""
+    from datetime import UTC, datetime
+
+    from forebay.declaration.in_force import service_for
+    from forebay.upkeep.after_load.job import landed_due
+
+    service = service_for(settings.service, settings.lake, settings.deployed_service)
+    found = landed_due(settings.lake, service, now=datetime.now(UTC))
+    if as_json:
+        such_as = [{"uri": uri, "place": place or None} for uri, place in found.due]
+        print_json([{"files": found.files, "bytes": found.bytes, "waiting": found.waiting, "such_as": such_as}])
+        return
+    if service.after_load is None:
+        error_console.print(f"service {service.name} does not declare after_load: landed files stay")
+        return
+    for uri, place in found.due:
+        console.print(f"{uri} → {place}" if place else uri, highlight=False, soft_wrap=True)
+    if more := found.files - len(found.due):
+        console.print(f"and {counted(more, 'more file')}")
+    then = f"move to {service.after_load.move}" if service.after_load.move else "delete"
+    console.print(f"{counted(found.files, 'landed file')} to {then}, {size(found.bytes)}")
+    _show_waiting(found.waiting)
+
+
+def show_landed(done: Cleared) -> None:
+    parts = [f"{done.actions[action]:,} {action}" for action in ("moved", "deleted", "gone", "replaced")]
+    console.print(f"landed files: {', '.join(parts)}, {size(done.bytes)}")
+    _show_waiting(done.waiting)
+    for reason, (files, first) in sorted(done.left.items()):
+        said = f" {counted(files, 'file')}, such as {first.file.uri}: {first.detail}"
+        error_console.print(styled(f"landed files: {reason}", "red", said))
+
+
+def landed_rows(done: Cleared | None) -> Iterator[dict[str, object]]:
+    if done is not None:
+        left = {reason: files for reason, (files, _) in sorted(done.left.items())}
+        yield {"kind": "landed", **done.actions, "waiting": done.waiting, "bytes": done.bytes, "left": left}
+
+
+def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
+    """Warns before files are read again that are no longer in the landing bucket."""
+    from forebay.operate.looking.files import away_of
+
+    named = {file.file_id: file for file in files}
+    away = away_of(view, named.values())
+    if not away:
+        return
+    first = min(away, key=lambda file_id: (not away[file_id].place, named[file_id].key))
+    error_console.print(
+        f"{counted(len(away), 'file', 'is')} no longer in the landing bucket, by after_load: "
+        f"{named[first].uri} was {away[first]}. "
+        "Such a file is read again only if you copy it back to its key, or if the bucket still has its old version",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _show_waiting(waiting: int) -> None:
+    if waiting:
+        console.print(
+            f"{counted(waiting, 'file', 'waits')} for records in the quarantine or parked, a batch, or another service. "
+            "`forebay quarantine` and `forebay parked` retry or drop such records"
+        )

@@ -1,0 +1,138 @@
+"""Moves or deletes one landed file, and only the version that the ledger has.
+
+In: a `DueFile`. Out: `Done`, or `Left` with the reason. Nothing is raised for one file, so one that S3 refuses stops no other.
+The copy is made on condition that the object is still this version, and so is the delete. The place of the copy contains the
+file's id, so a copy that is there is whole, and of this version. A second run finishes a run that died between the two.
+
+The delete names no version id. In a bucket with versions it leaves a delete marker, so no earlier version becomes the object;
+the bucket's lifecycle rule deletes the old versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from botocore.exceptions import BotoCoreError, ClientError
+
+from forebay.declaration.feed import AfterLoad
+from forebay.upkeep.after_load.due import DueFile
+
+__all__ = ["ARCHIVE_IS_LANDING", "TOO_LARGE", "Action", "Done", "Left", "Settling"]
+
+Action = Literal[
+    "moved",  # it is in the archive, and no longer in the landing bucket
+    "deleted",  # it was deleted
+    "gone",  # somebody else had deleted it before
+    "replaced",  # the object is another version by now: it was not touched
+]
+
+ARCHIVE_IS_LANDING, TOO_LARGE, NO_VERSION = "archive-is-landing", "too-large", "no-version"
+LARGEST_COPY = 5 << 30
+"""Bytes that S3 copies in one request, which alone is conditional."""
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """`place` is the address to which it was moved; empty if it was not."""
+
+    file: DueFile
+    action: Action
+    place: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The next run tries the file again."""
+
+    file: DueFile
+    reason: str
+    detail: str
+
+
+class Settling:
+    """`s3` is boto3's client. `is_landing` says whether the service, which loads from a bucket, would load a copy elsewhere."""
+
+    def __init__(self, s3: Any, rule: AfterLoad, is_landing: Callable[[str, str, str], bool]) -> None:
+        self._s3, self._rule, self._is_landing = s3, rule, is_landing
+
+    def settle(self, file: DueFile) -> Done | Left:
+        try:
+            return self._settle(file)
+        except ClientError as refused:
+            return Left(file, _reason(refused), str(refused))
+        except BotoCoreError as failed:
+            return Left(file, "unreachable", str(failed))
+
+    def _settle(self, file: DueFile) -> Done | Left:
+        bucket, key = self._rule.place_of(file.bucket, file.key, file.file_id)
+        place = f"s3://{bucket}/{key}" if bucket else ""
+        if place and self._is_landing(file.bucket, bucket, key):
+            return Left(file, ARCHIVE_IS_LANDING, f"the service would load {place} as a new file")
+        now = self._head(file.bucket, file.key)
+        if now is None:
+            moved = bool(place) and self._head(bucket, key) is not None
+            return Done(file, "moved" if moved else "gone", place if moved else "")
+        if not (file.is_versioned or file.etag):
+            return Left(file, NO_VERSION, "its notification had neither a version id nor an etag")
+        if not _is_still(file, now):
+            return Done(file, "replaced")
+        if place and self._head(bucket, key) is None:
+            if now["ContentLength"] > LARGEST_COPY:
+                return Left(file, TOO_LARGE, f"S3 copies at most {LARGEST_COPY:,} bytes at once")
+            if not self._copied(file, now["ETag"], bucket, key):
+                return Done(file, "replaced")
+        if not self._deleted(file, now["ETag"]):
+            return Done(file, "replaced")
+        return Done(file, "moved" if place else "deleted", place)
+
+    def _head(self, bucket: str, key: str) -> Mapping[str, Any] | None:
+        try:
+            found: Mapping[str, Any] = self._s3.head_object(Bucket=bucket, Key=key)
+        except ClientError as refused:
+            if _status(refused) == 404:
+                return None
+            raise
+        return found
+
+    def _copied(self, file: DueFile, etag: str, bucket: str, key: str) -> bool:
+        """False where the object is another one by now, or gone."""
+        source = {"Bucket": file.bucket, "Key": file.key}
+        if file.is_versioned:
+            source["VersionId"] = file.version_id or ""
+        return self._if_unchanged(
+            lambda: self._s3.copy_object(CopySource=source, CopySourceIfMatch=etag, Bucket=bucket, Key=key)
+        )
+
+    def _deleted(self, file: DueFile, etag: str) -> bool:
+        """False where the object is another one by now. One that is gone counts as deleted."""
+        return self._if_unchanged(
+            lambda: self._s3.delete_object(Bucket=file.bucket, Key=file.key, IfMatch=etag), gone=True
+        )
+
+    def _if_unchanged(self, ask: Callable[[], Any], *, gone: bool = False) -> bool:
+        try:
+            ask()
+        except ClientError as refused:
+            if _status(refused) == 412:
+                return False
+            if _status(refused) == 404 and refused.response["Error"].get("Code") in ("NoSuchKey", "NoSuchVersion"):
+                return gone
+            raise
+        return True
+
+
+def _is_still(file: DueFile, now: Mapping[str, Any]) -> bool:
+    if file.is_versioned:
+        return bool(now.get("VersionId") == file.version_id)
+    return bool(now["ETag"].strip('"') == file.etag.strip('"'))
+
+
+def _reason(refused: ClientError) -> str:
+    """Denied, or the code of S3."""
+    return "denied" if _status(refused) == 403 else str(refused.response["Error"].get("Code", "unknown"))
+
+
+def _status(refused: ClientError) -> int:
+    return int(refused.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))

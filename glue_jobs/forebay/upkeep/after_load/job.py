@@ -1,0 +1,199 @@
+"""A step of maintenance: landed files that were loaded are moved or deleted, as `after_load` declares.
+
+In: a lake, and a service. Out: `Cleared`. The ledger decides, one day of it at a time, so memory holds one day. Notes follow
+each chunk of files. A run that was killed repeats at most one chunk, and finds its files gone or in the archive.
+A file that S3 refuses is left for the next run, and the others continue.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from forebay.address import overlap
+from forebay.declaration.feed import AfterLoad
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
+from forebay.events import Emit
+from forebay.lake.layout import AFTER_LOAD, LEDGER, lease_of, table_path
+from forebay.lake.lease import Lease, hold
+from forebay.lake.log.listing import NoTable
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import Objects, open_objects, s3_client
+from forebay.lake.rows import python_rows
+from forebay.ledger.data_files import data_files, opened, plainly_typed, rows_of, services_in
+from forebay.upkeep.accounts.open_batches import open_batches
+from forebay.upkeep.after_load.due import COLUMNS, DueFile, Version, due_in, is_clear, version_of
+from forebay.upkeep.after_load.effect import Done, Left, Settling
+from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
+from forebay.upkeep.after_load.notes import DAY, Notes
+
+__all__ = ["Cleared", "clear_landed", "landed_due"]
+
+AT_ONCE = 32
+CHUNK = 2000
+"""Files between two commits of notes."""
+SHOWN = 10
+
+
+@dataclass
+class Cleared:
+    """`actions` counts files by what was done; `left` has the files that could not be processed, by reason: how many, and the
+    first. `due` are the first files of a preview, each with the place that it would be moved to."""
+
+    actions: Counter[str] = field(default_factory=Counter)
+    left: dict[str, tuple[int, Left]] = field(default_factory=dict)
+    waiting: int = 0
+    files: int = 0
+    bytes: int = 0
+    due: list[tuple[str, str]] = field(default_factory=list)
+
+    @property
+    def failed(self) -> int:
+        return sum(files for files, _ in self.left.values())
+
+
+def landed_due(lake: str, service: Service, *, now: datetime) -> Cleared:
+    """The preview: asks S3 about no landed file, and changes nothing."""
+    found = Cleared()
+    for due in _due(lake, service, now, found):
+        found.files += len(due)
+        found.bytes += sum(one.size for one in due)
+        for one in due[: SHOWN - len(found.due)]:
+            assert service.after_load is not None
+            bucket, key = service.after_load.place_of(one.bucket, one.key, one.file_id)
+            found.due.append((one.uri, f"s3://{bucket}/{key}" if bucket else ""))
+    return found
+
+
+def clear_landed(
+    lake: str, service: Service, *, emit: Emit, stop: threading.Event, now: datetime, s3: Any = None
+) -> Cleared | None:
+    """None where nothing is declared. `LeaseHeld` where another run is at it."""
+    if service.after_load is None:
+        return None
+    began, cleared, archive = time.monotonic(), Cleared(), service.after_load.move
+    if archive and overlap(archive, lake):
+        raise InvalidConfiguration.one("after_load.move", f"{archive} is in the lake", "choose a place outside of it")
+    lease = hold(lease_of(lake, AFTER_LOAD), wait_s=0)
+    try:
+        _clear(lake, service, service.after_load, s3 or s3_client(), cleared, lease, now, stop)
+    finally:
+        lease.let_go()
+        _report(cleared, service.name, time.monotonic() - began, emit)
+    return cleared
+
+
+def _clear(
+    lake: str,
+    service: Service,
+    rule: AfterLoad,
+    s3: Any,
+    cleared: Cleared,
+    lease: Lease,
+    now: datetime,
+    stop: threading.Event,
+) -> None:
+    settling = Settling(s3, rule, partial(_loads, service))
+    notes = Notes(open_objects(table_path(lake, AFTER_LOAD)), service.name)
+    with ThreadPoolExecutor(AT_ONCE, "after-load") as threads:
+        for due in _due(lake, service, now, cleared):
+            for at in range(0, len(due), CHUNK):
+                if stop.is_set():
+                    return
+                lease.check()
+                ended = list(threads.map(settling.settle, due[at : at + CHUNK]))
+                notes.add((one for one in ended if isinstance(one, Done)), datetime.now(UTC))
+                _count(cleared, ended)
+
+
+def _loads(service: Service, landing: str, bucket: str, key: str) -> bool:
+    """Whether the service would load a copy of this name. A feed that names no bucket loads at least from the `landing` bucket
+    of the file."""
+    feed = service.feed_of(bucket, key)
+    return feed is not None and (bool(feed.bucket) or bucket == landing)
+
+
+def _count(cleared: Cleared, ended: Sequence[Done | Left]) -> None:
+    cleared.files += len(ended)
+    for one in ended:
+        if isinstance(one, Left):
+            files, first = cleared.left.get(one.reason, (0, one))
+            cleared.left[one.reason] = files + 1, first
+        else:
+            cleared.actions[one.action] += 1
+            cleared.bytes += one.file.size if one.action in ("moved", "deleted") else 0
+
+
+def _due(lake: str, service: Service, now: datetime, cleared: Cleared) -> Iterator[list[DueFile]]:
+    """Day by day, the oldest first. Batches that have not ended are asked for before the ledger is read."""
+    rule = service.after_load
+    if rule is None:
+        return
+    busy = {key for one in open_batches(lake) for key in one.keys}
+    ledger, notes = (open_objects(table_path(lake, name)) for name in (LEDGER, AFTER_LOAD))
+    needed, noted = _needed_by_others(ledger, service.name), Notes(notes, service.name)
+    until = (now - timedelta(days=rule.after_days)).date().isoformat()
+    for day, files in _days(ledger, until).items():
+        done = noted.done(day)
+        rows = _rows(ledger, files, service.name)
+        due, waiting = due_in(rows, rule, now=now, done=done, busy=busy, needed=needed, day=day)
+        cleared.waiting += waiting
+        if due:
+            yield due
+
+
+def _days(ledger: Objects, until: str) -> Mapping[str, list[LiveFile]]:
+    try:
+        files = read_snapshot(ledger).files
+    except NoTable:
+        return {}
+    days = defaultdict[str, list[LiveFile]](list)
+    for file in files:
+        day = dict(file.partition).get(DAY)
+        if day is not None and day <= until:
+            days[day].append(file)
+    return dict(sorted(days.items()))
+
+
+def _rows(ledger: Objects, files: Sequence[LiveFile], service: str) -> Iterator[Mapping[str, Any]]:
+    for file in files:
+        with opened(ledger, file) as parquet:
+            yield from python_rows(rows_of(parquet, (service,), COLUMNS))
+
+
+def _needed_by_others(ledger: Objects, service: str) -> Collection[Version]:
+    """Versions that another service of the lake loaded, and may read again."""
+    found = set[Version]()
+    for parquet in data_files(ledger):
+        if services_in(parquet) <= {service}:
+            continue
+        for row in python_rows(plainly_typed(parquet.read(columns=[*COLUMNS, "service"]))):
+            if row["service"] not in (None, service) and not is_clear(row):
+                found.add(version_of(row))
+    return found
+
+
+def _report(cleared: Cleared, service: str, seconds: float, emit: Emit) -> None:
+    for reason, (files, first) in sorted(cleared.left.items()):
+        such_as = first.file.uri
+        emit(LandedFilesLeft(service=service, reason=reason, detail=first.detail, files=files, such_as=such_as))
+    actions = {name: cleared.actions[name] for name in ("moved", "deleted", "gone", "replaced")}
+    emit(
+        LandedFilesCleared(
+            service=service,
+            **actions,
+            waiting=cleared.waiting,
+            failed=cleared.failed,
+            bytes=cleared.bytes,
+            seconds=round(seconds, 3),
+        )
+    )

@@ -1,0 +1,56 @@
+"""The maintenance job may move or delete landed files only where a declaration says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from forebay.errors import InvalidConfiguration
+from tests.infra.synthesized import Synthesized, synthesized
+from tests.infra.test_vault import rights
+
+TABLE = '\n[[tables]]\nname = "orders"\n'
+
+
+def made(place: Path, rule: str, **settings: str) -> Synthesized:
+    declared = place / "service.toml"
+    declared.write_text(f'name = "shop"\n{rule}{TABLE}')
+    return synthesized(place / "made", env="dev", service=str(declared), **settings)
+
+
+def of_maintain(stack: Synthesized) -> tuple[set[str], set[str]]:
+    """Actions of the maintenance job on objects that landed, and on the archive."""
+    found = {(action, on) for action, on in rights(stack, "MaintainRole") if action.startswith("s3:")}
+    landed = {action for action, on in found if "-landing-" in on}
+    return landed, {f"{action} {on}" for action, on in found if "archive" in on}
+
+
+def test_a_move_is_allowed_from_the_landing_prefix_to_the_archive_and_nowhere_else(tmp_path: Path) -> None:
+    stack = made(tmp_path, 'after_load = { move = "s3://studio-archive/old/" }', landing_prefix="in/")
+    landed, archive = of_maintain(stack)
+    assert {"s3:GetObject", "s3:GetObjectVersion", "s3:DeleteObject"} <= landed
+    assert not {"s3:PutObject", "s3:DeleteObjectVersion"} & landed
+    of_copies = {one.split()[0] for one in archive if "studio-archive/old/*" in one}
+    assert of_copies == {"s3:PutObject", "s3:PutObjectTagging", "s3:GetObject"}
+    assert {one.split()[0] for one in archive} - of_copies == {"s3:ListBucket"}
+    deletes = [on for action, on in rights(stack, "MaintainRole") if action == "s3:DeleteObject" and "-landing-" in on]
+    assert all("/in/*" in on for on in deletes)
+
+
+def test_a_delete_needs_no_archive_and_without_a_rule_nothing_is_allowed(tmp_path: Path) -> None:
+    for name, rule, wanted in (("delete", "after_load = { delete = true }", True), ("none", "", False)):
+        (place := tmp_path / name).mkdir()
+        landed, archive = of_maintain(made(place, rule))
+        assert (("s3:DeleteObject" in landed), archive) == (wanted, set())
+
+
+def test_an_archive_below_the_landing_prefix_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfiguration, match="would load the moved files again"):
+        made(
+            tmp_path,
+            'after_load = { move = "s3://studio-drops/in/old/" }',
+            landing_bucket="studio-drops",
+            landing_topic="arn:aws:sns:eu-west-1:210987654321:studio-drops",
+            landing_prefix="in/",
+        )

@@ -1,0 +1,364 @@
+"""Landed files that were loaded are moved or deleted: only the version that the ledger has, once, and whatever dies between."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+from botocore.exceptions import ClientError
+from deltalake import DeltaTable
+
+from forebay.batch.plan import Plan, Plans
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
+from forebay.events import Event
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.entry import REPLAY
+from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.files import versions_of
+from forebay.operate.looking.where import lives_of
+from forebay.operate.people.landing import Landed, clear_landing, landed_of, moved_away
+from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
+from forebay.upkeep.after_load.job import Cleared, clear_landed, landed_due
+from forebay.upkeep.erase.plan import Done, ErasePlan
+from tests.operate.command import ran
+from tests.operate.ledger import AT, entry, write_ledger
+
+NOW = AT + timedelta(days=8)
+MOVE = 'after_load = { move = "s3://archive/landed/" }'
+DELETE = "after_load = { delete = true }"
+IN_ARCHIVE = "s3://archive/landed/landing/in/{}/{}"
+
+
+@dataclass
+class S3:
+    """Objects of buckets, each with its etag and version id; conditions hold as in S3. `before` may interfere or fail."""
+
+    objects: dict[tuple[str, str], tuple[str, str | None]] = field(default_factory=dict)
+    before: Callable[[str, str], None] = lambda verb, key: None
+    asked: list[tuple[str, str]] = field(default_factory=list)
+
+    def put(self, *names: str, etag: str = "e1", version: str | None = None) -> S3:
+        self.objects |= {("landing", f"in/{name}"): (etag, version) for name in names}
+        return self
+
+    @property
+    def landed(self) -> list[str]:
+        return sorted(key for bucket, key in self.objects if bucket == "landing")
+
+    @property
+    def archived(self) -> list[str]:
+        return sorted(f"s3://{bucket}/{key}" for bucket, key in self.objects if bucket != "landing")
+
+    def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        etag, version = self._there("head", Bucket, Key)
+        return {"ETag": f'"{etag}"', "ContentLength": 100, **({"VersionId": version} if version else {})}
+
+    def copy_object(self, *, CopySource: dict[str, str], CopySourceIfMatch: str, Bucket: str, Key: str) -> None:  # noqa: N803
+        etag, version = self._there("copy", CopySource["Bucket"], CopySource["Key"])
+        if f'"{etag}"' != CopySourceIfMatch or CopySource.get("VersionId", version) != version:
+            raise refusal(412, "PreconditionFailed")
+        self.objects[Bucket, Key] = (etag, None)
+
+    def delete_object(self, *, Bucket: str, Key: str, IfMatch: str) -> None:  # noqa: N803
+        etag, _ = self._there("delete", Bucket, Key)
+        if f'"{etag}"' != IfMatch:
+            raise refusal(412, "PreconditionFailed")
+        del self.objects[Bucket, Key]
+
+    def _there(self, verb: str, bucket: str, key: str) -> tuple[str, str | None]:
+        self.asked.append((verb, key))
+        self.before(verb, key)
+        if (bucket, key) not in self.objects:
+            raise refusal(404, "404" if verb == "head" else "NoSuchKey")
+        return self.objects[bucket, key]
+
+
+def refusal(status: int, code: str) -> ClientError:
+    return ClientError({"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}, "S3")  # type: ignore[typeddict-item]
+
+
+def service(rule: str, more: str = "") -> Service:
+    return parse_service({"service.toml": f'name = "games"\n{rule}\n[[tables]]\nname = "alpha"\n{more}'})
+
+
+def row(name: str, **more: Any) -> dict[str, Any]:
+    return entry(f"in/{name}", **{"tables": {"alpha": 1}, **more})
+
+
+def clear(lake: Path, s3: S3, rule: str = MOVE, *, events: list[Event] | None = None, **more: Any) -> Cleared:
+    emit = (events if events is not None else []).append
+    asked = {"now": NOW, "stop": threading.Event(), "s3": s3, **more}
+    done = clear_landed(str(lake), service(rule), emit=emit, **asked)
+    assert done is not None
+    return done
+
+
+def notes(lake: Path) -> list[tuple[str, str, str | None]]:
+    rows = DeltaTable(f"{lake}/_forebay/after_load").to_pyarrow_table().to_pylist()
+    return sorted((row["key"], row["action"], row["place"]) for row in rows)
+
+
+def place_of(name: str, **more: Any) -> str:
+    return IN_ARCHIVE.format(row(name, **more)["file_id"], name)
+
+
+def test_loaded_files_move_and_are_never_asked_about_again(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"), row("b.json", outcome="duplicate", tables={}))
+    s3, events = S3().put("a.json", "b.json"), list[Event]()
+    done = clear(tmp_path, s3, events=events)
+    assert (dict(done.actions), done.bytes, s3.landed) == ({"moved": 2}, 200, [])
+    assert s3.archived == sorted([place_of("a.json"), place_of("b.json")])
+    assert notes(tmp_path) == [(f"in/{name}", "moved", place_of(name)) for name in ("a.json", "b.json")]
+    (told,) = [one for one in events if isinstance(one, LandedFilesCleared)]
+    assert (told.moved, told.deleted, told.failed, told.bytes) == (2, 0, 0, 200)
+
+    s3.asked.clear()
+    assert clear(tmp_path, s3).files == 0
+    assert s3.asked == []
+
+
+@pytest.mark.parametrize(
+    "stays",
+    [
+        {"outcome": "missing"},
+        {"outcome": "denied"},
+        {"outcome": "unavailable"},
+        {"outcome": REPLAY},
+        {"outcome": "forget"},
+        {"outcome": "unreadable"},
+        {"outcome": "ignored"},
+        {"outcome": "skipped", "reason": "by-operator"},
+        {"reason": "wanted-again"},
+        {"quarantined": 1},
+        {"parked": 1},
+        {"service": "others"},
+        {"bucket": ""},
+        {"at": NOW - timedelta(days=6)},
+    ],
+    ids=str,
+)
+def test_a_file_that_something_may_still_need_stays(tmp_path: Path, stays: dict[str, Any]) -> None:
+    write_ledger(tmp_path, row("a.json", **stays))
+    s3 = S3().put("a.json")
+    assert clear(tmp_path, s3, 'after_load = { delete = true, only = ["loaded", "duplicate", "skipped"] }').files == 0
+    assert s3.asked == []
+
+
+def test_a_file_of_a_batch_that_has_not_ended_and_one_that_another_service_needs_stay(tmp_path: Path) -> None:
+    of_others = {"service": "others", "outcome": "denied", "file_id": "f2"}
+    write_ledger(tmp_path, row("a.json"), row("b.json"), row("b.json", **of_others), row("c.json"))
+    files = (LandedFile("landing", "in/a.json", 100, "e2"),)
+    plan = Plan(generation="g", batch=1, began_at=AT, service={}, files=files, ends=(), fates=())
+    Plans(open_objects(f"{tmp_path}/_forebay/plans"), "games").pin(plan)
+    s3 = S3().put("a.json", "b.json", "c.json")
+    done = clear(tmp_path, s3, DELETE)
+    assert (dict(done.actions), done.waiting, s3.landed) == ({"deleted": 1}, 2, ["in/a.json", "in/b.json"])
+
+
+@pytest.mark.parametrize(("etag", "version"), [("e2", None), ("e1", "v2")], ids=["other bytes", "another version"])
+def test_an_object_that_was_overwritten_stays(tmp_path: Path, etag: str, version: str | None) -> None:
+    write_ledger(tmp_path, row("a.json", version_id="v1" if version else None))
+    s3 = S3().put("a.json", etag=etag, version=version)
+    assert dict(clear(tmp_path, s3).actions) == {"replaced": 1}
+    assert (s3.landed, s3.archived) == (["in/a.json"], [])
+
+
+@pytest.mark.parametrize("verb", ["copy", "delete"])
+def test_an_object_that_is_overwritten_meanwhile_stays(tmp_path: Path, verb: str) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    s3 = S3().put("a.json")
+    s3.before = lambda asked, key: s3.put("a.json", etag="e2") and None if asked == verb else None
+    assert dict(clear(tmp_path, s3).actions) == {"replaced": 1}
+    assert s3.objects["landing", "in/a.json"] == ("e2", None)
+
+
+def test_each_version_of_an_object_has_a_place_of_its_own(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json", version_id="v1"))
+    s3 = S3().put("a.json", version="v1")
+    clear(tmp_path, s3)
+    write_ledger(tmp_path, row("a.json", version_id="v2", etag="e2"))
+    clear(tmp_path, s3.put("a.json", version="v2", etag="e2"))
+    assert s3.archived == sorted([place_of("a.json", version_id="v1"), place_of("a.json", version_id="v2", etag="e2")])
+
+
+class Killed(BaseException):
+    pass
+
+
+@pytest.mark.parametrize("verb", ["head", "copy", "delete"])
+@pytest.mark.parametrize("rule", [MOVE, DELETE], ids=["move", "delete"])
+def test_a_run_that_dies_anywhere_is_finished_by_the_next(tmp_path: Path, verb: str, rule: str) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    s3 = S3().put("a.json")
+
+    def die(asked: str, key: str) -> None:
+        if asked == verb:
+            raise Killed
+
+    s3.before = die
+    try:
+        clear(tmp_path, s3, rule)
+    except Killed:
+        pass
+    s3.before = lambda asked, key: None
+    clear(tmp_path, s3, rule)
+    assert (s3.landed, s3.archived) == ([], [place_of("a.json")] if rule == MOVE else [])
+    assert [action for _, action, _ in notes(tmp_path)] == ["moved" if rule == MOVE else "deleted"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "noted"), [(MOVE, ("moved", place_of("a.json"))), (DELETE, ("gone", None))], ids=["move", "delete"]
+)
+def test_a_run_that_died_before_its_note_is_done(
+    tmp_path: Path, rule: str, noted: tuple[str, str | None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    s3 = S3().put("a.json")
+
+    def die(*_: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as once:
+        once.setattr("forebay.upkeep.after_load.notes.add_files", die)
+        with pytest.raises(Killed):
+            clear(tmp_path, s3, rule)
+    assert s3.landed == []
+    clear(tmp_path, s3, rule)
+    assert notes(tmp_path) == [("in/a.json", *noted)]
+
+
+def test_a_denied_delete_is_told_and_stops_no_other(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"), row("b.json"), row("c.json"))
+    s3, events = S3().put("a.json", "b.json", "c.json"), list[Event]()
+
+    def deny(verb: str, key: str) -> None:
+        if verb == "delete" and key != "in/b.json":
+            raise refusal(403, "AccessDenied")
+
+    s3.before = deny
+    done = clear(tmp_path, s3, events=events)
+    assert (dict(done.actions), done.failed) == ({"moved": 1}, 2)
+    (left,) = [one for one in events if isinstance(one, LandedFilesLeft)]
+    assert (left.reason, left.files, left.such_as) == ("denied", 2, "s3://landing/in/a.json")
+
+    s3.before, s3.asked = lambda verb, key: None, []
+    assert dict(clear(tmp_path, s3).actions) == {"moved": 2}
+    assert "copy" not in {verb for verb, _ in s3.asked}  # the copies are there
+
+
+def test_copies_that_the_service_would_load_again_are_not_made(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    s3 = S3().put("a.json")
+    done = clear(tmp_path, s3, 'after_load = { move = "s3://landing/old/" }')
+    assert (list(done.left), s3.landed) == (["archive-is-landing"], ["in/a.json"])
+    with_feeds = 'after_load = { move = "s3://landing/old/" }\nfeeds = [{ name = "in", prefix = "in/" }]'
+    assert dict(clear(tmp_path, s3, with_feeds).actions) == {"moved": 1}
+
+
+def test_a_place_in_the_lake_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfiguration, match="is in the lake"):
+        clear_landed(
+            "s3://lake/games", service('after_load = { move = "s3://lake/games/old/" }'), emit=[].append, **NOTHING
+        )
+
+
+NOTHING: dict[str, Any] = {"now": NOW, "stop": threading.Event(), "s3": S3()}
+
+
+def test_a_preview_says_what_would_go_where_and_asks_s3_nothing(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"), row("b.json", parked=1))
+    found = landed_due(str(tmp_path), service(MOVE), now=NOW)
+    assert (found.files, found.bytes, found.waiting) == (1, 100, 1)
+    assert found.due == [("s3://landing/in/a.json", place_of("a.json"))]
+    assert not (tmp_path / "_forebay" / "after_load").exists()
+
+
+def test_the_life_of_a_file_says_where_it_is_until_it_is_loaded_again(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    clear(tmp_path, S3().put("a.json"))
+    view = LakeView(str(tmp_path))
+    (life,) = lives_of(view, "landing", "in/a.json")
+    assert life.away is not None
+    assert str(life.away) == f"moved to {place_of('a.json')}"
+    ledger = DeltaTable(f"{tmp_path}/_forebay/ledger")
+    ledger.update(updates={"committed_at": "timestamp '2100-01-01T00:00:00Z'"})
+    assert [one.committed_at is not None for one in versions_of(view, "landing", "in/a.json")] == [True]
+    assert lives_of(view, "landing", "in/a.json")[0].away is None
+
+
+def test_an_erasure_names_the_copies_of_moved_files_and_never_calls_them_cleared(tmp_path: Path) -> None:
+    """The subject was declared after they were moved."""
+    write_ledger(tmp_path, row("a.json"))
+    clear(tmp_path, S3().put("a.json"))
+    view, files = LakeView(str(tmp_path)), {row("a.json")["file_id"]: 1}
+    copy, landed = landed_of(view, [Done("alpha", 1, 1, files, 1, "", "")])
+    assert (f"s3://{copy.bucket}/{copy.key}", copy.cleared) == (place_of("a.json"), False)
+    assert "was moved there by after_load" in copy.why
+    assert landed == Landed("landing", "in/a.json")
+    assert moved_away(view, service("")) == {("landing", "in/a.json")}
+    listed = service('privacy = { subject = "user_id", secret = "s3://secrets/t" }')
+    plan = ErasePlan(1, AT.isoformat(), "games", ("t",), False)
+    assert clear_landing(view, listed, plan, [copy, landed]) == [copy, landed]
+    deleted = service('privacy = { subject = "user_id", secret = "s3://secrets/t", landing = "delete" }')
+    archive = Mock()
+    archive.get_paginator.return_value.paginate.return_value = [
+        {"Versions": [{"Key": copy.key, "VersionId": "null", "IsLatest": True}]}
+    ]
+    assert clear_landing(view, deleted, plan, [copy], s3=archive) == [copy]
+    archive.get_paginator.return_value.paginate.return_value = [{}]
+    assert [one.cleared for one in clear_landing(view, deleted, plan, [copy], s3=archive)] == [True]
+
+
+def test_the_command_shows_what_would_move_and_what_waits(tmp_path: Path) -> None:
+    lake, declared = tmp_path / "lake", tmp_path / "service.toml"
+    declared.write_text(f'name = "games"\n{MOVE}\n[[tables]]\nname = "alpha"\n')
+    long_ago = datetime.now(UTC) - timedelta(days=30)
+    write_ledger(lake, row("a.json", at=long_ago), row("b.json", at=long_ago, quarantined=1))
+    said = ran("maintain", "--lake", str(lake), "--service", str(declared), "--dry-run")
+    assert said.splitlines()[:2] == [
+        f"s3://landing/in/a.json → {place_of('a.json')}",
+        "1 landed file to move to s3://archive/landed/, 100 B",
+    ]
+    assert "1 file waits for records in the quarantine or parked" in said
+    told = ran("maintain", "--lake", str(lake), "--service", str(declared), "--dry-run", "--json")
+    assert (json.loads(told)["files"], json.loads(told)["waiting"]) == (1, 1)
+
+
+REFUSED = {
+    "move and delete": ('after_load = { move = "s3://a/b/", delete = true }', "needs either move"),
+    "neither": ("after_load = { after_days = 3 }", "needs either move"),
+    "no place": ('after_load = { move = "archive" }', "is not a place in S3"),
+    "people": (
+        f'{MOVE}\nprivacy = {{ subject = "user_id", secret = "s3://secrets/t" }}',
+        "privacy erase` would not find",
+    ),
+    "a manifest": (
+        f'{DELETE}\nenvelope.complete = {{ folder = "in/%Y/%m/%d/%H/", manifest = "_M" }}',
+        "counts the files in the landing bucket",
+    ),
+    "a feed": (
+        'after_load = { move = "s3://landing/in/old/" }\n'
+        'feeds = [{ name = "clicks", prefix = "in/", bucket = "landing" }]',
+        "feed clicks would load the moved files again",
+    ),
+}
+
+
+@pytest.mark.parametrize(("declared", "why"), REFUSED.values(), ids=REFUSED)
+def test_what_cannot_hold_together_is_refused(declared: str, why: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=why):
+        service(declared)
+
+
+def test_people_can_be_erased_where_loaded_files_are_deleted() -> None:
+    assert service(f'{DELETE}\nprivacy = {{ subject = "user_id", secret = "s3://secrets/t" }}').after_load is not None
