@@ -26,7 +26,6 @@ DOCUMENTS = [
 NOT_RUN = {
     "aws": "needs an account",
     "cdk": "needs an account; `make synth` runs in tests/infra",
-    "npx": "needs an account; `make synth` runs in tests/infra",
     "docker": "needs Docker",
     "pip": "installs; tests/infra/test_wheel.py installs the wheel",
     "uvx": "installs; tests/infra/test_wheel.py installs the wheel",

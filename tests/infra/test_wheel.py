@@ -66,15 +66,14 @@ def test_a_command_that_starts_spark_names_the_extra(installed: Path, tmp_path: 
         'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{ name = "b", type = "long", expression = "1 + 1" }]\n'
     )
     status, said = ran(installed, tmp_path, "tables", "check", ".")
-    told = "forebay: Spark: is not installed, so no SQL is checked (pip install 'forebay[spark]', or --no-sql)\n"
+    hint = "pip install 'WHEEL[spark]' with the path of the wheel, or --no-sql"
+    told = f"forebay: Spark: is not installed, so no SQL is checked ({hint})\n"
     assert (status, said) == (2, told)
     assert ran(installed, tmp_path, "tables", "check", ".", "--no-sql")[0] == 0
     arguments = ("ingest", "--lake", str(tmp_path / "lake"), "--queue-url", "https://sqs.eu-west-1.amazonaws.com/1/q")
     status, said = ran(installed, tmp_path, *arguments, "--service", ".")
-    assert (status, said) == (
-        2,
-        "forebay: Spark: is not installed, and this command needs it (pip install 'forebay[spark]')\n",
-    )
+    hint = "pip install 'WHEEL[spark]', with the path of the wheel"
+    assert (status, said) == (2, f"forebay: Spark: is not installed, and this command needs it ({hint})\n")
 
 
 def test_the_extras_are_those_of_the_documents() -> None:

@@ -44,7 +44,7 @@ def test_try_without_declarations_shows_a_draft_of_them(sample: str) -> None:
     assert "table in: 3 rows" in said
     assert "table out: 2 rows" in said
     assert said.startswith(
-        "no --service, so by a draft that fits these files; `forebay tables init ./my-service --from events.json` writes it\n"
+        "no --service, so forebay drafted declarations; `forebay tables init ./my-service --from events.json` writes them\n"
     )
     assert "parked" not in said
 

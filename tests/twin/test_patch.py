@@ -83,9 +83,7 @@ def test_without_moto_one_line_says_what_to_install() -> None:
         raise PackageNotFoundError(package)
 
     (problem,) = missing(none_of)
-    assert str(problem) == (
-        "forebay local: moto is not installed, but the local twin needs it (pip install 'forebay[dev]')"
-    )
+    assert str(problem) == ("forebay local: moto is not installed, but the local twin needs it (make setup)")
 
 
 def test_another_moto_is_refused_by_its_number() -> None:

@@ -183,7 +183,7 @@ class _Main(TyperGroup):
 app = typer.Typer(
     cls=_Main,
     name="forebay",
-    help="JSON files that land in S3 become Delta tables: minutes later, exactly once, nothing lost.",
+    help="Load files from S3 into Delta tables within minutes, exactly once, and lose no record.",
     epilog=f"{EXITS}\n\n{examples('')}",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -205,7 +205,7 @@ def options(
     debug: bool = typer.Option(False, "--debug", help="Show where an error came from."),
     version: bool = typer.Option(False, "--version", callback=_show_version, is_eager=True, help="Show the version."),
 ) -> None:
-    """JSON files that land in S3 become Delta tables: minutes later, exactly once, nothing lost."""
+    """Load files from S3 into Delta tables within minutes, exactly once, and lose no record."""
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -234,7 +234,9 @@ def _as_told(problem: Exception) -> ForebayError | None:
         return _as_usage(problem)
     if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] in OF_SPARK:
         return InvalidConfiguration.one(
-            "Spark", "is not installed, and this command needs it", "pip install 'forebay[spark]'"
+            "Spark",
+            "is not installed, and this command needs it",
+            "pip install 'WHEEL[spark]', with the path of the wheel",
         )
     from botocore.exceptions import BotoCoreError, ClientError
 

@@ -22,7 +22,7 @@ MOTO = "5.2.5"
 ReliedOn = Callable[[], list[tuple[Any, str]]]
 """Makes some of moto's objects and says which of their attributes the patches read."""
 
-INSTALL = "pip install 'forebay[dev]'"
+INSTALL = "make setup"
 
 
 @dataclass(frozen=True)

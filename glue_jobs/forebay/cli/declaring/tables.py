@@ -312,7 +312,7 @@ def _check_sql(service: Declarations) -> list[str]:
     if not service.rollups and not any(table.has_sql for table in service.tables):
         return []
     if find_spec("pyspark") is None:
-        hint = "pip install 'forebay[spark]', or --no-sql"
+        hint = "pip install 'WHEEL[spark]' with the path of the wheel, or --no-sql"
         raise InvalidConfiguration.one("Spark", "is not installed, so no SQL is checked", hint)
     from forebay.batch.check_rollups import missing_columns, unknown_columns
     from forebay.batch.check_sql import check_expressions

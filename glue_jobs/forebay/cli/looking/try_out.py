@@ -66,7 +66,7 @@ def _drafted(samples: Sequence[str], *, say: bool) -> Declarations:
         return builtin_service()
     if say:
         writes = f"forebay tables init ./my-service {' '.join(f'--from {shlex.quote(one)}' for one in samples)}"
-        console.print(f"no --service, so by a draft that fits these files; `{writes}` writes it")
+        console.print(f"no --service, so forebay drafted declarations; `{writes}` writes them")
     return service
 
 
