@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import replace
@@ -90,6 +91,15 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
         (None, "not-json", 1),
         (None, "not-an-object", 1),
     }
+
+
+def test_a_row_leads_back_to_its_record_in_the_landed_file(told: Story) -> None:
+    said = ran("where", "alpha-0", "--row", "alpha", "--text", "--lake", told.lake, "--json")
+    found = [json.loads(line) for line in said.splitlines()]
+    assert sorted(one["uri"] for one in found) == [f"s3://{told.bucket}/in/{number}.json" for number in range(2)]
+    record = {"line": 1, "byte_offset": 0, "text": json.dumps(event("alpha", 0, level=1)), "table": "alpha"}
+    assert [one["row"]["records"] for one in found] == [[record], [record]]
+    assert {(one["row"]["rule"]["name"], one["row"]["not_read"]) for one in found} == {("{game}", None)}
 
 
 def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: SparkSession) -> None:
