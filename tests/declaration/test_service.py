@@ -81,6 +81,7 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "studio"', r"no table is declared"),
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
         ("on_delete = 'forget'\noverwritten = 'ignore'\n" + GOOD, r"on_delete: .*not possible with overwritten"),
+        ("on_delete = 'forget'\nafter_load = { delete = true }\n" + GOOD, r"on_delete: .*files that after_load moves"),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
         (GOOD + 'overwritten = "replace"', r"overwritten is decided for a whole file, .* declare it in service\.toml"),
         (

@@ -60,7 +60,7 @@ def _deletions_that_lose(service: Service) -> Iterable[Problem]:
     if "ignore" in (service.overwritten, *service.overwritten_below.values()):
         hint = 'declare overwritten = "append" or "replace" for all keys'
         yield Problem("service.toml: on_delete", '"forget" is not possible with overwritten = "ignore"', hint)
-    if getattr(service, "after_load", None) is not None:
+    if service.after_load is not None:
         problem = '"forget" would remove the rows of files that after_load moves or deletes'
         yield Problem("service.toml: on_delete", problem, "remove one of the two")
 
