@@ -10,7 +10,7 @@ import pytest
 
 from forebay.landed_file import DELETED, LandedFile
 from forebay.ledger.claim import Claim, Overwritten
-from forebay.ledger.deletions import put_again
+from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.versions import Earlier, Sorted
 from tests.ledger.test_claim import AT, loaded, version
 
@@ -38,6 +38,7 @@ def superseded(file: LandedFile, **more: Any) -> Earlier:
 
 
 def decided(files: list[LandedFile], earlier: list[Earlier], rule: Overwritten = "append") -> Sorted:
+    files = as_written_last(files, {KEY: earlier})
     return Claim(files, put_again(files, {KEY: earlier}), lambda key: rule).decided(
         {file.file_id: "" for file in files}
     )
@@ -110,6 +111,19 @@ def test_the_same_bytes_put_again_before_a_late_deletion_stay(rule: Overwritten)
     assert decided([deletion(2), plain(3)], [loaded(plain(1))], rule).superseded == ()
     gone = decided([plain(3), deletion(4)], [loaded(plain(1))], rule)
     assert ([one.by for one in gone.superseded], gone.put_again) == ([deletion(4)], ())
+
+
+@pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("outcome", ["denied", "missing", "loaded"])
+def test_a_notice_from_before_the_deletion_that_comes_again_is_of_the_bytes_put_after_it(
+    rule: Overwritten, outcome: str
+) -> None:
+    """The bytes were put at 1, deleted at 2 and put again at 3, which S3 did not give at first."""
+    found = decided([plain(1), deletion(2)], [loaded(plain(3), outcome=outcome)], rule)
+    assert (plain(3) in found.fresh) is (outcome != "loaded")
+    assert (found.left_out, found.superseded) == ((), ())
+    in_one_batch = decided([plain(3), plain(1), deletion(2)], [], rule)
+    assert (in_one_batch.fresh[0], in_one_batch.left_out) == (plain(3), ())
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -13,7 +13,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Earlier
 from forebay.notification.order import takes_out, written_later
 
-__all__ = ["deleted_by", "is_deleted", "put_again"]
+__all__ = ["as_written_last", "deleted_by", "is_deleted", "put_again"]
 
 Key = tuple[str, str]
 SameBytes = Callable[[LandedFile, LandedFile], bool]
@@ -35,6 +35,19 @@ def deleted_by(
     if not all(is_deleted(file, every) for file in (seen.file, *twins)):
         return None
     return next((one for one in new if any(takes_out(one, file) for file in (seen.file, *twins))), None)
+
+
+def as_written_last(files: Sequence[LandedFile], versions: Mapping[Key, Sequence[Earlier]]) -> list[LandedFile]:
+    """The files, each with the latest time at which S3 says that it was written. A notice that comes again after a deletion
+    and a later put of the same bytes would otherwise count as older than the deletion."""
+    known = [seen.file for some in versions.values() for seen in some]
+    last: dict[str, LandedFile] = {}
+    for file in (*known, *files):
+        before = last.get(file.file_id)
+        if before is None or written_later(file, before):
+            last[file.file_id] = file
+    times = ((file, last[file.file_id]) for file in files)
+    return [replace(file, sequencer=one.sequencer, event_time=one.event_time) for file, one in times]
 
 
 def put_again(files: Iterable[LandedFile], versions: Mapping[Key, Sequence[Earlier]]) -> dict[Key, list[Earlier]]:

@@ -21,7 +21,7 @@ from forebay.lake.layout import LEDGER, services_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
-from forebay.ledger.deletions import put_again
+from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
 from forebay.ledger.ignored import why_ignored
 from forebay.ledger.index import Index, load_index, packed
@@ -78,6 +78,7 @@ class Ledger:
         `skipped` are left out. A second call gives the same, until `remember` adds rows."""
         earlier = self._versions_of(files)
         if service.on_delete == "forget":
+            files = as_written_last(files, earlier)
             earlier = put_again(files, earlier)
         return Claim(files, earlier, service.rule_of, skipped, partial(why_ignored, service))
 
