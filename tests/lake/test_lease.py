@@ -128,6 +128,23 @@ def test_a_renewal_whose_answer_was_lost_is_still_ours() -> None:
     lease.let_go()
 
 
+def test_a_renewal_that_was_refused_and_finds_s3_slow_is_tried_again_until_the_lease_is_over() -> None:
+    s3 = FakeS3()
+    lease = hold(FOLDER, wait_s=0, lasts_s=60, s3=s3)
+    s3.objects.clear()
+
+    def get_object(**_: str) -> dict[str, Any]:
+        raise refusal("SlowDown", 503)
+
+    s3.get_object = get_object  # type: ignore[method-assign]
+    lease._renew()  # type: ignore[attr-defined]
+    lease.check()
+    lease._renewed -= 61  # type: ignore[attr-defined]
+    with pytest.raises(Halt, match="could not be renewed"):
+        lease.check()
+    lease.let_go()
+
+
 @pytest.mark.parametrize("repeated", [True, False], ids=["boto3 repeats it", "the error reaches us"])
 @pytest.mark.parametrize("after_another", [True, False])
 def test_a_driver_that_never_heard_that_it_took_the_lease_has_it(repeated: bool, after_another: bool) -> None:

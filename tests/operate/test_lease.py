@@ -29,7 +29,8 @@ def test_the_lease_of_a_job_that_is_gone_is_broken_and_the_next_one_takes_it(s3:
     # The one that was thought gone finds out before it marks a batch as done, also before it renews its lease.
     with pytest.raises(Halt, match="was lost"):
         gone.check()
-    following.let_go()
+    for one in (gone, following):
+        one.let_go()
 
 
 def test_whoever_breaks_the_lease_of_a_job_that_lives_is_warned(s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,6 +57,7 @@ def test_a_job_whose_lease_was_broken_halts_at_once_also_before_another_one_come
     failed(0, "lease", "break", "--lake", LAKE, "--writer", "halts", "--yes")
     with pytest.raises(Halt, match="was lost: somebody ended it"):
         lives.check()
+    lives.let_go()
 
 
 def test_a_tables_lease_is_another_one(s3: str) -> None:
@@ -69,13 +71,12 @@ def test_a_tables_lease_is_another_one(s3: str) -> None:
 def test_both_leases_of_an_ingest_job_that_is_gone_are_shown_and_broken(s3: str) -> None:
     lake = "s3://studio-lake/writers"
     places = [f"{lake}/_forebay/checkpoints/ingest", f"{lake}/_forebay/writers/studio"]
-    for place in places:
-        hold(place, wait_s=0)
+    gone = [hold(place, wait_s=0) for place in places]
     told = [json.loads(line) for line in ran("lease", "show", "--lake", lake, "--json").splitlines()]
     assert [one["lease"] for one in told if one["holder"]] == places
     assert failed(0, "lease", "break", "--lake", lake, "--yes").count("has ended") == 2
-    for place in places:
-        hold(place, wait_s=0).let_go()
+    for one in (*gone, *(hold(place, wait_s=0) for place in places)):
+        one.let_go()
 
 
 def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(

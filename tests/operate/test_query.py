@@ -66,7 +66,7 @@ def test_what_would_write_is_refused_and_nothing_changes(lake: str, sql: str) ->
 def test_a_mistake_is_one_answer_with_the_tables_that_there_are(lake: str) -> None:
     said = failed(2, "query", "select * from alhpa", "--lake", lake)
     assert "alhpa" in said
-    assert "(did you mean alpha? Tables are alpha, complete, ledger" in said
+    assert "(did you mean alpha? Tables are after_load, alpha, complete, ledger" in said
 
 
 def test_a_table_of_forebay_that_no_batch_has_needed_yet_is_told_to_be_empty(lake: str) -> None:

@@ -24,6 +24,8 @@ from forebay.lake.lease import Holder
 from forebay.lake.paused import pause
 from forebay.ledger.entry import POISON
 from forebay.operate.declaring.settle import Settled
+from forebay.upkeep.maintenance.care import Cared
+from forebay.upkeep.maintenance.job import MaintenanceResult, TableMaintenance
 from forebay.upkeep.reconcile.backfill import Progress
 from forebay.upkeep.reconcile.job import Reconciled
 from tests.operate.command import given, ran
@@ -229,9 +231,8 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 
 @scenario("maintain")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
-    cared = SimpleNamespace(files_deleted=9)
-    table = SimpleNamespace(table="alpha", cared=cared, retention=None, reason="", detail="")
-    ran = SimpleNamespace(tables=[table], orphans={}, deleted=False, status=0)
+    cared = Cared(files_deleted=9, vacuum="lite", checkpoint=None)
+    ran = MaintenanceResult(tables=(TableMaintenance(table="alpha", cared=cared),), remains={}, deleted=False)
     patch("forebay.upkeep.maintenance.job.maintain", lambda *_, **__: ran)
     return ["maintain"]
 

@@ -190,18 +190,20 @@ class S3Lease:
             if self._lost:
                 return
             try:
-                etag = _write(self._s3, self._bucket, self._key, self._holder, self._etag)
+                self._write_again()
             except (ClientError, BotoCoreError) as trouble:
                 if time.monotonic() - self._renewed > self._holder.lasts_s:
                     self._lost = f"it could not be renewed: {trouble}"
+
+    def _write_again(self) -> None:
+        etag = _write(self._s3, self._bucket, self._key, self._holder, self._etag)
+        if etag is None:
+            there = _look(self._s3, self._bucket, self._key)
+            if there is None or there.holder != self._holder:
+                self._lost = _why(there)
                 return
-            if etag is None:
-                there = _look(self._s3, self._bucket, self._key)
-                if there is None or there.holder != self._holder:
-                    self._lost = _why(there)
-                    return
-                etag = there.etag  # our own renewal got through, and its answer did not
-            self._etag, self._renewed = etag, time.monotonic()
+            etag = there.etag  # our own renewal got through, and its answer did not
+        self._etag, self._renewed = etag, time.monotonic()
 
 
 @dataclass(frozen=True)
