@@ -28,7 +28,7 @@ AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FIRST, SECOND = (LandedFile("landing", "a", 1, f"a-{n}", None, f"{n:016X}", AT) for n in (1, 2))
 RECORDS = [Record("alpha", "1"), Record("beta", "2"), Record("beta", "3"), Record(None, "", broken=True)]
 FAILED = Choice("quarantine", reason="table-failed")
-MOST_EFFECTS = 14
+MOST_EFFECTS = 15
 
 
 class Scene:
@@ -128,6 +128,21 @@ def test_a_second_retry_at_the_same_time_in_which_a_table_fails() -> None:
                 scene.retry()
                 scene.end()
                 scene.check()
+
+
+def test_a_table_that_is_dropped_while_a_retry_is_unfinished_does_not_stop_later_ones() -> None:
+    """What the ledger counts as moved leaves the quarantine, also when its table is gone by then."""
+    for dies_after in range(MOST_EFFECTS):
+        with pytest.MonkeyPatch.context() as patch:
+            scene = Scene(patch, "replays")
+            scene.lake.rows(LEDGER)[0]["outcome"] = "loaded"
+            scene.retry(dies_after)
+            scene.lake.tables.pop("beta", None)
+            scene.retry()
+            scene.retry()
+            (row,) = scene.lake.rows(LEDGER)
+            held = Counter(one["reason"] for one in scene.lake.rows(QUARANTINE))
+            assert (row["tables"], row["quarantined"], held) == ({"alpha": 1, "beta": 2}, 1, {"not-json": 1})
 
 
 def test_a_retry_goes_by_the_list_of_an_erasure_or_the_erasure_sees_its_plan() -> None:

@@ -75,8 +75,10 @@ class Moving:
         *,
         writing: Writing,
         still_ours: Callable[[], None],
+        keep: Callable[[Collection[str]], None],
     ) -> None:
-        self.still_ours = still_ours
+        """`keep` makes durable which tables have the records."""
+        self.still_ours, self.keep = still_ours, keep
         self.lake, self.plan, self.service, self.chosen, self.dedupe = lake, plan, service, chosen, dedupe
         self.writing, self.spark, self.logs, self.txn = writing, writing.spark, writing.logs, writing.txn
 
@@ -84,15 +86,12 @@ class Moving:
         fates = self.chosen.fates
         wanted = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
         if not self._has(table_path(self.lake, LEDGER)):
-            self.still_ours()
-            self._write(wanted)
-            self.still_ours()
-            in_tables = self._written(wanted)
-            self._account([fate for fate in fates if _moves(fate, in_tables)])
-        elif self.chosen.made is not None:
-            self.chosen.made.undo()
-        # From here on what is in the ledger counts: a table that failed then may not be tried under this number again.
-        in_tables = self._written(wanted)
+            in_tables = self._move(wanted)
+        else:
+            # What the ledger counts is what moved: a table that failed then may not be tried under this number again.
+            if self.chosen.made is not None:
+                self.chosen.made.undo()
+            in_tables = self._written(wanted) if self.plan.written is None else {*self.plan.written}
         self.let_go(in_tables)
         tables: dict[str, int] = {}
         for fate in fates:
@@ -101,6 +100,16 @@ class Moving:
         dropped = sum(fate.rows for fate in fates if fate.fate == "drop")
         superseded = sum(fate.rows for fate in fates if fate.fate == SUPERSEDED)
         return Retried(sum(fate.rows for fate in fates), tables, dropped, len(self.plan.without), superseded)
+
+    def _move(self, wanted: set[str]) -> set[str]:
+        """The tables that have the records now, as the ledger counts them."""
+        self.still_ours()
+        self._write(wanted)
+        self.still_ours()
+        in_tables = self._written(wanted)
+        self.keep(in_tables)
+        self._account([fate for fate in self.chosen.fates if _moves(fate, in_tables)])
+        return in_tables
 
     def _write(self, wanted: set[str]) -> None:
         made, fates = self.chosen.made, self.chosen.fates

@@ -47,6 +47,8 @@ class RetryPlan:
     after: str = ""
     until: str = ""
     """Only records of files with ids in between are chosen: a choice may be too large for one plan."""
+    written: tuple[str, ...] | None = None
+    """The tables that have the records, kept before the ledger counts them. A table may be dropped right after."""
 
     def as_json(self) -> bytes:
         return json.dumps(asdict(self)).encode()
@@ -55,7 +57,12 @@ class RetryPlan:
     def of_json(cls, text: bytes) -> RetryPlan:
         plain = _known(json.loads(text), cls)
         choice = Choice(**_known(plain["choice"], Choice))
-        return cls(**{**plain, "choice": choice, "without": tuple(plain.get("without", ()))})
+        written = None if (names := plain.get("written")) is None else tuple(names)
+        return cls(**{**plain, "choice": choice, "without": tuple(plain.get("without", ())), "written": written})
+
+    def is_of(self, other: RetryPlan) -> bool:
+        """Whether both are of one retry, however far it is."""
+        return (self.number, self.at) == (other.number, other.at)
 
 
 def _known(plain: dict[str, Any], kind: type[Any]) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from typing import TYPE_CHECKING
 
 from forebay.batch.dedupe import RETRY, Dedupe
@@ -190,7 +191,7 @@ class Retry:
     def _carry_out(self, plan: RetryPlan) -> Retried:
         service = unpinned(plan.service, THIS_RETRY)
         tried = self._moved(plan, service)
-        if (left := self._left()) is not None and (left.number, left.at) == (plan.number, plan.at):
+        if (left := self._left()) is not None and left.is_of(plan):
             self.plans.delete([PLAN])  # and no other one: somebody else may have finished this one, too
         told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
         self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **told))
@@ -204,13 +205,30 @@ class Retry:
             chosen = None
             try:
                 chosen = self._chosen_of(plan, service, dedupe, writing, known)
-                moving = Moving(self.lake, plan, service, chosen, dedupe, writing=writing, still_ours=self.still_ours)
+                moving = Moving(
+                    self.lake,
+                    plan,
+                    service,
+                    chosen,
+                    dedupe,
+                    writing=writing,
+                    still_ours=self.still_ours,
+                    keep=partial(self._keep_written, plan),
+                )
                 return moving.run()
             except ReadAgain as found:
                 why, known = str(found), {**known, **found.known}
                 if chosen is not None and chosen.made is not None:
                     chosen.made.undo()
         raise Halt(f"the records were read {IN_VAIN_AT_MOST} times, and their data files could not be used: {why}")
+
+    def _keep_written(self, plan: RetryPlan, tables: Collection[str]) -> None:
+        tagged = self.plans.read_tagged(PLAN)
+        if tagged is None or not RetryPlan.of_json(tagged[0]).is_of(plan):
+            raise Halt(ANOTHER)
+        kept = replace(plan, written=tuple(sorted(tables)))
+        if tagged[0] != kept.as_json():
+            self._write_over(kept, tagged[1])
 
     def _chosen_of(
         self, plan: RetryPlan, service: Service, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]
