@@ -111,6 +111,14 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["resume", "alpha"]
 
 
+@scenario("replay-into")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    without_spark(patch)
+    patch("forebay.batch.check_sql.check_expressions", lambda *_: None)
+    patch("forebay.operate.changing.aside.load_aside", lambda *_, **__: iter([1]))
+    return ["replay-into", f"{lake}-of-tests", "--table", "alpha", "--yes"]
+
+
 @scenario("replay")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["replay", "--table", "alpha", "--yes", "--queue-url", queue]

@@ -143,8 +143,9 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
     lake: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     side = str(tmp_path_factory.mktemp("side"))
-    command = ("replay", "--table", "alpha", "--lake", lake, "--into", side)
+    command = ("replay-into", side, "--table", "alpha", "--lake", lake)
     assert "have these rows here" in ran(*command, "--dry-run")
+    assert "files: are not chosen" in failed(2, "replay-into", side, "--lake", lake)
     read: list[str] = []
 
     def load(spark: Any, files: Any, service: Any, place: str, **_: Any) -> Iterator[int]:
@@ -160,13 +161,13 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
     assert read == ["in/a.json", "in/b.json"]
     assert "replay" not in outcomes(lake).values()
     told = json.loads(ran("history", "--lake", lake, "--json").splitlines()[0])
-    assert (told["what"][:27], told["undo"]) == ("replay: 2 files into " + side[:6], f"delete {side}")
+    assert (told["what"][:27], told["undo"]) == ("replay-into: 2 files into " + side[:1], f"delete {side}")
 
 
 @pytest.mark.parametrize("part", ["", "/", "/side", "/.."])
 def test_a_lake_within_this_one_is_refused(lake: str, part: str) -> None:
     place = str(Path(lake).parent) if part == "/.." else f"{lake}{part}"
-    assert "is a part of this lake" in failed(2, "replay", "--table", "alpha", "--lake", lake, "--into", place)
+    assert "is a part of this lake" in failed(2, "replay-into", place, "--table", "alpha", "--lake", lake)
 
 
 def test_live_files_pass(lake: str) -> None:

@@ -18,7 +18,7 @@ from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["AGAIN", "MARK", "announce", "announce_paced", "messages_in", "wait_while_full"]
+__all__ = ["AGAIN", "MARK", "announce", "announce_paced", "messages_in"]
 
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
@@ -62,7 +62,7 @@ def announce_paced(
     for an error of the queue."""
     left, most, announced = iter(files), _at_once(rate), 0
     while page := list(islice(left, most)):
-        wait_while_full(sqs, url, most_waiting, tell=tell, sleep=sleep)
+        _wait_while_full(sqs, url, most_waiting, tell=tell, sleep=sleep)
         if refused := announce(sqs, url, page):
             raise Halt(f"the queue refused {counted(len(refused), 'file')}, such as {refused[0]}; {repeat}")
         if rate:
@@ -76,7 +76,7 @@ def _at_once(rate: float) -> int:
     return min(MOST_AT_ONCE, max(1, int(rate))) if rate else MOST_AT_ONCE
 
 
-def wait_while_full(
+def _wait_while_full(
     sqs: Any,
     url: str,
     most: int,

@@ -122,10 +122,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay replay --table alpha --since 2026-05-01 --dry-run", "which rows would be replaced"),
         ("forebay replay --quarantined --batch 812", "files of a batch with refused records; shows them, and asks"),
         ("forebay replay --resume", "continue after an interruption"),
-        (
-            "forebay replay --table alpha --into s3://lake-of-tests --service ./new",
-            "what new declarations do with them",
-        ),
+    ),
+    "replay-into": (
+        ("forebay replay-into s3://lake-of-tests --table alpha --service ./new", "what new declarations do with them"),
     ),
     "rollback": (
         ("forebay rollback alpha --to 41 --dry-run", "which rows would leave"),

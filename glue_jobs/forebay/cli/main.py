@@ -66,6 +66,7 @@ COMMANDS = {
         ".changing.pause", "resume", "Resume paused tables, and load the rows that waited, exactly once."
     ),
     "replay": Command(".changing.replay", "replay", "Read files again, and replace their rows."),
+    "replay-into": Command(".changing.replay", "replay_into", "Load files into another lake, with other declarations."),
     "rollback": Command(
         ".changing.rollback", "rollback", "Restore tables to an earlier version, and the ledger with them."
     ),

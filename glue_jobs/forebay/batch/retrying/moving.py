@@ -88,7 +88,7 @@ class Moving:
         if not self._has(table_path(self.lake, LEDGER)):
             in_tables = self._move(wanted)
         else:
-            # What the ledger counts is what moved: a table that failed then may not be tried under this number again.
+            # The ledger counts what moved: a table that failed then may not be tried under this number again.
             if self.chosen.made is not None:
                 self.chosen.made.undo()
             in_tables = self._written(wanted) if self.plan.written is None else {*self.plan.written}

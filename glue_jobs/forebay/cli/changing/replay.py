@@ -1,19 +1,17 @@
-"""`forebay replay`: reads files again, and replaces their earlier rows."""
+"""`forebay replay` reads files again, and replaces their earlier rows. `forebay replay-into` loads them into another lake."""
 
 from __future__ import annotations
 
-import time
-from dataclasses import replace
-from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.cli.changing.chosen_files import ChosenFiles, choosing_files
 from forebay.cli.changing.landed import tell_away
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, QueueUrl, Service, Yes, moment
+from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl, Service, Yes
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.cli.usage import must_be_given
@@ -25,33 +23,19 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from forebay.operate.changing.replay import Replay
+    from forebay.operate.lake_view import LakeView
     from forebay.operate.looking.files import LedgerFile
 
-__all__ = ["announce_all", "replay", "show_rows"]
+__all__ = ["announce_all", "replay", "replay_into", "show_rows"]
 
 MOST_WAITING = 200
 
 
+@choosing_files
 def replay(
+    files: ChosenFiles,
     lake: Lake,
     queue_url: QueueUrl = "",
-    files: Annotated[
-        list[str] | None, typer.Option("--file", help="This file, s3://bucket/key; may be repeated.")
-    ] = None,
-    key: Annotated[str, typer.Option(help=f"Files with {SUCH_A_KEY}")] = "",
-    since: Annotated[datetime | None, moment("Loaded since this time, in UTC.")] = None,
-    until: Annotated[datetime | None, moment("Loaded before this time, in UTC.")] = None,
-    table: Annotated[str, typer.Option(help="Files with rows in this table.")] = "",
-    batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None,
-    generation: Annotated[
-        str, typer.Option(help="With --batch: the stream, where several streams had such a batch.")
-    ] = "",
-    quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False,
-    of: Of = "",
-    into: Annotated[
-        str, typer.Option(metavar="LAKE", help="Load them into this other lake, and leave this one unchanged.")
-    ] = "",
-    service: Service = "",
     resume: Annotated[
         bool, typer.Option("--resume", help="Announce again what an earlier replay has not loaded yet.")
     ] = False,
@@ -69,55 +53,24 @@ def replay(
     each table, one commit removes their rows, and the next appends the new ones, so no row exists twice. If S3 no longer has a
     file, its rows stay, and the ledger says not-replayed. After an interruption, continue with --resume. Undo: push the
     earlier declarations, and repeat the command.
-
-    --into loads the files into another lake instead, with the declarations of --service. This lake and its ledger stay as they
-    are. The command starts Spark for that, and continues where it was when you repeat it. Undo: delete that lake.
     """
     from forebay.aws.preflight import check_queue
-    from forebay.operate.changing.replay import mark, replay_of, waiting
-    from forebay.operate.lake_view import known_table, view_of
-    from forebay.operate.looking.files import FileChoice
+    from forebay.operate.changing.replay import mark, waiting
+    from forebay.operate.lake_view import view_of
 
-    choice = FileChoice(None, None, table or None, key or None, batch, since, until, quarantined)
-    chosen = choice != FileChoice() or bool(files)
-    choice = replace(choice, service=of or None, generation=generation or None)
-    if generation and batch is None:
-        raise InvalidConfiguration.one("--generation", "needs --batch", "name the batch")
-    if resume == chosen:
+    if resume == bool(files):
         raise InvalidConfiguration.one(
             "replay", "choose files, or --resume", "such as --table alpha --since 2026-05-01"
         )
-    if into and resume:
-        raise InvalidConfiguration.one(
-            "--resume", "cannot be combined with --into", "repeat the same command to continue"
-        )
-    if not dry_run and not into:
+    if not dry_run:
         must_be_given("replay", "--queue-url", queue_url, "FOREBAY_QUEUE_URL")
     view = view_of(lake)
-    if into:
-        from forebay.operate.changing.aside import side_lake
-
-        into = side_lake(view.lake, into)
-    found = waiting(view, of or None) if resume else replay_of(view, choice, files or ())
-    if table and not found.files:
-        known_table(view, table)
-    if as_json:
-        told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
-        print_json([{**told, "left_out": found.left_out, "dry_run": dry_run, **({"into": into} if into else {})}])
-    else:
-        _show(found, into)
-    tell_away(view, found.files)
-    if not (found.files or found.left_out):
-        error_console.print("no file in the ledger matches")
+    found = waiting(view, files.of or None) if resume else files.found(view)
+    what = "to read again. Their rows will be replaced:"
+    _show(view, found, what, {"dry_run": dry_run}, as_json=as_json)
     if dry_run or not found.files:
         return
-    if queue_url:
-        check_queue(queue_url)
-    if into:
-        if not yes:
-            confirm(f"Read them into {into}?")
-        _load_aside(lake, found, service, into, queue_url, most_waiting, rate)
-        return
+    check_queue(queue_url)
     if not (yes or resume):
         confirm("Read them again, and replace their rows?")
     count = mark(view, found)
@@ -129,6 +82,36 @@ def replay(
         )
     announce_all(found.files, queue_url, most_waiting=most_waiting, rate=rate)
     error_console.print("the ingest job replaces their rows; `forebay files list --outcome replay` shows what is left")
+
+
+@choosing_files
+def replay_into(
+    files: ChosenFiles,
+    other_lake: Annotated[str, typer.Argument(help="Where their tables will be: s3://bucket/prefix.")],
+    lake: Lake,
+    service: Service = "",
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
+    """Load files into another lake, with other declarations.
+
+    Shows which rows these files have here, and asks. This lake and its ledger do not change. The command runs Spark on this
+    machine, and continues where it was when you repeat it. Compare the two lakes then. Undo: delete the other lake.
+    """
+    from forebay.operate.changing.aside import side_lake
+    from forebay.operate.lake_view import view_of
+
+    view = view_of(lake)
+    into = side_lake(view.lake, other_lake)
+    found = files.found(view)
+    what = f"for {into}. They have these rows here:"
+    _show(view, found, what, {"dry_run": dry_run, "into": into}, as_json=as_json)
+    if dry_run or not found.files:
+        return
+    if not yes:
+        confirm(f"Read them into {into}?")
+    _load_aside(lake, found, service, into)
 
 
 def announce_all(
@@ -167,11 +150,7 @@ def _tell_wait(shown: Progress, most: int, waiting: int) -> None:
 
 
 @leaving_at_once("repeat the command to continue")
-def _load_aside(
-    lake: str, found: Replay, place: str, into: str, queue_url: str, most_waiting: int, rate: float
-) -> None:
-    from forebay.aws.announce import wait_while_full
-    from forebay.aws.client import client
+def _load_aside(lake: str, found: Replay, place: str, into: str) -> None:
     from forebay.aws.preflight import check_lake
     from forebay.batch.check_sql import check_expressions
     from forebay.batch.erased import without_erased
@@ -184,26 +163,25 @@ def _load_aside(
     declared = without_erased(load_service(place), lake)
     spark = session_for(into, "forebay-replay", emit=to_log())
     check_expressions(spark, declared)
-
-    def let_others_pass(files: int) -> None:
-        if queue_url:
-            wait_while_full(client("sqs"), queue_url, most_waiting, tell=partial(_tell_wait, shown, most_waiting))
-        if rate:
-            time.sleep(files / rate)
-
     files = [file.landed for file in found.files]
     with Progress(len(files)) as shown:
-        for so_far in load_aside(spark, files, declared, into, emit=to_log(), before_each=let_others_pass):
+        for so_far in load_aside(spark, files, declared, into, emit=to_log()):
             shown.tell(f"read: {so_far:,} of {counted(len(files), 'file')}", so_far)
-    what = f"replay: {counted(len(files), 'file')} into {into}; this lake is unchanged"
+    what = f"replay-into: {counted(len(files), 'file')} into {into}; this lake is unchanged"
     leave_record(lake, what, undo=f"delete {into}")
     console.print(f"{into} has them: `forebay tables --lake {into}`, and `forebay audit --lake {into}`")
 
 
-def _show(found: Replay, into: str) -> None:
-    what = "for that lake. They have these rows here:" if into else "to read again. Their rows will be replaced:"
-    console.print(f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')} {what}")
-    show_rows(found)
+def _show(view: LakeView, found: Replay, what: str, asked: dict[str, object], *, as_json: bool) -> None:
+    if as_json:
+        told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
+        print_json([{**told, "left_out": found.left_out, **asked}])
+    else:
+        console.print(f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')} {what}")
+        show_rows(found)
+    tell_away(view, found.files)
+    if not (found.files or found.left_out):
+        error_console.print("no file in the ledger matches")
 
 
 def show_rows(found: Replay) -> None:

@@ -8,7 +8,7 @@ knows its files. A batch that was interrupted is finished first.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -34,20 +34,14 @@ FILES_A_BATCH = 200
 def side_lake(lake: str, place: str) -> str:
     """The place, of a lake that is another one and not within this one. A folder in a lake would pass for a table."""
     if overlap(place, lake):
-        raise InvalidConfiguration.one(f"--into {place}", "is a part of this lake", "name another place")
+        raise InvalidConfiguration.one(place, "is a part of this lake", "name another place")
     return place.rstrip("/")
 
 
 def load_aside(
-    spark: SparkSession,
-    files: Sequence[LandedFile],
-    service: Service,
-    side: str,
-    *,
-    emit: Emit,
-    before_each: Callable[[int], None] = lambda files: None,
+    spark: SparkSession, files: Sequence[LandedFile], service: Service, side: str, *, emit: Emit
 ) -> Iterator[int]:
-    """`before_each` is given how many files the next batch has; it may wait."""
+    """How many files are loaded so far, after each batch."""
     generation = uuid.uuid4().hex[:12]
     with ExitStack() as leaving:
         lease = hold(writer_of(side, service.name), wait_s=0)
@@ -65,6 +59,5 @@ def load_aside(
         batch.finish_earlier(None)
         for number, at in enumerate(range(0, len(files), FILES_A_BATCH)):
             some = files[at : at + FILES_A_BATCH]
-            before_each(len(some))
             batch.process(names_of(spark, some), number)
             yield at + len(some)
