@@ -147,6 +147,11 @@ class Alarms(Construct):
             self._metrics.of(TroublesCounted, "full", minutes=5),
             "A table has reached its limit of columns. New fields get no column; their values are in _rescued.",
         )
+        self._add(
+            "expectation-violated",
+            self._metrics.of(TroublesCounted, "violated", minutes=5),
+            "More rows of a table violate an expectation than its declaration accepts. `forebay quality` shows which.",
+        )
 
     def watch_catalog(self) -> None:
         self._add(
@@ -215,7 +220,7 @@ class Alarms(Construct):
                 Bar(percent, periods=3, points=2),
             )
 
-    def watch_the_watchers(self, functions: Sequence[lam.IFunction], schedule_group: str) -> None:
+    def watch_the_watchers(self, functions: Sequence[lam.IFunction]) -> None:
         errors = {f"f{n}": f.metric_errors(period=Duration.minutes(5)) for n, f in enumerate(functions)}
         self._add(
             "function-failed",
@@ -228,17 +233,6 @@ class Alarms(Construct):
             "A Lambda function failed: the job may not have started, or its result may not have been reported.",
             # Errors are reported late, and FILL says 0 of a period until they are.
             Bar(0, periods=3, points=1),
-        )
-        self._add(
-            "schedule-failed",
-            cw.Metric(
-                namespace="AWS/Scheduler",
-                metric_name="TargetErrorCount",
-                dimensions_map={"ScheduleGroup": schedule_group},
-                statistic="Sum",
-                period=Duration.minutes(5),
-            ),
-            "A schedule could not invoke its target.",
         )
         self._add(
             "schedule-overdue",

@@ -13,7 +13,6 @@ from aws_cdk import aws_cloudwatch as cw
 from constructs import Construct
 
 from forebay.batch.events import BatchCommitted, RecordsQuarantined, RowsAppended
-from forebay.events import Event
 from forebay.lake.health import HealthMeasured
 from forebay.source.events import QueuePolled
 from forebay.upkeep.accounts.events import AccountsChecked
@@ -60,6 +59,7 @@ def dashboard(
     page.add_widgets(*_batches(metrics))
     log_groups = [group.log_group_name for job in jobs for group in job.log_groups]
     page.add_widgets(*_tables(metrics, log_groups))
+    page.add_widgets(*_expectations(log_groups))
     page.add_widgets(*_files(metrics, log_groups))
     page.add_widgets(*_upkeep(metrics, watched=bool(settings.watched)))
     page.add_widgets(*_trends(metrics, jobs))
@@ -116,8 +116,16 @@ def _tables(metrics: ServiceMetrics, log_groups: Sequence[str]) -> list[cw.IWidg
     ]
     return [
         _graph("From landing to rows, seconds", latency),
-        _of_tables("Rows by table", RowsAppended, "rows", "sum", log_groups),
-        _last("Quarantined, by reason: the last batches", RecordsQuarantined, log_groups),
+        _of_tables("Rows by table", RowsAppended.__name__, "rows", "sum", log_groups),
+        _last("Quarantined, by reason: the last batches", RecordsQuarantined.__name__, log_groups),
+    ]
+
+
+def _expectations(log_groups: Sequence[str]) -> list[cw.IWidget]:
+    violated = "Expectation(Violated|Failed)"
+    return [
+        _of_tables("Rows that violate an expectation, by table", violated, "rows", "sum", log_groups),
+        _last("Expectations violated: the last batches", violated, log_groups, width=ALL - THIRD),
     ]
 
 
@@ -125,18 +133,16 @@ def _files(metrics: ServiceMetrics, log_groups: Sequence[str]) -> list[cw.IWidge
     """Small files make reading dear; compaction is measured by what it takes away."""
     gain = [metrics.of(CompactionEnded, name, minutes=60) for name in ("files_removed", "files_added")]
     return [
-        _of_tables("Files by table", HealthMeasured, "files", "latest", log_groups),
-        _of_tables("Small files by table, %", HealthMeasured, "small_share_percent", "latest", log_groups),
+        _of_tables("Files by table", HealthMeasured.__name__, "files", "latest", log_groups),
+        _of_tables("Small files by table, %", HealthMeasured.__name__, "small_share_percent", "latest", log_groups),
         _graph("Compaction: small files removed, large files added", gain),
     ]
 
 
-def _of_tables(
-    title: str, event: type[Event], field: str, statistic: str, log_groups: Sequence[str]
-) -> cw.LogQueryWidget:
-    """The largest 30, over the time that the page shows."""
+def _of_tables(title: str, event: str, field: str, statistic: str, log_groups: Sequence[str]) -> cw.LogQueryWidget:
+    """The largest 30, over the time that the page shows. The event is a pattern."""
     lines = [
-        f'filter @message like /"event": "{event.__name__}"/',
+        f'filter @message like /"event": "{event}"/',
         'parse @message /"table": "(?<name>[^"]+)"/',
         f'parse @message /"{field}": (?<number>[0-9.]+)/',
         f"stats {statistic}(number) as {field} by name",
@@ -146,18 +152,18 @@ def _of_tables(
     return _log_table(title, lines, log_groups)
 
 
-def _last(title: str, event: type[Event], log_groups: Sequence[str]) -> cw.LogQueryWidget:
+def _last(title: str, event: str, log_groups: Sequence[str], width: int = THIRD) -> cw.LogQueryWidget:
     lines = [
         "fields @timestamp, @message",
-        f'filter @message like /"event": "{event.__name__}"/',
+        f'filter @message like /"event": "{event}"/',
         "sort @timestamp desc",
         "limit 20",
     ]
-    return _log_table(title, lines, log_groups)
+    return _log_table(title, lines, log_groups, width)
 
 
-def _log_table(title: str, lines: Sequence[str], log_groups: Sequence[str]) -> cw.LogQueryWidget:
-    return cw.LogQueryWidget(title=title, log_group_names=list(log_groups), query_lines=list(lines), width=THIRD)
+def _log_table(title: str, lines: Sequence[str], log_groups: Sequence[str], width: int = THIRD) -> cw.LogQueryWidget:
+    return cw.LogQueryWidget(title=title, log_group_names=list(log_groups), query_lines=list(lines), width=width)
 
 
 def _upkeep(metrics: ServiceMetrics, *, watched: bool) -> list[cw.IWidget]:

@@ -185,7 +185,7 @@ class Forebay(Construct):
         alarms.watch_catalog()
         alarms.watch_notifications()
         alarms.watch_trends()
-        alarms.watch_the_watchers(functions.all, settings.name)
+        alarms.watch_the_watchers(functions.all)
         for table in settings.watched:
             alarms.watch_table(table)
         if settings.budget_usd_month:

@@ -163,21 +163,21 @@ def test_a_change_whose_key_cannot_name_a_partition_of_the_state_is_quarantined(
     assert found == [(3, "no-key"), (4, bad), (5, bad), (6, bad), (7, "no-key")]
 
 
-def test_a_table_fails_above_its_limit_and_not_at_it() -> None:
+def test_a_table_fails_and_the_alarm_rings_above_its_limit_and_not_at_it() -> None:
     service = service_of(
         declared(
-            'warned = "true"\nhalf = { check = "true", fail_above_percent = 50 }\n'
+            'warned = { check = "true", alarm_above_percent = 40 }\nhalf = { check = "true", fail_above_percent = 50 }\n'
             'never = { check = "true", on_violation = "fail" }'
         )
     )
     fates = [Fate("0", "write", 6, "a", 0), Fate("1", "write", 4, "a", 0, ("warned", "half")), Fate("0", "park", 5)]
     assert verdicts(service, fates) == [
-        Verdict("a", "warned", "warn", 10, 4, False),
-        Verdict("a", "half", "warn", 10, 4, False),
-        Verdict("a", "never", "fail", 10, 0, False),
+        Verdict("a", "warned", "warn", 10, 4, failed=False, rings=False),
+        Verdict("a", "half", "warn", 10, 4, failed=False, rings=False),
+        Verdict("a", "never", "fail", 10, 0, failed=False, rings=False),
     ]
-    worse = [*fates, Fate("2", "drop", 3, "a", 0, ("half", "never"))]
-    assert [v.failed for v in verdicts(service, worse)] == [False, True, True]
+    worse = verdicts(service, [*fates, Fate("2", "drop", 3, "a", 0, ("warned", "half", "never"))])
+    assert [(verdict.failed, verdict.rings) for verdict in worse] == [(False, True), (True, True), (True, True)]
 
 
 @pytest.mark.parametrize(

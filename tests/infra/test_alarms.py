@@ -125,6 +125,10 @@ BOTH: dict[str, list[Story]] = {
         Story("a table is at its limit of columns", {"TroublesCountedFull": every(1, 0) | once(1)}, within=10),
         Story("none is", {"TroublesCountedFull": every(1, 0)}),
     ],
+    "expectation-violated": [
+        Story("one rings", {"TroublesCountedViolated": every(1, 0) | once(1)}, within=10),
+        Story("none does", {"TroublesCountedViolated": every(1, 0)}),
+    ],
     "name-taken": [
         Story("an entry is another's", {"TroublesCountedUnlisted": every(1, 0) | once(1)}, within=10),
         Story("all are ours", {"TroublesCountedUnlisted": every(1, 0)}),
@@ -142,10 +146,6 @@ BOTH: dict[str, list[Story]] = {
         Story("one fails, and Lambda says so late", {"Errors": every(1, 0) | once(1)}, within=15, late=4),
         Story("all succeed", {"Errors": every(5, 0)}),
         Story("none is called", {}),
-    ],
-    "schedule-failed": [
-        Story("one target is not reached", {"TargetErrorCount": once(1)}, within=10),
-        Story("all are reached", {}),
     ],
     "announcements-lost": [
         Story("the key is disabled", {name: once(1) for name in LOST}, within=10),

@@ -771,7 +771,6 @@ OF_AWS = {
     "AWS/SNS": "TopicName",
     "AWS/Events": "RuleName",
     "AWS/Lambda": "FunctionName",
-    "AWS/Scheduler": "ScheduleGroup",
 }
 """The dimension that AWS documents. Under another one there is no metric, and a missing metric rings no alarm."""
 
@@ -793,7 +792,6 @@ def test_alarms_watch_each_thing_whose_trouble_aws_measures(request: pytest.Fixt
     }
     rules = {one["Properties"]["Name"] for one in service.of("Events::Rule").values()} - {f"{name}-job-ended"}
     assert {one.strip("<>")[:-8] for one in watched["Errors"]} == set(service.of("Lambda::Function"))
-    assert watched["TargetErrorCount"] == {name}
     assert watched["NumberOfNotificationsFailed"] == {f"{name}-alarms"}
     assert watched["NumberOfNotificationsFailedToRedriveToDlq"] == topics
     assert watched["InvocationsFailedToBeSentToDlq"] == rules

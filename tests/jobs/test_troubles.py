@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import forebay.jobs.journal as journals
-from forebay.batch.events import BatchCommitted, TableFailed
+from forebay.batch.events import BatchCommitted, ExpectationFailed, ExpectationViolated, TableFailed
 from forebay.events import Event
 from forebay.jobs.troubles import Troubles, TroublesCounted
 from forebay.settings import IngestSettings
@@ -39,6 +39,15 @@ def test_a_table_that_failed_is_counted_even_if_the_batch_never_ends() -> None:
     assert told == [TroublesCounted(service="games", failed=1)]
 
 
+def test_an_expectation_that_rings_is_counted_at_once_and_another_one_is_not() -> None:
+    told: list[Event] = []
+    troubles = Troubles(told.append)
+    where = {"service": "games", "table": "alpha", "batch": 3, "expectation": "level", "rows": 2}
+    for event in (ExpectationViolated(**where), ExpectationViolated(**where, rings=True), ExpectationFailed(**where)):
+        troubles(event)
+    assert told == [TroublesCounted(service="games", violated=1)] * 2
+
+
 @pytest.mark.parametrize("metrics", ["cloudwatch", "cloudwatch:Studio"])
 def test_a_job_that_publishes_metrics_sends_zeros_with_each_batch(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, metrics: str
@@ -51,4 +60,4 @@ def test_a_job_that_publishes_metrics_sends_zeros_with_each_batch(
     with journals.journal(IngestSettings(lake=str(tmp_path), queue_url="https://sqs/q", metrics=metrics)) as emit:
         emit(batch())
     found = {one["MetricName"]: one["Values"] for one in sent if one["MetricName"].startswith("TroublesCounted")}
-    assert found == {key: [0.0] for key in ("TroublesCountedFailed", "TroublesCountedFull", "TroublesCountedUnlisted")}
+    assert found == {f"TroublesCounted{key}": [0.0] for key in ("Failed", "Full", "Unlisted", "Violated")}

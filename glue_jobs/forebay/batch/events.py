@@ -99,10 +99,12 @@ class OwnRowsAppended(TableBatchEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ExpectationViolated(TableBatchEvent):
-    """Rows of a table violate an expectation; its declaration decided what happened to them."""
+    """Rows of a table violate an expectation; its declaration decided what happened to them. `rings` says whether it also asks
+    for the alarm."""
 
     expectation: str
     rows: int = metric()
+    rings: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

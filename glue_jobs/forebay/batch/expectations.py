@@ -34,6 +34,7 @@ class Verdict:
     rows: int
     violated: int
     failed: bool
+    rings: bool
 
     def row(self, *, at: datetime, **shared: Any) -> dict[str, Any]:
         names = ("table", "expectation", "on_violation", "rows", "violated", "failed")
@@ -58,6 +59,8 @@ def verdicts(service: Service, fates: Sequence[Fate]) -> list[Verdict]:
 
 def _verdict(declared: Table, table: str, name: str, rows: int, violated: int) -> Verdict:
     expectation = declared.expectations[name]
-    limit = expectation.fails_above
-    failed = limit is not None and violated * 100 > limit * rows
-    return Verdict(table, name, expectation.on_violation, rows, violated, failed)
+    fails, rings = (
+        limit is not None and violated * 100 > limit * rows
+        for limit in (expectation.fails_above, expectation.alarm_above_percent)
+    )
+    return Verdict(table, name, expectation.on_violation, rows, violated, fails, rings or fails)

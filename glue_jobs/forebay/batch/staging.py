@@ -103,15 +103,12 @@ class Staging(Commits):
         where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
         failed = set()
         for verdict in verdicts(self.service, fates):
-            told: dict[str, Any] = {
-                "table": verdict.table,
-                "expectation": verdict.expectation,
-                "rows": verdict.violated,
-            }
-            if verdict.violated:
-                self.emit((ExpectationFailed if verdict.failed else ExpectationViolated)(**where, **told))
+            told = {**where, "table": verdict.table, "expectation": verdict.expectation, "rows": verdict.violated}
             if verdict.failed:
+                self.emit(ExpectationFailed(**told))
                 failed.add(verdict.table)
+            elif verdict.violated:
+                self.emit(ExpectationViolated(**told, rings=verdict.rings))
         return frozenset(failed)
 
     def leaving(self, superseded: Sequence[Superseded]) -> dict[str, list[str]]:

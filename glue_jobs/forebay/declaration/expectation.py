@@ -29,6 +29,13 @@ class Expectation(Declared):
         lt=100,
         description="if more than this share of a table's rows in a batch violate it, act as with fail",
     )
+    alarm_above_percent: float | None = Field(
+        None,
+        ge=0,
+        lt=100,
+        description="if more than this share of a table's rows in a batch violate it, ring the alarm `expectation-violated`; "
+        "an expectation that fails always rings",
+    )
 
     @classmethod
     def __get_pydantic_json_schema__(cls, core: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
