@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -134,6 +134,7 @@ class Play:
         if self.draw.random() < 0.3:
             deeds |= {self.forget: 12, self.bring_back: 12}
         deeds |= {self.fail: 5, self.pause: 3, self.retry: 4} if self.tables_fail else {self.put_back: 2}
+        deeds |= self.more_deeds()
         if self.rolls_back:
             deeds |= {self.roll_back: 12, self.put: 8}
         if self.versioned:
@@ -154,6 +155,9 @@ class Play:
                 deed(key)
         self.end()
         self.check()
+
+    def more_deeds(self) -> dict[Callable[[str], None], int]:
+        return {}
 
     def put(self, key: str) -> None:
         """Files may hold the same records; but what a replaced version held, only later versions of its key do."""
@@ -395,7 +399,7 @@ class Play:
             for name, rows in {**row["tables"], **{name: row[column] for name, column in HELD.items()}}.items():
                 told[name][row["file_id"]] += rows
         there = {name: Counter(row["_file_id"] for row in self.lake.rows(name)) for name in told}
-        assert {name: +counts for name, counts in told.items()} == there
+        self.sums_must_hold({name: +counts for name, counts in told.items()}, there)
         records = Counter((row["_file_id"], row["byte_offset"]) for name in told for row in self.lake.rows(name))
         assert [one for one, times in records.items() if times > 1] == []
         if self.beside:
@@ -406,6 +410,10 @@ class Play:
         assert [row for row in ledger if row["outcome"] == "superseded" and row["written"]] == []
         if self.dedupe and not self.versioned:
             self.every_id_stands_once()
+
+    def sums_must_hold(self, told: dict[str, Counter[str]], there: dict[str, Counter[str]]) -> None:
+        """Rows of each file in each table, by the ledger and by the tables."""
+        assert told == there
 
     def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
         if self.versioned:
