@@ -235,7 +235,7 @@ def environment() -> str:
     text += "\n## Of forebay\n\n" + _table(
         ("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in ENVIRONMENT.items()]
     )
-    text += "\n## Of AWS and the terminal\n\n" + _table(
+    text += "\n## Of AWS, OpenLineage and the terminal\n\n" + _table(
         ("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in OF_AWS.items()]
     )
     text += "\n## forebay.toml\n\nA file in the current folder with texts for these keys:\n\n"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +24,7 @@ from forebay.operate.looking.held import piles, waiting_for
 from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines, story
 from tests.operate.command import failed, ran
+from tests.operate.test_lineage import must_fit
 
 BEFORE = """
 name = "studio"
@@ -93,13 +95,21 @@ def test_after_a_fix_what_fits_lands_and_what_does_not_stays(told: Story, spark:
     }
 
 
-def test_a_row_leads_back_to_its_record_in_the_landed_file(told: Story) -> None:
+def test_a_row_leads_back_to_its_record_in_the_landed_file_and_lineage_has_both(told: Story) -> None:
     said = ran("where", "alpha-0", "--row", "alpha", "--text", "--lake", told.lake, "--json")
     found = [json.loads(line) for line in said.splitlines()]
     assert sorted(one["uri"] for one in found) == [f"s3://{told.bucket}/in/{number}.json" for number in range(2)]
     record = {"line": 1, "byte_offset": 0, "text": json.dumps(event("alpha", 0, level=1)), "table": "alpha"}
     assert [one["row"]["records"] for one in found] == [[record], [record]]
     assert {(one["row"]["rule"]["name"], one["row"]["not_read"]) for one in found} == {("{game}", None)}
+    rows, columns = Counter[str](), set[str]()
+    for sent in map(json.loads, ran("lineage", "--lake", told.lake).splitlines()):
+        must_fit(sent)
+        for table in sent["outputs"] if sent["eventType"] == "COMPLETE" else ():
+            rows[sent["job"]["name"]] += table["outputFacets"]["outputStatistics"]["rowCount"]
+            columns |= {column["name"] for column in table["facets"]["schema"]["fields"]}
+    assert rows == {"studio.alpha": 2, "studio._forebay/quarantine": 6, "studio._forebay/parked": 4}
+    assert {"level", "_file_id", "reason"} <= columns
 
 
 def test_parked_records_are_adopted_once_a_table_takes_them(told: Story, spark: SparkSession) -> None:

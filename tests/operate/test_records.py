@@ -33,10 +33,10 @@ from tests.operate.ledger import AT, entry, schema_of, write_ledger
 from tests.operate.test_command_line import ALL
 from tests.operate.test_queue import keep_message
 
-LOOKS = """status doctor report plan-capacity where files files~list files~show tail history query queue queue~peek queue~dlq
-lease lease~show audit tables tables~list tables~health tables~check tables~show tables~diff tables~editor-schema try schema
-schema~show schema~history schema~diff privacy privacy~scan privacy~report privacy~show quality quarantine quarantine~list
-quarantine~show parked parked~list parked~show wait"""
+LOOKS = """status doctor report plan-capacity where files files~list files~show tail history lineage query queue
+queue~peek queue~dlq lease lease~show audit tables tables~list tables~health tables~check tables~show tables~diff
+tables~editor-schema try schema schema~show schema~history schema~diff privacy privacy~scan privacy~report
+privacy~show quality quarantine quarantine~list quarantine~show parked parked~list parked~show wait"""
 ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~put local~fire
 local~alarms local~runs export privacy~secret privacy~rotate"""
 """They write files of a folder, objects outside of a lake, or the twin's."""

@@ -23,6 +23,7 @@ OF_AWS = {
     "AWS_ENDPOINT_URL": "The endpoint of every AWS service. The twin sets it.",
     "AWS_ENDPOINT_URL_S3": "The endpoint of S3 alone.",
     "AWS_ENDPOINT_URL_SQS": "The endpoint of SQS alone.",
+    "OPENLINEAGE_API_KEY": "The key that `forebay lineage --to` sends as a bearer token.",
     "NO_COLOR": "Any value turns colour off.",
 }
-"""Those of the AWS SDKs and of terminals, in boto3 and in Spark's S3 client alike."""
+"""Those of the AWS SDKs, in boto3 and in Spark's S3 client alike, of OpenLineage's clients and of terminals."""

@@ -50,6 +50,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay history --days 7 --table alpha", "with changes to a table"),
         ("forebay history --all-tables --stack forebay-prod", "with deployments and alarms, and all tables"),
     ),
+    "lineage": (
+        ("forebay lineage", "the batches of the last day, as NDJSON"),
+        ("forebay lineage --to http://marquez:5000/api/v1/lineage --since 2026-05-01", "send them"),
+    ),
     "query": (
         ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),
         ("forebay query 'select * from alpha limit 10' --json", "a table, as JSON"),

@@ -58,6 +58,7 @@ COMMANDS = {
     "files": Command(".changing.files", "app", "List files, leave them out, and read them again."),
     "tail": Command(".changing.files", "tail", "Follow the loaded files until Ctrl-C."),
     "history": Command(".looking.history", "history", "List what happened, and when."),
+    "lineage": Command(".looking.lineage", "lineage", "Print batches as OpenLineage events, or send them."),
     "query": Command(".looking.query", "query", "Query the lake's tables and the ledger with SQL."),
     "queue": Command(".changing.queue", "app", "Look at the queue and its dead letters, and send dead letters back."),
     "lease": Command(".changing.lease", "app", "Show which job works on the lake, and end its lease."),

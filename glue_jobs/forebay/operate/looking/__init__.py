@@ -7,5 +7,6 @@
 * `queue` what waits, and what died; it also sends letters back
 * `health` the state of tables      * `history` what happened when, and what operators did
 * `wait` until hours are complete      * `capacity` arrivals of the last days
+* `lineage` batches as OpenLineage events      * `openlineage` the endpoint that takes them
 * `status` how it is going      * `report` hour by hour, as a page
 """
