@@ -1,8 +1,11 @@
 """OpenLineage events of the batches in the ledger.
 
-In: a view of the lake, and a choice of batches. Out: a `BatchLineage` for each, the oldest first. The run of a batch is the
-parent of one run for each table that got rows. So an input leads to the tables that its files filled, and to no others. The
-same ledger gives the same events, with the same ids of runs, so it is safe to send them twice.
+In: a view of the lake, and a choice of batches. Out: a `BatchLineage` for each, the oldest first. A batch has a run of its own,
+without datasets, and a run for each table that got rows. So an input leads to the tables that its files filled, and to no
+others. The same ledger gives the same events, with the same ids of runs, so it is safe to send them twice.
+
+The runs of tables have no `parent` facet: releases of DataHub refuse it with status 500, unless an Airflow or a client of
+OpenLineage is the producer. Their tags name the batch.
 
 The ledger is read day by day: however long it is, one day's batches are in memory. A batch is of one day, because all its rows
 have the time of its commit. Names and facets follow OpenLineage's specification 2-0-2 and its naming conventions.
@@ -12,9 +15,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
-from functools import cache
 from importlib.metadata import version
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
@@ -37,7 +40,6 @@ PRODUCER = f"urn:forebay:{VERSION}"
 SPEC = "https://openlineage.io/spec"
 FACETS = {
     "processing_engine": "1-1-1/ProcessingEngineRunFacet",
-    "parent": "1-2-0/ParentRunFacet",
     "tags": "1-0-0/TagsRunFacet",
     "jobType": "2-0-4/JobTypeJobFacet",
     "schema": "1-2-0/SchemaDatasetFacet",
@@ -47,6 +49,7 @@ FACETS = {
 }
 """The version and the definition of each facet."""
 
+TABLES_AT_ONCE = 16
 BATCH = "service, generation, batch"
 Row = Mapping[str, Any]
 Event = dict[str, Any]
@@ -117,14 +120,19 @@ class _Telling:
     """Makes events of rows. A table's columns are read once."""
 
     def __init__(self, lake: str, namespace: str) -> None:
-        self._lake = lake if is_s3(lake) else f"file:{local_folder(lake).resolve()}"
+        whole = "s3://" + "/".join(bucket_and_key(lake)) if is_s3(lake) else f"file:{local_folder(lake).resolve()}"
+        self._lake = whole.rstrip("/")
         self._namespace = namespace or self._lake
-        self._columns = cache(self._columns_of)
+        self._columns: dict[str, list[dict[str, Any]]] = {}
 
     def events(self, batch: Row, edges: Iterable[Row]) -> Iterator[Event]:
         by_table: dict[str, list[Row]] = defaultdict(list)
         for edge in edges:
             by_table[edge["name"]].append(edge)
+        new = by_table.keys() - self._columns.keys()
+        if new:
+            with ThreadPoolExecutor(TABLES_AT_ONCE, "lineage") as threads:
+                self._columns |= zip(new, threads.map(self._columns_of, new), strict=True)
         start, complete = (self._event(batch, state) for state in ("START", "COMPLETE"))
         yield start
         for table, inputs in by_table.items():
@@ -137,8 +145,6 @@ class _Telling:
         tags = {"batch": batch["batch"], "generation": batch["generation"], "declarations": batch["declared"]}
         said = [{"key": name, "value": str(value), "source": "FOREBAY"} for name, value in tags.items()]
         facets = _facet("processing_engine", name="forebay", version=VERSION) | _facet("tags", tags=said)
-        if table:
-            facets |= _facet("parent", run={"runId": self._run(batch)}, job=self._job(batch))
         kind = _facet("jobType", processingType="BATCH", integration="FOREBAY", jobType="TASK" if table else "JOB")
         ended = state == "COMPLETE"
         return {
@@ -156,13 +162,13 @@ class _Telling:
         return str(uuid5(NAMESPACE_URL, "/".join([self._lake, *map(str, _key(batch)), table])))
 
     def _job(self, batch: Row, table: str = "") -> dict[str, str]:
-        """Marquez and DataHub show `service.table` as a part of `service`."""
+        """DataHub shows `service.table` as the task `table` of the flow `service`."""
         name = f"{batch['service']}.{table}" if table else batch["service"]
         return {"namespace": self._namespace, "name": name}
 
     def _output(self, table: str, rows: int, ended: bool) -> dict[str, Any]:
         facets = _facet("storage", storageLayer="delta", fileFormat="parquet")
-        if columns := self._columns(table):
+        if columns := self._columns[table]:
             facets |= _facet("schema", fields=columns)
         statistics = {"outputFacets": _facet("outputStatistics", rowCount=rows)} if ended else {}
         return {**_dataset(table_path(self._lake, table)), "facets": facets, **statistics}
