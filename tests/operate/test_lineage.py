@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -18,7 +19,7 @@ from deltalake import write_deltalake
 from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.in_force import keep_in_force, kept_services
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.operate.lake_view import LakeView
@@ -377,3 +378,32 @@ def test_the_events_in_the_guide_are_those_that_the_command_prints(tmp_path: Pat
         told_of["run"]["runId"] = ""
     assert guide == made
     must_fit(json.loads(shown))
+
+
+def test_a_file_is_counted_once_in_the_feed_that_its_declarations_give_it(tmp_path: Path) -> None:
+    prefixes = ["", "in/", "in/a", "in/a/", "in/a'b/", "in/a%/", "in/ä_/", "IN/"]
+    feeds = [f'{{ name = "f{n}", prefix = "{prefix}" }}' for n, prefix in enumerate(prefixes)]
+    feeds += ['{ name = "own", prefix = "in/a", bucket = "drops" }']
+    for name, some in (("games", feeds), ("shop", feeds[2:4])):
+        declare(tmp_path, name, f"feeds = [{', '.join(some)}]")
+    keys = [f"{prefix}{rest}" for prefix in (*prefixes, "in/a%x/", "in/äb/", "/in/") for rest in ("1", "'--")]
+    rows = [
+        entry(key, bucket=bucket, service=name, batch=n % 3, tables={f"t{n % 2}": n + 1, "all": 1})
+        for name in ("games", "shop")
+        for n, (bucket, key) in enumerate((bucket, key) for bucket in ("drops", "x") for key in keys)
+    ]
+    write_ledger(tmp_path, *rows)
+    wanted, found = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    services = {service.name: service for service in kept_services(str(tmp_path))}
+    for row in rows:
+        feed = services[row["service"]].feed_of(row["bucket"], row["key"])
+        place = (f"s3://{row['bucket']}", (feed.prefix if feed else "").rstrip("/") or "/")
+        for table, _ in row["tables"]:
+            wanted[f"{row['service']}.{table}", str(row["batch"]), *place] += 1
+    for event in events(tmp_path):
+        batch = event["run"]["facets"]["tags"]["tags"][0]["value"]
+        assert len({told_of["namespace"] + told_of["name"] for told_of in event["inputs"]}) == len(event["inputs"])
+        for one in event["inputs"] if event["eventType"] == "COMPLETE" else ():
+            count = one["inputFacets"]["inputStatistics"]["fileCount"]
+            found[event["job"]["name"], batch, one["namespace"], one["name"]] += count
+    assert found == wanted

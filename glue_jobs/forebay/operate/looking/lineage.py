@@ -104,15 +104,15 @@ def _edges(prefix: str, where: str) -> str:
 
 
 def _prefix(services: Iterable[Service]) -> str:
-    """In SQL over the ledger: the prefix of the feed that a file belongs to, by the declarations in force; empty for a file
-    of no feed, and where no feeds are declared."""
+    """In SQL over the ledger: the prefix of the feed that a file belongs to, by the declarations in force, as datasets are
+    named; empty for a file of no feed, and where no feeds are declared."""
     cases = ""
     for service in services:
         places = [feed.place for feed in service.all_feeds]
         for place in (places[n] for n in most_specific_first(places)):
             of_bucket = f" and bucket = {quoted(place.bucket)}" if place.bucket else ""
             fits = f"service = {quoted(service.name)} and starts_with(key, {quoted(place.prefix)}){of_bucket}"
-            cases += f" when {fits} then {quoted(place.prefix)}"
+            cases += f" when {fits} then {quoted(place.prefix.strip('/'))}"
     return f"case{cases} else '' end" if cases else "''"
 
 
