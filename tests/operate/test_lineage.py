@@ -337,10 +337,10 @@ def test_an_endpoint_that_never_answers_ends_the_command(
 @pytest.mark.parametrize(
     ("address", "key", "says"),
     [
-        ("marquez:5000", "", "is not an address"),
-        ("events.ndjson", "", "is not an address"),
-        ("http://", "", "is not an address"),
-        ("http://[::1", "", "is not an address"),
+        ("marquez:5000", "", "is not an HTTP address"),
+        ("events.ndjson", "", "is not an HTTP address"),
+        ("http://", "", "is not an HTTP address"),
+        ("http://[::1", "", "is not an HTTP address"),
         ("https://me:secret-7@marquez", "", "contains a password"),
         ("http://marquez", "secret-7\r\nX-A: b", "no HTTP header"),
         ("http://marquez", "secret-7ü", "no HTTP header"),
