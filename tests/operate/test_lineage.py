@@ -9,7 +9,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import timedelta
-from http.server import BaseHTTPRequestHandler, HTTPServer
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -259,7 +259,7 @@ def marquez(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Marquez]]:
     monkeypatch.setattr(openlineage, "FIRST_WAIT_S", 0)
     monkeypatch.delenv("OPENLINEAGE_API_KEY", raising=False)
     handler = type("OneMarquez", (Marquez,), {"answers": [], "took": [], "asked": []})
-    server = HTTPServer(("127.0.0.1", 0), handler)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
     handler.address = f"http://127.0.0.1:{server.server_port}"  # type: ignore[attr-defined]
     threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
     yield handler
