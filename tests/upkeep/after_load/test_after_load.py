@@ -305,7 +305,7 @@ def test_an_erasure_names_the_copies_of_moved_files_and_never_calls_them_cleared
     assert (f"s3://{copy.bucket}/{copy.key}", copy.cleared) == (place_of("a.json"), False)
     assert "was moved there by after_load" in copy.why
     assert landed == Landed("landing", "in/a.json")
-    assert moved_away(view, service("")) == {("landing", "in/a.json")}
+    assert moved_away(view) == {("landing", "in/a.json")}
     listed = service('privacy = { subject = "user_id", secret = "s3://secrets/t" }')
     plan = ErasePlan(1, AT.isoformat(), "games", ("t",), False)
     assert clear_landing(view, listed, plan, [copy, landed]) == [copy, landed]
@@ -317,6 +317,26 @@ def test_an_erasure_names_the_copies_of_moved_files_and_never_calls_them_cleared
     assert clear_landing(view, deleted, plan, [copy], s3=archive) == [copy]
     archive.get_paginator.return_value.paginate.return_value = [{}]
     assert [one.cleared for one in clear_landing(view, deleted, plan, [copy], s3=archive)] == [True]
+
+
+@pytest.mark.parametrize(
+    "beside",
+    [
+        {"version_id": "v2", "outcome": "duplicate", "tables": {}},
+        {"version_id": "v1", "service": "games", "file_id": "f2"},
+    ],
+    ids=["a duplicate has the same records", "another service moved it"],
+)
+def test_an_erasure_names_the_copies_of_every_version_whoever_moved_them(
+    tmp_path: Path, beside: dict[str, Any]
+) -> None:
+    theirs = row("a.json", version_id="v1", service="people" if "service" in beside else "games")
+    write_ledger(tmp_path, theirs, row("a.json", **beside))
+    s3 = S3().put("a.json", version=beside["version_id"])
+    assert clear(tmp_path, s3).actions["moved"] == 1
+    view, found = LakeView(str(tmp_path)), [Done("alpha", 1, 1, {theirs["file_id"]: 1}, 1, "", "")]
+    assert [f"s3://{one.bucket}/{one.key}" for one in landed_of(view, found) if one.why] == s3.archived
+    assert moved_away(view) == {("landing", "in/a.json")}
 
 
 def test_the_command_shows_what_would_move_and_what_waits(tmp_path: Path) -> None:

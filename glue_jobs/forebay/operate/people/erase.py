@@ -198,7 +198,7 @@ def _landing_cleared(
     if plan.search_landing:
         tell(f"reads {counted(len(others), 'more landed object')} ...")
         known += holding(service, plan, [Landed(one.bucket, one.key) for one in others])
-        away = moved_away(view, service)
+        away = moved_away(view)
         others = [one for one in others if (one.bucket, one.key) in away]
     erasures.note_landing(plan, clear_landing(view, service, plan, known))
     return replace(plan, unseen_objects=len(others), unseen_bytes=sum(one.bytes for one in others))

@@ -26,7 +26,7 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import AFTER_LOAD, LEDGER, erased_of
 from forebay.lake.lease import Lease, hold, holder
 from forebay.lake.objects import s3_client
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase_report import report_of
 from forebay.privacy.subject import subject_spellings
 from forebay.upkeep.erase.counts import change_hashes
@@ -39,7 +39,7 @@ __all__ = ["Landed", "clear_again", "clear_landing", "held_by_us", "holding", "l
 
 OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was overwritten in the meantime"
-MOVED = "was moved there by after_load; delete it by hand, or remove the person's records from it"
+MOVED = "was moved there by after_load, and nobody has read it: delete it by hand, with all of its versions"
 KEPT = (
     *("CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata"),
     *("ServerSideEncryption", "SSEKMSKeyId", "StorageClass"),
@@ -58,19 +58,21 @@ class Landed:
 
 
 def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
-    """The objects that their rows came from, in order. Copies that `after_load` made under an earlier declaration are not
-    cleared: they are named, with the reason."""
+    """The objects that their rows came from, in order. Copies that `after_load` made of any of their versions are not cleared:
+    they are named, with the reason. A duplicate has the same records and no rows, and another service of the lake knows the
+    object by another id."""
     ids = {file_id for one in done for file_id in one.files}
     rows = view.rows_with(LEDGER, "distinct bucket, key", "file_id", ids)
     found = {Landed(row["bucket"], row["key"]) for row in rows}
-    places = (row["place"] for row in view.rows_with(AFTER_LOAD, "place", "file_id", ids) if row["place"])
+    moved = view.rows_with(AFTER_LOAD, "bucket, key, place", "key", {one.key for one in found})
+    places = {row["place"] for row in moved if row["place"] and Landed(row["bucket"], row["key"]) in found}
     found |= {Landed(*bucket_and_key(place), why=MOVED) for place in places}
     return sorted(found, key=lambda one: (one.bucket, one.key))
 
 
-def moved_away(view: LakeView, service: Service) -> set[tuple[str, str]]:
-    """The objects with a copy in an archive, which nobody searches."""
-    sql = f"select distinct bucket, key from t where place is not null and service = {quoted(service.name)}"
+def moved_away(view: LakeView) -> set[tuple[str, str]]:
+    """The objects with a copy in an archive, which nobody searches. Any service of the lake may have moved them."""
+    sql = "select distinct bucket, key from t where place is not null"
     return {(row["bucket"], row["key"]) for row in view.query(AFTER_LOAD, sql)}
 
 
