@@ -21,7 +21,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 
-__all__ = ["data_files", "opened", "plainly_typed", "rows_of", "services_in"]
+__all__ = ["data_files", "opened", "plainly_typed", "rows_of", "services_in", "values_in"]
 
 DAY, SERVICE = "day", "service"
 
@@ -64,13 +64,15 @@ def rows_of(parquet: pq.ParquetFile, services: Collection[str], columns: Sequenc
 
 def services_in(parquet: pq.ParquetFile) -> frozenset[str]:
     """Those that wrote rows of this data file. Its index usually tells: a batch is one service's."""
-    if SERVICE not in parquet.schema_arrow.names:
-        return frozenset()
-    services = [_only_value(parquet.metadata.row_group(n), SERVICE) for n in range(parquet.num_row_groups)]
-    if None not in services:
-        return frozenset(name for name in services if name is not None)
-    names = plainly_typed(parquet.read(columns=[SERVICE]))[SERVICE].drop_null().unique().to_pylist()
-    return frozenset(names)
+    return values_in(parquet, SERVICE) if SERVICE in parquet.schema_arrow.names else frozenset()
+
+
+def values_in(parquet: pq.ParquetFile, column: str) -> frozenset[str]:
+    """The values of a column of texts; from its statistics, if each part of the file has only one value."""
+    values = [_only_value(parquet.metadata.row_group(n), column) for n in range(parquet.num_row_groups)]
+    if None not in values:
+        return frozenset(value for value in values if value is not None)
+    return frozenset(plainly_typed(parquet.read(columns=[column]))[column].drop_null().unique().to_pylist())
 
 
 def _only_value(group: pq.RowGroupMetaData, name: str) -> str | None:

@@ -16,6 +16,7 @@ from botocore.exceptions import ClientError
 from deltalake import DeltaTable
 
 from forebay.batch.plan import Plan, Plans
+from forebay.declaration.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
@@ -163,6 +164,68 @@ def test_a_file_of_a_batch_that_has_not_ended_and_one_that_another_service_needs
     s3 = S3().put("a.json", "b.json", "c.json")
     done = clear(tmp_path, s3, DELETE)
     assert (dict(done.actions), done.waiting, s3.landed) == ({"deleted": 1}, 2, ["in/a.json", "in/b.json"])
+
+
+def beside(lake: Path, rule: str = "", *, name: str = "others") -> None:
+    """Another service of the lake, whose job has started."""
+    keep_in_force(str(lake), service(rule).model_copy(update={"name": name}))
+
+
+@pytest.mark.parametrize(
+    ("of_others", "stays"),
+    [
+        ([row("b.json", file_id="f2")], True),
+        ([row("a.json", file_id="f2")], False),
+        ([row("b.json", file_id="f2", bucket="elsewhere")], False),
+        ([], False),
+    ],
+    ids=["it loads from the bucket and lacks the file", "it has the file", "it loads from another bucket", "it is new"],
+)
+def test_a_file_waits_until_every_service_that_loads_from_its_bucket_has_it(
+    tmp_path: Path, of_others: list[dict[str, Any]], stays: bool
+) -> None:
+    beside(tmp_path)
+    write_ledger(tmp_path, row("a.json"), *({**one, "service": "others"} for one in of_others))
+    s3 = S3().put("a.json")
+    done = clear(tmp_path, s3, DELETE)
+    assert (done.waiting, s3.landed) == ((1, ["in/a.json"]) if stays else (0, []))
+    assert landed_due(str(tmp_path), service(DELETE), now=NOW).waiting == int(stays)
+
+
+def test_a_file_waits_for_another_service_no_longer_than_its_queue_could_name_it(tmp_path: Path) -> None:
+    beside(tmp_path)
+    write_ledger(tmp_path, row("a.json"), row("b.json", file_id="f2", service="others"))
+    s3 = S3().put("a.json")
+    clear(tmp_path, s3, DELETE, now=AT + timedelta(days=29))
+    assert s3.landed == ["in/a.json"]
+    clear(tmp_path, s3, DELETE, now=AT + timedelta(days=31))
+    assert s3.landed == []
+
+
+def test_a_file_does_not_wait_for_the_earlier_name_of_its_service(tmp_path: Path) -> None:
+    beside(tmp_path, name="earlier")
+    write_ledger(tmp_path, row("a.json"), row("b.json", file_id="f2", service="earlier"))
+    s3 = S3().put("a.json")
+    clear(tmp_path, s3, f'shares_files_with = ["earlier"]\n{DELETE}')
+    assert s3.landed == []
+
+
+def test_a_file_whose_deletion_another_service_would_carry_out_stays(tmp_path: Path) -> None:
+    beside(tmp_path, 'on_delete = "forget"')
+    write_ledger(tmp_path, row("a.json"), row("a.json", file_id="f2", service="others"))
+    s3 = S3().put("a.json")
+    done = clear(tmp_path, s3)
+    assert (list(done.left), s3.landed, s3.archived) == (["forgotten-by-others"], ["in/a.json"], [])
+    assert done.left["forgotten-by-others"][1].detail.startswith("the service others has on_delete")
+
+
+@pytest.mark.parametrize("of_others", [{}, {"service": "others"}], ids=["its own", "another service's"])
+def test_no_copy_is_made_in_another_landing_bucket(tmp_path: Path, of_others: dict[str, Any]) -> None:
+    beside(tmp_path)
+    write_ledger(tmp_path, row("a.json"), row("b.json", bucket="archive", quarantined=1, file_id="f2", **of_others))
+    s3 = S3().put("a.json")
+    done = clear(tmp_path, s3)
+    assert (list(done.left), s3.landed, s3.archived) == (["archive-is-landing"], ["in/a.json"], [])
 
 
 @pytest.mark.parametrize(("etag", "version"), [("e2", None), ("e1", "v2")], ids=["other bytes", "another version"])
@@ -320,19 +383,17 @@ def test_an_erasure_names_the_copies_of_moved_files_and_never_calls_them_cleared
 
 
 @pytest.mark.parametrize(
-    "beside",
+    "other",
     [
         {"version_id": "v2", "outcome": "duplicate", "tables": {}},
         {"version_id": "v1", "service": "games", "file_id": "f2"},
     ],
     ids=["a duplicate has the same records", "another service moved it"],
 )
-def test_an_erasure_names_the_copies_of_every_version_whoever_moved_them(
-    tmp_path: Path, beside: dict[str, Any]
-) -> None:
-    theirs = row("a.json", version_id="v1", service="people" if "service" in beside else "games")
-    write_ledger(tmp_path, theirs, row("a.json", **beside))
-    s3 = S3().put("a.json", version=beside["version_id"])
+def test_an_erasure_names_the_copies_of_every_version_whoever_moved_them(tmp_path: Path, other: dict[str, Any]) -> None:
+    theirs = row("a.json", version_id="v1", service="people" if "service" in other else "games")
+    write_ledger(tmp_path, theirs, row("a.json", **other))
+    s3 = S3().put("a.json", version=other["version_id"])
     assert clear(tmp_path, s3).actions["moved"] == 1
     view, found = LakeView(str(tmp_path)), [Done("alpha", 1, 1, {theirs["file_id"]: 1}, 1, "", "")]
     assert [f"s3://{one.bucket}/{one.key}" for one in landed_of(view, found) if one.why] == s3.archived

@@ -1,5 +1,6 @@
 """After load: maintenance moves or deletes landed files that were loaded, as `after_load` declares.
 
-* `due` which files of the ledger are due; pure      * `effect` one file is copied and deleted, each with a condition
-* `notes` the Delta table of what was done          * `job` the step      * `events` what it says
+* `due` which files of the ledger are due; pure          * `effect` one file is copied and deleted, each with a condition
+* `readers` the services that may still need a file      * `notes` the Delta table of what was done
+* `job` the step      * `events` what it says
 """

@@ -7,7 +7,7 @@ A file with records in the quarantine or among the parked records waits: a repla
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -64,18 +64,18 @@ def due_in(
     now: datetime,
     done: Collection[str],
     busy: Collection[str],
-    needed: Collection[Version],
+    needed: Callable[[Mapping[str, Any]], bool],
     day: str,
 ) -> tuple[list[DueFile], int]:
-    """`done` are ids of files that were moved or deleted, `busy` keys of batches that have not ended, and `needed` versions
-    that another service of the lake still needs. `day` is the partition of the rows."""
+    """`done` are ids of files that were moved or deleted, `busy` keys of batches that have not ended, and `needed`
+    says whether another service of the lake still needs a file. `day` is the partition of the rows."""
     due, waiting, until = list[DueFile](), 0, now - timedelta(days=rule.after_days)
     for row in rows:
         if row["file_id"] in done or not row["bucket"] or row["committed_at"] > until:
             continue
         if row["outcome"] not in rule.only or not is_final(row["outcome"], row["reason"]):
             continue
-        if _holds(row) or row["key"] in busy or version_of(row) in needed:
+        if _holds(row) or row["key"] in busy or needed(row):
             waiting += 1
             continue
         named = {name: row[name] for name in ("file_id", "bucket", "key", "version_id")}

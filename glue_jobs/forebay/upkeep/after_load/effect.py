@@ -29,6 +29,7 @@ Action = Literal[
 ]
 
 ARCHIVE_IS_LANDING, TOO_LARGE, NO_VERSION = "archive-is-landing", "too-large", "no-version"
+FORGOTTEN_BY_OTHERS = "forgotten-by-others"
 LARGEST_COPY = 5 << 30
 """Bytes that S3 copies in one request, which alone is conditional."""
 
@@ -52,10 +53,13 @@ class Left:
 
 
 class Settling:
-    """`s3` is boto3's client. `is_landing` says whether the service, which loads from a bucket, would load a copy elsewhere."""
+    """`s3` is boto3's client. `loads` names the service that would load a copy, by its bucket and key, and `forgets` the one
+    that would take out its rows of a deleted file; empty if there is none."""
 
-    def __init__(self, s3: Any, rule: AfterLoad, is_landing: Callable[[str, str, str], bool]) -> None:
-        self._s3, self._rule, self._is_landing = s3, rule, is_landing
+    def __init__(
+        self, s3: Any, rule: AfterLoad, loads: Callable[[str, str], str], forgets: Callable[[str, str], str]
+    ) -> None:
+        self._s3, self._rule, self._loads, self._forgets = s3, rule, loads, forgets
 
     def settle(self, file: DueFile) -> Done | Left:
         try:
@@ -68,8 +72,11 @@ class Settling:
     def _settle(self, file: DueFile) -> Done | Left:
         bucket, key = self._rule.place_of(file.bucket, file.key, file.file_id)
         place = f"s3://{bucket}/{key}" if bucket else ""
-        if place and self._is_landing(file.bucket, bucket, key):
-            return Left(file, ARCHIVE_IS_LANDING, f"the service would load {place} as a new file")
+        if place and (name := self._loads(bucket, key)):
+            return Left(file, ARCHIVE_IS_LANDING, f"the service {name} would load {place} as a new file")
+        if name := self._forgets(file.bucket, file.key):
+            why = f'the service {name} has on_delete = "forget" and would remove its rows: remove one of the two declarations'
+            return Left(file, FORGOTTEN_BY_OTHERS, why)
         now = self._head(file.bucket, file.key)
         if now is None:
             moved = bool(place) and self._head(bucket, key) is not None

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -19,6 +19,7 @@ from typing import Any
 
 from forebay.address import overlap
 from forebay.declaration.feed import AfterLoad
+from forebay.declaration.in_force import kept_services
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
@@ -29,12 +30,13 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects, s3_client
 from forebay.lake.rows import python_rows
-from forebay.ledger.data_files import data_files, opened, plainly_typed, rows_of, services_in
+from forebay.ledger.data_files import opened, rows_of
 from forebay.upkeep.accounts.open_batches import open_batches
-from forebay.upkeep.after_load.due import COLUMNS, DueFile, Version, due_in, is_clear, version_of
+from forebay.upkeep.after_load.due import COLUMNS, DueFile, due_in
 from forebay.upkeep.after_load.effect import Done, Left, Settling
 from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
 from forebay.upkeep.after_load.notes import DAY, Notes
+from forebay.upkeep.after_load.readers import Readers, readers_of
 
 __all__ = ["Cleared", "clear_landed", "landed_due"]
 
@@ -64,11 +66,12 @@ class Cleared:
 def landed_due(lake: str, service: Service, *, now: datetime) -> Cleared:
     """The preview: asks S3 about no landed file, and changes nothing."""
     found = Cleared()
-    for due in _due(lake, service, now, found):
+    if service.after_load is None:
+        return found
+    for due in _due(lake, service, now, found, _readers(lake, service, now)):
         found.files += len(due)
         found.bytes += sum(one.size for one in due)
         for one in due[: SHOWN - len(found.due)]:
-            assert service.after_load is not None
             bucket, key = service.after_load.place_of(one.bucket, one.key, one.file_id)
             found.due.append((one.uri, f"s3://{bucket}/{key}" if bucket else ""))
     return found
@@ -102,10 +105,11 @@ def _clear(
     now: datetime,
     stop: threading.Event,
 ) -> None:
-    settling = Settling(s3, rule, partial(_loads, service))
+    readers = _readers(lake, service, now)
+    settling = Settling(s3, rule, readers.loads, readers.forgets)
     notes = Notes(open_objects(table_path(lake, AFTER_LOAD)), service.name)
     with ThreadPoolExecutor(AT_ONCE, "after-load") as threads:
-        for due in _due(lake, service, now, cleared):
+        for due in _due(lake, service, now, cleared, readers):
             for at in range(0, len(due), CHUNK):
                 if stop.is_set():
                     return
@@ -113,13 +117,6 @@ def _clear(
                 ended = list(threads.map(settling.settle, due[at : at + CHUNK]))
                 notes.add((one for one in ended if isinstance(one, Done)), datetime.now(UTC))
                 _count(cleared, ended)
-
-
-def _loads(service: Service, landing: str, bucket: str, key: str) -> bool:
-    """Whether the service would load a copy of this name. A feed that names no bucket loads at least from the `landing` bucket
-    of the file."""
-    feed = service.feed_of(bucket, key)
-    return feed is not None and (bool(feed.bucket) or bucket == landing)
 
 
 def _count(cleared: Cleared, ended: Sequence[Done | Left]) -> None:
@@ -133,14 +130,18 @@ def _count(cleared: Cleared, ended: Sequence[Done | Left]) -> None:
             cleared.bytes += one.file.size if one.action in ("moved", "deleted") else 0
 
 
-def _due(lake: str, service: Service, now: datetime, cleared: Cleared) -> Iterator[list[DueFile]]:
+def _readers(lake: str, service: Service, now: datetime) -> Readers:
+    return readers_of(open_objects(table_path(lake, LEDGER)), service, kept_services(lake), now=now)
+
+
+def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: Readers) -> Iterator[list[DueFile]]:
     """Day by day, the oldest first. Batches that have not ended are asked for before the ledger is read."""
     rule = service.after_load
     if rule is None:
         return
     busy = {key for one in open_batches(lake) for key in one.keys}
     ledger, notes = (open_objects(table_path(lake, name)) for name in (LEDGER, AFTER_LOAD))
-    needed, noted = _needed_by_others(ledger, service.name), Notes(notes, service.name)
+    noted, needed = Notes(notes, service.name), partial(readers.wait_for, now=now)
     until = (now - timedelta(days=rule.after_days)).date().isoformat()
     for day, files in _days(ledger, until).items():
         done = noted.done(day)
@@ -168,18 +169,6 @@ def _rows(ledger: Objects, files: Sequence[LiveFile], service: str) -> Iterator[
     for file in files:
         with opened(ledger, file) as parquet:
             yield from python_rows(rows_of(parquet, (service,), COLUMNS))
-
-
-def _needed_by_others(ledger: Objects, service: str) -> Collection[Version]:
-    """Versions that another service of the lake loaded, and may read again."""
-    found = set[Version]()
-    for parquet in data_files(ledger):
-        if services_in(parquet) <= {service}:
-            continue
-        for row in python_rows(plainly_typed(parquet.read(columns=[*COLUMNS, "service"]))):
-            if row["service"] not in (None, service) and not is_clear(row):
-                found.add(version_of(row))
-    return found
 
 
 def _report(cleared: Cleared, service: str, seconds: float, emit: Emit) -> None:
