@@ -82,6 +82,10 @@ def test_the_version_changes_with_any_text() -> None:
         ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
         ("on_delete = 'forget'\noverwritten = 'ignore'\n" + GOOD, r"on_delete: .*not possible with overwritten"),
         ("on_delete = 'forget'\nafter_load = { delete = true }\n" + GOOD, r"on_delete: .*files that after_load moves"),
+        (
+            "on_delete = 'forget'\nprivacy = { subject = 'u', secret = 's3://b/k', landing = 'rewrite' }\n" + GOOD,
+            r"on_delete: .*rows of other people .*privacy\.landing = \"list\"",
+        ),
         ("overwriten = 'append'\n" + GOOD, r"overwriten: is unknown \(did you mean overwritten\?\)"),
         (GOOD + 'overwritten = "replace"', r"overwritten is decided for a whole file, .* declare it in service\.toml"),
         (

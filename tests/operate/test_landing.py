@@ -15,6 +15,8 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.content.end import hash_of
+from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.loading import parse_service
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Earlier
@@ -107,6 +109,17 @@ def bucket(request: pytest.FixtureRequest, s3: str, tmp_path: Path) -> Bucket:
 def test_by_default_objects_are_only_listed(bucket: Bucket) -> None:
     before = bucket.everything()
     assert bucket.erase("list") == [(key, False, "") for key in ("mixed.json", "odd.json", "only.json", "packed.gz")]
+    assert bucket.everything() == before
+
+
+def test_objects_stay_if_the_rows_of_others_would_leave_with_them(bucket: Bucket) -> None:
+    """The deletion of an object, or of one of its versions, is announced to every service that loads it."""
+    forgets = parse_service({"service.toml": 'name = "games"\non_delete = "forget"\n[[tables]]\nname = "alpha"\n'})
+    keep_in_force(f"{bucket.place}/lake", forgets)
+    before = bucket.everything()
+    stays = landing.FORGOTTEN.format("games")
+    keys = ("mixed.json", "odd.json", "only.json", "packed.gz")
+    assert bucket.erase("rewrite") == [(key, False, stays) for key in keys]
     assert bucket.everything() == before
 
 

@@ -54,7 +54,7 @@ def disagreements(
 
 def _deletions_that_lose(service: Service) -> Iterable[Problem]:
     """Under `ignore`, a later content that was left out is not read again. A deletion between the two that arrives last would
-    leave the table without either. Files that maintenance removes after their load are still wanted in the tables."""
+    leave the table without either. Files that maintenance or an erasure removes have rows that are still wanted."""
     if service.on_delete != "forget":
         return
     if "ignore" in (service.overwritten, *service.overwritten_below.values()):
@@ -63,6 +63,9 @@ def _deletions_that_lose(service: Service) -> Iterable[Problem]:
     if service.after_load is not None:
         problem = '"forget" would remove the rows of files that after_load moves or deletes'
         yield Problem("service.toml: on_delete", problem, "remove one of the two")
+    if service.privacy is not None and service.privacy.landing != "list":
+        problem = '"forget" would remove rows of other people when `forebay privacy erase` deletes versions of objects'
+        yield Problem("service.toml: on_delete", problem, 'remove it, or declare privacy.landing = "list"')
 
 
 def _key_of(table: Table) -> tuple[object, ...]:

@@ -21,6 +21,7 @@ from forebay.address import bucket_and_key
 from forebay.content.end import hash_of
 from forebay.content.limits import Limits
 from forebay.declaration.form import PARENT
+from forebay.declaration.in_force import kept_services
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.lake.layout import AFTER_LOAD, LEDGER, erased_of
@@ -40,6 +41,7 @@ __all__ = ["Landed", "clear_again", "clear_landing", "held_by_us", "holding", "l
 OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was overwritten in the meantime"
 MOVED = "was moved there by after_load, and nobody has read it: delete it by hand, with all of its versions"
+FORGOTTEN = 'stays: the service {} has on_delete = "forget", and would remove rows of other people with it'
 KEPT = (
     *("CacheControl", "ContentDisposition", "ContentEncoding", "ContentLanguage", "ContentType", "Metadata"),
     *("ServerSideEncryption", "SSEKMSKeyId", "StorageClass"),
@@ -89,9 +91,27 @@ def clear_landing(
     how = service.privacy.landing if service.privacy else "list"
     if how == "list" or not found:
         return [*found]
-    s3, there = s3 or s3_client(), [one for one in found if one.why != MOVED]
+    s3, kept = s3 or s3_client(), _kept_for_rows(view, found)
+    there = [one for one in found if one.why != MOVED and one not in kept]
     cleared = iter(_cleared_of(view, service, plan, there, how, s3) if there else ())
-    return [_copy_looked_for(s3, one) if one.why == MOVED else next(cleared) for one in found]
+    return [
+        _copy_looked_for(s3, one) if one.why == MOVED else kept[one] if one in kept else next(cleared) for one in found
+    ]
+
+
+def _kept_for_rows(view: LakeView, found: Sequence[Landed]) -> dict[Landed, Landed]:
+    """The objects that stay, because a service of the lake takes the rows of deleted files out. Those of other people in any
+    version would leave with the one that is deleted."""
+    forgetting = [one.name for one in kept_services(view.lake) if one.on_delete == "forget"]
+    if not forgetting:
+        return {}
+    of_keys = view.rows_with(LEDGER, "distinct service, bucket, key", "key", {one.key for one in found})
+    names = {(row["bucket"], row["key"]): row["service"] for row in of_keys if row["service"] in forgetting}
+    return {
+        one: replace(one, why=FORGOTTEN.format(names[one.bucket, one.key]))
+        for one in found
+        if (one.bucket, one.key) in names
+    }
 
 
 def _cleared_of(
