@@ -610,6 +610,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
     patch.setattr(heart, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(heart, "Writing", PaperWriting)
+    patch.setattr(heart, "change_times", lambda _, path, rows: change_times_in(lake, rows))
     _without_spark(patch, lake)
     lake.effects = 0
     batch = PaperBatch(
@@ -662,6 +663,12 @@ def _back(name: str, table: Table, back: int) -> TableBack:
     changes = Counter(row["_file_id"] for row in table.versions[to])
     changes.subtract(row["_file_id"] for row in table.rows)
     return TableBack(name, table.version, to, {file_id: rows for file_id, rows in changes.items() if rows})
+
+
+def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]]) -> None:
+    told = {row["file_id"]: {name: row[name] for name in ("sequencer", "event_time")} for row in changed}
+    table = lake.tables[LEDGER]
+    lake.effect(lambda: table.change([{**row, **told.get(row["file_id"], {})} for row in table.rows]))
 
 
 def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:

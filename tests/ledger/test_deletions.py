@@ -12,9 +12,11 @@ from forebay.landed_file import DELETED, LandedFile
 from forebay.ledger.claim import Claim, Overwritten
 from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.versions import Earlier, Sorted
+from forebay.notification.order import listed_at
 from tests.ledger.test_claim import AT, loaded, version
 
 KEY = ("landing", "in/a.json")
+LISTED = listed_at(AT + timedelta(seconds=1), 0, is_latest=True)
 NOTHING = {"written": 0, "quarantined": 0, "parked": 0, "tables": {}, "dropped": 10}
 RULES: tuple[Overwritten, ...] = ("append", "replace")
 
@@ -111,6 +113,29 @@ def test_the_same_bytes_put_again_before_a_late_deletion_stay(rule: Overwritten)
     assert decided([deletion(2), plain(3)], [loaded(plain(1))], rule).superseded == ()
     gone = decided([plain(3), deletion(4)], [loaded(plain(1))], rule)
     assert ([one.by for one in gone.superseded], gone.put_again) == ([deletion(4)], ())
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_a_file_that_is_to_be_replayed_stays_where_its_bytes_were_put_again_after_the_deletion(
+    rule: Overwritten,
+) -> None:
+    marked = loaded(plain(1), outcome="replay")
+    found = decided([plain(3), deletion(2), plain(1)], [marked], rule)
+    assert ([one.is_replay for one in found.superseded], found.left_out) == ([True], ())
+    assert plain(3) in found.fresh
+    assert decided([deletion(2), plain(1)], [marked], rule).superseded[0].by == deletion(2)
+
+
+@pytest.mark.parametrize(
+    "again",
+    [replace(version(1), event_time=AT + timedelta(days=1)), replace(plain(1), sequencer=None, event_time=LISTED)],
+    ids=["a version is written once", "a listing shows the same put"],
+)
+def test_a_known_file_that_comes_again_is_not_always_put_again(again: LandedFile) -> None:
+    known = version(1) if again.version_id else plain(1)
+    announced = replace(known, event_time=LISTED.replace(microsecond=123_000))
+    found = decided([again], [loaded(announced)])
+    assert (found.known != (), found.put_again) == (True, ())
 
 
 @pytest.mark.parametrize("rule", RULES)

@@ -22,6 +22,7 @@ from forebay.batch.ending import Ending, without_failed_replays
 from forebay.batch.erased import without_erased
 from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.late_commits import LateCommits
+from forebay.batch.ledger_change import change_times
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
@@ -306,6 +307,8 @@ class Batch:
         """Commits the ledger, then reports the batch."""
         self.still_ours()
         with stages.stage("ledger"):
+            if put_again := ending.split.put_again:
+                change_times(self.spark, self.ledger.path, [seen.row for seen in put_again])
             self.commit(writing, ending)
             self.ledger.withheld.add(ending.waiting)
         self.forget(ending.plan if ending.plan.ends else None)

@@ -77,9 +77,7 @@ class Ending:
     @property
     def changed(self) -> list[dict[str, Any]]:
         marked = [{**earlier.row, "outcome": REPLAY} for earlier in self.stand_ins]
-        changed = [*self.replaced, *self.failed, *self.forgotten, *marked]
-        ids = {row["file_id"] for row in changed} if self.split.put_again else set()
-        return changed + [dict(seen.row) for seen in self.split.put_again if seen.file.file_id not in ids]
+        return [*self.replaced, *self.failed, *self.forgotten, *marked]
 
     @property
     def leaving(self) -> list[str]:

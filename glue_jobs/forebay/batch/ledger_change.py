@@ -1,9 +1,9 @@
 """Changes the counts of files that are already in the ledger: held records moved, or rows of a superseded file were removed
-from a table.
+from a table. Or the time of files whose bytes were put again.
 
-In: rows of the ledger, before and after. Out: one commit with the given transaction. Only counts are written. Other changes to
-a file in the meantime, such as a mark for a replay, remain. If another writer changed one of the counts, nothing is committed,
-and the change is repeated. The rows travel as a table, so their number does not matter.
+In: rows of the ledger, before and after. Out: one commit, of counts with the given transaction. Only counts, or times, are
+written. Other changes to a file in the meantime, such as a mark for a replay, remain. If another writer changed one of the
+counts, nothing is committed, and the change is repeated. The rows travel as a table, so their number does not matter.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from forebay.table.kernel import TableLogs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["COUNTS", "Change", "change_counts"]
+__all__ = ["COUNTS", "Change", "change_counts", "change_times"]
 
 Change = tuple[Mapping[str, Any], Mapping[str, Any]]
 """A row before and after the change."""
@@ -50,6 +50,27 @@ def change_counts(
                 raise
             why = refused
     raise Halt(f"{path} was changed by other writers at each attempt; run the command again to finish it: {why}")
+
+
+def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """`rows` have the times. Run again, it changes nothing."""
+    from delta.tables import DeltaTable
+
+    told = [{name: row[name] for name in ("day", "file_id", "sequencer", "event_time")} for row in rows]
+    days = ", ".join(sorted({f"date '{row['day']}'" for row in rows}))
+    why: Exception | None = None
+    for _ in attempts():
+        now = spark.createDataFrame(told, "day date, file_id string, sequencer string, event_time timestamp").alias("n")
+        ledger = DeltaTable.forPath(spark, path).alias("l")
+        merge = ledger.merge(now, f"l.day IN ({days}) AND l.day = n.day AND l.file_id = n.file_id")
+        try:
+            merge.whenMatchedUpdate(set={"sequencer": "n.sequencer", "event_time": "n.event_time"}).execute()
+            return
+        except Exception as refused:
+            if not is_conflict(refused):
+                raise
+            why = refused
+    raise Halt(f"{path} was changed by other writers at each attempt; start the job again: {why}")
 
 
 def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Earlier
-from forebay.notification.order import takes_out, written_later
+from forebay.notification.order import is_same_put, takes_out, written_later
 
 __all__ = ["as_written_last", "deleted_by", "is_deleted", "put_again"]
 
@@ -61,7 +61,9 @@ def put_again(files: Iterable[LandedFile], versions: Mapping[Key, Sequence[Earli
 
 
 def _again(seen: Earlier, file: LandedFile | None, deletions: Iterable[LandedFile]) -> Earlier:
-    if file is None or not (seen.final and seen.has_bytes) or not written_later(file, seen.file):
+    if file is None or not (seen.is_marked or (seen.final and seen.has_bytes)):
+        return seen
+    if seen.file.version_id not in (None, "null") or not written_later(file, seen.file) or is_same_put(file, seen.file):
         return seen
     if is_deleted(seen.file, deletions):
         return seen  # it is back, and is loaded again

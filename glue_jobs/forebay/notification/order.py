@@ -12,7 +12,7 @@ from datetime import datetime
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["listed_at", "newer", "takes_out", "written_later"]
+__all__ = ["is_same_put", "listed_at", "newer", "takes_out", "written_later"]
 
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _NEWEST = 999
@@ -57,6 +57,14 @@ def takes_out(deletion: LandedFile, file: LandedFile) -> bool:
         return file.version_id == deletion.version_id
     meant = deletion.version_id is None or file.version_id in (None, "null")
     return meant and written_later(deletion, file)
+
+
+def is_same_put(listed: LandedFile, announced: LandedFile) -> bool:
+    """Whether a listing shows the object of an earlier notice: it has whole seconds only."""
+    at, than = listed.event_time, announced.event_time
+    if at is None or than is None or not _is_listed(at) or _is_listed(than):
+        return False
+    return at.replace(microsecond=0) == than.replace(microsecond=0)
 
 
 def listed_at(at: datetime, newer_ones: int, *, is_latest: bool) -> datetime:
