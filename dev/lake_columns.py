@@ -98,8 +98,8 @@ AFTER_LOAD = {
     "service": "The name of the service.",
     "bucket": "The landing bucket.",
     "key": "The key of the file there.",
-    "action": "What became of it: `moved`, `deleted`, `gone` (somebody else had deleted it), or `replaced` (the object is "
-    "another version, and stays).",
-    "place": "The address to which it was moved. Null if it was not.",
+    "action": "What became of it: `moved`, `deleted`, `gone` (somebody else had deleted it), `replaced` (the object is "
+    "another version, and stays), or `started` (a row before it is moved; another row follows).",
+    "place": "The address of its copy. Null if it has none.",
     "at": "When.",
 }

@@ -147,7 +147,7 @@ def away_of(view: LakeView, files: Iterable[LedgerFile]) -> dict[str, Away]:
     found = dict[str, Away]()
     for row in view.rows_with(AFTER_LOAD, "file_id, action, place, at", "file_id", loaded):
         since = loaded[row["file_id"]]
-        if row["action"] != "replaced" and (since is None or row["at"] >= since):
+        if row["action"] not in ("replaced", "started") and (since is None or row["at"] >= since):
             found[row["file_id"]] = Away(row["action"], row["place"], row["at"])
     return found
 

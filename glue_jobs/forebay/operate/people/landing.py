@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from botocore.exceptions import ClientError
+from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.address import bucket_and_key
 from forebay.content.end import hash_of
@@ -73,8 +73,10 @@ def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
 
 
 def moved_away(view: LakeView) -> set[tuple[str, str]]:
-    """The objects with a copy in an archive, which nobody searches. Any service of the lake may have moved them."""
-    sql = "select distinct bucket, key from t where place is not null"
+    """The objects with a copy in an archive, which nobody searches. Any service of the lake may have moved them. The note from
+    before a copy counts until another one follows."""
+    ended = "select file_id from t where action <> 'started'"
+    sql = f"select distinct bucket, key from t where place is not null and (action <> 'started' or file_id not in ({ended}))"
     return {(row["bucket"], row["key"]) for row in view.query(AFTER_LOAD, sql)}
 
 
@@ -89,14 +91,15 @@ def clear_landing(
     view: LakeView, service: Service, plan: ErasePlan, found: Sequence[Landed], *, s3: Any = None
 ) -> list[Landed]:
     how = service.privacy.landing if service.privacy else "list"
-    if how == "list" or not found:
+    copies = [one for one in found if one.why == MOVED]
+    objects = [one for one in found if one.why != MOVED] if how != "list" else []
+    if not copies + objects:
         return [*found]
-    s3, kept = s3 or s3_client(), _kept_for_rows(view, found)
-    there = [one for one in found if one.why != MOVED and one not in kept]
-    cleared = iter(_cleared_of(view, service, plan, there, how, s3) if there else ())
-    return [
-        _copy_looked_for(s3, one) if one.why == MOVED else kept[one] if one in kept else next(cleared) for one in found
-    ]
+    s3 = s3 or s3_client()
+    now = {one: _copy_looked_for(s3, one) for one in copies} | _kept_for_rows(view, objects)
+    there = [one for one in objects if one not in now]
+    now |= dict(zip(there, _cleared_of(view, service, plan, there, how, s3) if there else (), strict=True))
+    return [now.get(one, one) for one in found]
 
 
 def _kept_for_rows(view: LakeView, found: Sequence[Landed]) -> dict[Landed, Landed]:
@@ -196,10 +199,10 @@ def _versions(s3: Any, one: Landed) -> list[tuple[str, bool]]:
 
 
 def _copy_looked_for(s3: Any, copy: Landed) -> Landed:
-    """A copy of `after_load` is cleared once a person has deleted it, with all of its versions."""
+    """A copy of `after_load` is cleared once a person has deleted it, with all of its versions, or if it was never made."""
     try:
         return copy if _versions(s3, copy) else replace(copy, cleared=True, why="")
-    except ClientError:
+    except (ClientError, BotoCoreError):
         return copy
 
 

@@ -19,14 +19,16 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.declaration.feed import AfterLoad
 from forebay.upkeep.after_load.due import DueFile
 
-__all__ = ["ARCHIVE_IS_LANDING", "TOO_LARGE", "Action", "Done", "Left", "Settling"]
+__all__ = ["ARCHIVE_IS_LANDING", "STARTED", "TOO_LARGE", "Action", "Done", "Left", "Settling"]
 
 Action = Literal[
     "moved",  # it is in the archive, and no longer in the landing bucket
     "deleted",  # it was deleted
     "gone",  # somebody else had deleted it before
     "replaced",  # the object is another version by now: it was not touched
+    "started",  # its copy may be there; another action follows
 ]
+STARTED: Action = "started"
 
 ARCHIVE_IS_LANDING, TOO_LARGE, NO_VERSION = "archive-is-landing", "too-large", "no-version"
 FORGOTTEN_BY_OTHERS = "forgotten-by-others"
@@ -36,7 +38,7 @@ LARGEST_COPY = 5 << 30
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`place` is the address to which it was moved; empty if it was not."""
+    """`place` is the address of its copy; empty if it has none."""
 
     file: DueFile
     action: Action
@@ -69,14 +71,21 @@ class Settling:
         except BotoCoreError as failed:
             return Left(file, "unreachable", str(failed))
 
-    def _settle(self, file: DueFile) -> Done | Left:
+    def refusal(self, file: DueFile) -> Left | None:
+        """Why the declarations of the lake's services do not allow it."""
         bucket, key = self._rule.place_of(file.bucket, file.key, file.file_id)
-        place = f"s3://{bucket}/{key}" if bucket else ""
-        if place and (name := self._loads(bucket, key)):
-            return Left(file, ARCHIVE_IS_LANDING, f"the service {name} would load {place} as a new file")
+        if bucket and (name := self._loads(bucket, key)):
+            return Left(file, ARCHIVE_IS_LANDING, f"the service {name} would load s3://{bucket}/{key} as a new file")
         if name := self._forgets(file.bucket, file.key):
             why = f'the service {name} has on_delete = "forget" and would remove its rows: remove one of the two declarations'
             return Left(file, FORGOTTEN_BY_OTHERS, why)
+        return None
+
+    def _settle(self, file: DueFile) -> Done | Left:
+        if (refused := self.refusal(file)) is not None:
+            return refused
+        bucket, key = self._rule.place_of(file.bucket, file.key, file.file_id)
+        place = f"s3://{bucket}/{key}" if bucket else ""
         now = self._head(file.bucket, file.key)
         if now is None:
             moved = bool(place) and self._head(bucket, key) is not None
@@ -84,14 +93,15 @@ class Settling:
         if not (file.is_versioned or file.etag):
             return Left(file, NO_VERSION, "its notification had neither a version id nor an etag")
         if not _is_still(file, now):
-            return Done(file, "replaced")
+            copied = bool(place) and self._head(bucket, key) is not None
+            return Done(file, "replaced", place if copied else "")
         if place and self._head(bucket, key) is None:
             if now["ContentLength"] > LARGEST_COPY:
                 return Left(file, TOO_LARGE, f"S3 copies at most {LARGEST_COPY:,} bytes at once")
             if not self._copied(file, now["ETag"], bucket, key):
                 return Done(file, "replaced")
         if not self._deleted(file, now["ETag"]):
-            return Done(file, "replaced")
+            return Done(file, "replaced", place)
         return Done(file, "moved" if place else "deleted", place)
 
     def _head(self, bucket: str, key: str) -> Mapping[str, Any] | None:

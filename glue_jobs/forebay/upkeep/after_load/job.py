@@ -72,8 +72,7 @@ def landed_due(lake: str, service: Service, *, now: datetime) -> Cleared:
         found.files += len(due)
         found.bytes += sum(one.size for one in due)
         for one in due[: SHOWN - len(found.due)]:
-            bucket, key = service.after_load.place_of(one.bucket, one.key, one.file_id)
-            found.due.append((one.uri, f"s3://{bucket}/{key}" if bucket else ""))
+            found.due.append((one.uri, _place(service.after_load, one)))
     return found
 
 
@@ -114,9 +113,18 @@ def _clear(
                 if stop.is_set():
                     return
                 lease.check()
-                ended = list(threads.map(settling.settle, due[at : at + CHUNK]))
+                chunk = due[at : at + CHUNK]
+                if rule.move:
+                    meant = (one for one in chunk if settling.refusal(one) is None)
+                    notes.start(((one, _place(rule, one)) for one in meant), datetime.now(UTC))
+                ended = list(threads.map(settling.settle, chunk))
                 notes.add((one for one in ended if isinstance(one, Done)), datetime.now(UTC))
                 _count(cleared, ended)
+
+
+def _place(rule: AfterLoad, file: DueFile) -> str:
+    bucket, key = rule.place_of(file.bucket, file.key, file.file_id)
+    return f"s3://{bucket}/{key}" if bucket else ""
 
 
 def _count(cleared: Cleared, ended: Sequence[Done | Left]) -> None:

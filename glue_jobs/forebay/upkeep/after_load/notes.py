@@ -2,12 +2,13 @@
 
 In: `Done`s. Out: rows, in one commit for each chunk of files; rows are never changed. The table is partitioned by the day of
 the file's row in the ledger. So a run reads the notes of one day at a time, and asks S3 only about files without a note.
+A move has a row before its copy is made, too. So an erasure finds the copy, even if the run dies and no other one follows.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 import pyarrow as pa
@@ -18,7 +19,8 @@ from forebay.lake.log.replace_files import add_files
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects
 from forebay.ledger.data_files import opened, plainly_typed
-from forebay.upkeep.after_load.effect import Done
+from forebay.upkeep.after_load.due import DueFile
+from forebay.upkeep.after_load.effect import STARTED, Done
 
 __all__ = ["SCHEMA", "Notes"]
 
@@ -40,12 +42,21 @@ class Notes:
 
     def done(self, day: str) -> frozenset[str]:
         """The ids of the files of a day that need nothing more."""
-        found, snapshot = set[str](), self._snapshot()
+        return frozenset(file_id for file_id, action, _ in self._of(day) if action != STARTED)
+
+    def start(self, moves: Iterable[tuple[DueFile, str]], at: datetime) -> None:
+        """Files of one day that are about to be copied to these places."""
+        of_day = [*moves]
+        known = {(file_id, place) for file_id, _, place in self._of(of_day[0][0].day)} if of_day else set()
+        self.add((Done(file, STARTED, place) for file, place in of_day if (file.file_id, place) not in known), at)
+
+    def _of(self, day: str) -> Iterator[tuple[str, str, str | None]]:
+        snapshot = self._snapshot()
         for file in snapshot.files if snapshot else ():
             if dict(file.partition).get(DAY) == day:
                 with opened(self._table, file) as parquet:
-                    found.update(plainly_typed(parquet.read(columns=["file_id"]))["file_id"].to_pylist())
-        return frozenset(found)
+                    rows = plainly_typed(parquet.read(columns=["file_id", "action", "place"]))
+                yield from zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
 
     def add(self, done: Iterable[Done], at: datetime) -> None:
         days = defaultdict[str, list[Done]](list)
