@@ -98,9 +98,12 @@ class Claim:
         self, deletions: Sequence[LandedFile], fresh: Collection[str], hashes: Mapping[str, str]
     ) -> list[Superseded]:
         """The earlier versions that new deletions take out. A file that is loaded again replaces itself."""
-        found = []
-        for key in dict.fromkeys((one.bucket, one.key) for one in deletions):
-            new, versions = [one for one in deletions if (one.bucket, one.key) == key], self.earlier.get(key, ())
+        found = list[Superseded]()
+        of_keys: dict[Key, list[LandedFile]] = {}
+        for one in deletions:
+            of_keys.setdefault((one.bucket, one.key), []).append(one)
+        for key, new in of_keys.items():
+            versions = self.earlier.get(key, ())
             for seen in versions:
                 by = deleted_by(seen, versions, new, lambda a, b: _same_bytes(a, b, hashes))
                 if by is not None and seen.file.file_id not in fresh:
