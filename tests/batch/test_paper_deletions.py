@@ -162,7 +162,7 @@ class Deletions(Play):
 
     def files_stand(self, rows: dict[str, dict[str, Any]]) -> None:
         for one in filter(self.is_deleted, self.written):
-            assert rows[one]["outcome"] in ("superseded", "missing"), f"{rows[one]['etag']}: its key was deleted later"
+            assert rows[one]["outcome"] == "superseded", f"{rows[one]['etag']}: its key was deleted later"
         for put in self.model.newest.values():
             row = rows[put.file.file_id]
             assert (row["outcome"], row["records"], row["tables"]) == ("loaded", put.records, put.tables), row["etag"]

@@ -116,6 +116,19 @@ def test_the_same_bytes_put_again_before_a_late_deletion_stay(rule: Overwritten)
 
 
 @pytest.mark.parametrize("rule", RULES)
+@pytest.mark.parametrize("outcome", ["missing", "denied", "unavailable"])
+def test_a_version_that_nobody_could_read_ends_with_the_deletion(rule: Overwritten, outcome: str) -> None:
+    """Otherwise an hour that has it would never be complete."""
+    unread = loaded(plain(1), outcome=outcome, records=0, written=0, tables={}, quarantined=0, parked=0, dropped=0)
+    (left,) = decided([deletion(2)], [unread], rule).superseded
+    assert (left.row(())["outcome"], left.row(())["dropped"]) == ("superseded", 0)
+    beside = decided([plain(1), deletion(2)], [unread], rule)
+    assert ([entry.outcome for entry in beside.left_out], beside.superseded) == (["superseded"], ())
+    waits = loaded(deletion(2), outcome="unavailable", records=0, written=0, tables={})
+    assert decided([deletion(3)], [waits], rule).superseded == ()
+
+
+@pytest.mark.parametrize("rule", RULES)
 def test_a_file_that_is_to_be_replayed_stays_where_its_bytes_were_put_again_after_the_deletion(
     rule: Overwritten,
 ) -> None:

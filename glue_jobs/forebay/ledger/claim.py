@@ -97,8 +97,9 @@ class Claim:
     def _deleted(
         self, deletions: Sequence[LandedFile], fresh: Collection[str], hashes: Mapping[str, str]
     ) -> list[Superseded]:
-        """The earlier versions that new deletions take out. A file that is loaded again replaces itself."""
-        found = list[Superseded]()
+        """The earlier versions that new deletions take out. A file that is loaded again replaces itself, and one that was not
+        read before gets its end in this batch if it came again."""
+        found, here = list[Superseded](), {file.file_id for file in self.files}
         of_keys: dict[Key, list[LandedFile]] = {}
         for one in deletions:
             of_keys.setdefault((one.bucket, one.key), []).append(one)
@@ -106,7 +107,8 @@ class Claim:
             versions = self.earlier.get(key, ())
             for seen in versions:
                 by = deleted_by(seen, versions, new, lambda a, b: _same_bytes(a, b, hashes))
-                if by is not None and seen.file.file_id not in fresh:
+                has_own_end = seen.file.file_id in (here if seen.unread else fresh)
+                if by is not None and not has_own_end:
                     found.append(Superseded(seen, by))
         return found
 

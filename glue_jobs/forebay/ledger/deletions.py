@@ -26,9 +26,9 @@ def is_deleted(file: LandedFile, deletions: Iterable[LandedFile]) -> bool:
 def deleted_by(
     seen: Earlier, versions: Sequence[Earlier], new: Sequence[LandedFile], same_bytes: SameBytes
 ) -> LandedFile | None:
-    """The new deletion that takes out the rows of an earlier version. The rows are also those of its duplicates, so they stay
+    """The new deletion that takes out an earlier version, read or not. Its rows are also those of its duplicates, so they stay
     until all of these are deleted."""
-    if not seen.stands:
+    if not (seen.stands or seen.unread):
         return None
     twins = [one.file for one in versions if one.is_duplicate and same_bytes(one.file, seen.file)]
     every = [*new, *(one.file for one in versions if one.deletes)]

@@ -52,6 +52,11 @@ class Earlier:
         return self.loaded or (self.row["outcome"] == "superseded" and bool(self.row.get("written")))
 
     @property
+    def unread(self) -> bool:
+        """Whether it waits to be read, and has no rows yet. It will not be, once its key is deleted."""
+        return self.row["outcome"] in ("missing", *WITHHELD) and not self.file.is_deletion
+
+    @property
     def rolled_back(self) -> bool:
         """Whether nothing is left of it since a rollback, so that its bytes may come again under a later version."""
         left = sum(self.row.get(name) or 0 for name in ("written", "quarantined", "parked"))
