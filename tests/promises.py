@@ -58,6 +58,12 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "::test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside_them",
     ),
     "overwritten files": (f"{JOURNEY}/test_overwritten.py::test_appended_both_are_there",),
+    "deleted files": (
+        f"{BATCH}/test_deleted_files.py::test_rows_and_held_records_of_a_deleted_key_leave_once_and_come_back_with_it",
+    ),
+    "loaded files leave": (
+        f"{JOURNEY}/test_after_load.py::test_loaded_files_move_to_the_archive_and_are_neither_missed_nor_loaded_again",
+    ),
     "personal data": (
         f"{BATCH}/test_personal.py::test_what_is_personal_is_in_no_object_of_the_lake_and_every_record_is_counted",
         f"{BATCH}/test_vault.py::test_no_key_is_in_any_plan_event_setting_log_or_object",
