@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from forebay.operate.doctor import landing
 from forebay.operate.doctor.lake import vault
 from forebay.operate.doctor.queues import dead_letters
 from forebay.operate.stack.deployment import Deployment, Resource, look_up
@@ -100,6 +101,35 @@ def test_a_vault_that_keeps_old_versions_is_told_of(
     assert [(one.check, one.what) for one in found] == [
         ("lake.vault", "the vault games-vault keeps old versions of its objects")
     ] * told
+
+
+MARKS, DELETES = "s3:ObjectRemoved:DeleteMarkerCreated", "s3:ObjectRemoved:Delete"
+
+
+@pytest.mark.parametrize(
+    ("events", "is_found"),
+    [(("s3:ObjectRemoved:*",), False), ((DELETES, MARKS), False), ((DELETES,), True), ((MARKS,), True)],
+    ids=["all", "both", "no marks", "only marks"],
+)
+def test_deletions_are_announced_by_the_two_events_that_all_of_them_stand_for(
+    events: tuple[str, ...], is_found: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3 takes one configuration for each event, too."""
+    monkeypatch.setattr(landing, "_forgetting", lambda on: ["games"])
+    configured = [
+        {"TopicArn": "t", "Events": ["s3:ObjectCreated:*"]},
+        *({"TopicArn": "t", "Events": [e]} for e in events),
+    ]
+    s3 = SimpleNamespace(get_bucket_notification_configuration=lambda Bucket: {"TopicConfigurations": configured})  # noqa: N803
+    on: Any = SimpleNamespace(
+        adopts_queue=False,
+        landed_rules=(),
+        landing_buckets=("drops",),
+        landing_prefix="",
+        arrivals_topics=("t",),
+        client=lambda service: s3,
+    )
+    assert [one.check for one in landing.deletions(on)] == ["landing.deletions"] * is_found
 
 
 def test_a_construct_that_is_not_there_is_not_deployed() -> None:

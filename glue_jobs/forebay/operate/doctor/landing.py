@@ -20,6 +20,7 @@ __all__ = ["deletions", "expiry", "notification", "subscription", "topic"]
 
 CREATED = ("s3:ObjectCreated:*", "s3:ObjectCreated:Put")
 DELETED = "s3:ObjectRemoved:*"
+BOTH_DELETED = {"s3:ObjectRemoved:Delete", "s3:ObjectRemoved:DeleteMarkerCreated"}
 NOT_FOUND = ("NotFound", "NotFoundException")
 NOT_ANNOUNCED = "Files that land are not announced, and are not loaded before the nightly reconcile."
 LEAST_DAYS = 15
@@ -78,7 +79,8 @@ def deletions(on: Deployment) -> Iterator[Finding]:
     for bucket in [] if on.landed_rules else on.landing_buckets:
         found = on.client("s3").get_bucket_notification_configuration(Bucket=bucket)
         ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] in on.arrivals_topics]
-        if not any(DELETED in one["Events"] and _reaches(one, on.landing_prefix) for one in ours):
+        announced = {event for one in ours if _reaches(one, on.landing_prefix) for event in one["Events"]}
+        if DELETED not in announced and not announced >= BOTH_DELETED:
             what = f"the bucket {bucket} does not announce deletions ({DELETED})"
             yield error("landing.deletions", what, why, fix)
 
