@@ -28,11 +28,12 @@ from forebay.ledger.entry import REPLAY
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import versions_of
 from forebay.operate.looking.where import lives_of
-from forebay.operate.people.landing import Landed, clear_landing, landed_of, moved_away
+from forebay.operate.people.landing import Landed, clear_again, clear_landing, landed_of, moved_away
+from forebay.privacy.secret import make_secret
 from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
 from forebay.upkeep.after_load.job import Cleared, clear_landed, landed_due
 from forebay.upkeep.after_load.notes import Notes
-from forebay.upkeep.erase.plan import Done, ErasePlan
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from tests.operate.command import ran
 from tests.operate.ledger import AT, entry, write_ledger
 
@@ -431,6 +432,33 @@ def test_an_erasure_names_the_copies_of_every_version_whoever_moved_them(tmp_pat
     view, found = LakeView(str(tmp_path)), [Done("alpha", 1, 1, {theirs["file_id"]: 1}, 1, "", "")]
     assert {*s3.archived} <= {f"s3://{one.bucket}/{one.key}" for one in landed_of(view, found) if one.why}
     assert moved_away(view) == {("landing", "in/a.json")}
+
+
+def test_an_erasure_that_looks_again_finds_what_another_service_moved_since(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_secret(f"{tmp_path}/secret")
+    people = service(f'privacy = {{ subject = "user_id", secret = "{tmp_path}/secret" }}')
+    people = people.model_copy(update={"name": "people"})
+    write_ledger(tmp_path, row("a.json", service="people"), row("a.json", file_id="f2"))
+    view, erasures = LakeView(str(tmp_path)), Erasures(str(tmp_path), "people")
+    plan = erasures.begin(ErasePlan(0, AT.isoformat(), "people", ("t",), False, subject="user_id", ended=True))
+    erasures.note_landing(plan, [Landed("landing", "in/a.json")])
+    s3 = S3().put("a.json")
+    clear(tmp_path, s3)
+    bucket = Mock()
+    bucket.get_paginator.return_value.paginate = lambda Bucket, Prefix: [  # noqa: N803
+        {"Versions": [{"Key": key, "VersionId": "null", "IsLatest": True} for at, key in s3.objects if at == Bucket]}
+    ]
+    monkeypatch.setattr("forebay.operate.people.landing.s3_client", lambda: bucket)
+    assert clear_again(view, people, search=True) == 1
+    assert [(one["bucket"], one["cleared"]) for one in erasures.landing(plan) or ()] == [
+        ("landing", True),
+        ("archive", False),
+    ]
+    report = erasures.report(plan.number)
+    assert report is not None
+    assert not report["is_gone"]
 
 
 def test_the_command_shows_what_would_move_and_what_waits(tmp_path: Path) -> None:

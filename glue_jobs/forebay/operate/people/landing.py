@@ -66,10 +66,15 @@ def landed_of(view: LakeView, done: Iterable[Done]) -> list[Landed]:
     ids = {file_id for one in done for file_id in one.files}
     rows = view.rows_with(LEDGER, "distinct bucket, key", "file_id", ids)
     found = {Landed(row["bucket"], row["key"]) for row in rows}
-    moved = view.rows_with(AFTER_LOAD, "bucket, key, place", "key", {one.key for one in found})
-    places = {row["place"] for row in moved if row["place"] and Landed(row["bucket"], row["key"]) in found}
-    found |= {Landed(*bucket_and_key(place), why=MOVED) for place in places}
-    return sorted(found, key=lambda one: (one.bucket, one.key))
+    return sorted(found | _copies_of(view, found), key=lambda one: (one.bucket, one.key))
+
+
+def _copies_of(view: LakeView, objects: Iterable[Landed]) -> set[Landed]:
+    """Those that `after_load` made."""
+    names = {(one.bucket, one.key) for one in objects}
+    moved = view.rows_with(AFTER_LOAD, "bucket, key, place", "key", {key for _, key in names})
+    places = {row["place"] for row in moved if row["place"] and (row["bucket"], row["key"]) in names}
+    return {Landed(*bucket_and_key(place), why=MOVED) for place in places}
 
 
 def moved_away(view: LakeView) -> set[tuple[str, str]]:
@@ -155,6 +160,7 @@ def clear_again(
     try:
         for plan in erasures.plans():
             noted = [Landed(**one) for one in (erasures.landing(plan) if plan.ended else None) or ()]
+            noted += _copied_since(view, noted)
             left = [one for one in noted if not one.cleared]
             if not left:
                 continue
@@ -166,6 +172,13 @@ def clear_again(
     finally:
         lease.let_go()
     return since
+
+
+def _copied_since(view: LakeView, noted: Sequence[Landed]) -> list[Landed]:
+    """Another service may have moved objects that an erasure left where they were."""
+    known = {(one.bucket, one.key) for one in noted}
+    copies = _copies_of(view, [one for one in noted if not one.cleared and one.why != MOVED])
+    return [one for one in copies if (one.bucket, one.key) not in known]
 
 
 def _looked_again(
