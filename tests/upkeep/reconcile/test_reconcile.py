@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import Path
@@ -175,6 +176,24 @@ def test_files_of_a_batch_that_has_not_ended_are_on_their_way(tmp_path: Path) ->
 def test_a_file_that_was_missing_and_is_there_again_was_missed(tmp_path: Path) -> None:
     with_entries(tmp_path, file(0, "in/back"), outcome="missing")
     assert missed(tmp_path, S3(("in/back", 10))) == ["in/back"]
+
+
+class PlainS3(S3):
+    """A bucket without versions."""
+
+    def said(self, n: int, key: str, hours: float) -> dict[str, Any]:
+        return {**super().said(n, key, hours), "VersionId": "null"}
+
+
+@pytest.mark.parametrize(("outcome", "is_missed"), [("superseded", True), ("loaded", False), ("duplicate", False)])
+def test_a_key_that_got_its_first_bytes_back_was_missed_where_they_left_the_tables(
+    tmp_path: Path, outcome: str, is_missed: bool
+) -> None:
+    """It was overwritten or deleted in between. Without versions it is the same file; the batch decides by its time."""
+    with_entries(tmp_path, replace(file(0, "in/back"), version_id=None), outcome=outcome)
+    assert missed(tmp_path, PlainS3(("in/back", 10))) == ["in/back"] * is_missed
+    with_entries(tmp_path, file(0, "in/versioned"), outcome="superseded")
+    assert missed(tmp_path, S3(("in/versioned", 10))) == []
 
 
 def test_before_the_first_batch_all_that_landed_was_missed(tmp_path: Path) -> None:

@@ -33,7 +33,8 @@ READ_AT_ONCE = 8
 
 def known_since(ledger: Objects, since: datetime, services: Collection[str]) -> npt.NDArray[np.int64]:
     """The sorted hashes of these services' files. Empty before the first batch. A file that was missing is left out: it may
-    exist by now."""
+    exist by now. A superseded file without a version id is left
+    out, too: its key may have the same bytes again."""
     # Clocks of a job and of S3 are not the same.
     first = str((since - timedelta(hours=1)).date())
     parts = _rows(ledger, services, lambda file: (_day(file) or first) >= first)
@@ -71,7 +72,9 @@ def _rows(ledger: Objects, services: Collection[str], looked_at: Callable[[LiveF
         if content is None:
             raise TryAgain(f"{ledger.place}/{path} disappeared while it was checked")
         parquet = pq.ParquetFile(pa.BufferReader(content))
-        return rows_of(parquet, services, ["file_hash", "outcome"]).filter(pc.field("outcome") != "missing")
+        plain = pc.field("version_id").is_null() | (pc.field("version_id") == "null")
+        may_be_back = (pc.field("outcome") == "missing") | ((pc.field("outcome") == "superseded") & plain)
+        return rows_of(parquet, services, ["file_hash", "outcome", "version_id"]).filter(~may_be_back)
 
     with ThreadPoolExecutor(READ_AT_ONCE, "known") as threads:
         return list(threads.map(rows, (unquote(file.path) for file in files if looked_at(file))))
