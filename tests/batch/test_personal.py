@@ -28,19 +28,25 @@ name = "studio"
 [[tables]]
 name = "{game}"
 keep_record = true
-columns = [{ name = "n", type = "long" }, { name = "ip", type = "long" }]
+columns = [
+  { name = "n", type = "long" }, { name = "ip", type = "long" }, { name = "pals", type = "array<struct<mail: string>>" },
+]
 expectations = { few = { check = "n < 10", on_violation = "quarantine" } }
 """
 PRIVATE = """
 [privacy]
-personal = ["email", { path = "ip", become = "truncated" }, { path = "friends.*.mail", become = "masked" }]
+personal = [
+  "email", { path = "ip", become = "truncated" }, { path = "friends.*.mail", become = "masked" },
+  { path = "pals.mail", become = "masked" },
+]
 """
 NAMES = ("anna@example.org", "203.0.113.77", "ben@example.org")
 
 
 def line(**fields: object) -> str:
     email, ip, mail = NAMES
-    return json.dumps({"email": email, "ip": ip, "friends": {"f1": {"mail": mail, "n": 1}}, **fields}) + "\n"
+    friends, pals = {"f1": {"mail": mail, "n": 1}}, json.dumps([{"mail": mail}])
+    return json.dumps({"email": email, "ip": ip, "friends": friends, "pals": pals, **fields}) + "\n"
 
 
 def told(lake: str) -> list[str]:
@@ -75,8 +81,10 @@ def test_what_is_personal_is_in_no_object_of_the_lake_and_every_record_is_counte
     assert counts == {"records": 6, "written": 1, "quarantined": 4, "parked": 1}
     world.tables_agree_with_the_ledger("a")
     (row,) = world._table("a")
-    kept = {"ip": "203.0.113.0", "friends": {"f1": {"mail": "***", "n": 1}}, "game": "a", "n": 1}
+    friends, pals = {"f1": {"mail": "***", "n": 1}}, json.dumps([{"mail": "***"}])
+    kept = {"ip": "203.0.113.0", "friends": friends, "pals": pals, "game": "a", "n": 1}
     assert json.loads(row["_record"]) == kept
+    assert [pal["mail"] for pal in row["pals"]] == ["***"]
     assert json.loads(row["_rescued"]) == {"ip": "203.0.113.0"}
 
 

@@ -173,6 +173,15 @@ def test_the_version_changes_with_any_text() -> None:
             NAMED + '[privacy]\npersonal = ["game"]\n' + GOOD_TABLE,
             r"\{game\}: reads game, which is personal and dropped",
         ),
+        (
+            NAMED
+            + '[privacy]\npersonal = ["cart.items.to", { path = "who", become = "masked" }]\n'
+            + EXPLODED
+            + '[[tables]]\nname = "a"\ncolumns = [{ name = "items", type = "array<struct<to: string>>", path = "cart.items" }, '
+            + '{ name = "who", type = "struct<x: map, n: array<long>>" }]\n',
+            r"(?s)table a: columns\.items: has the field to, which is personal and dropped"
+            r".*table a: columns\.who: has the field n as long, but it is personal, and its values become texts",
+        ),
         (GOOD + 'mode = "merge"', r"mode: .*needs a section `merge`"),
         ('overwritten_below = {"in/" = "never"}\n' + GOOD, r"overwritten_below\.in/: .*'replace'; got 'never'"),
         ('overwritten = "never"\n' + GOOD, r"overwritten: .*'append', 'ignore' or 'replace'; got 'never'"),

@@ -38,6 +38,7 @@ RECORDS: dict[str, Callable[[int], str]] = {
     "lists in lists": lambda n: '{"a":' + "[" * (n // 5) + "]" * (n // 5) + ',"email":1}',
     "lists in lists that are personal": lambda n: '{"email":' + "[" * (n // 5) + "]" * (n // 5) + "}",
     "subjects in lists in lists": lambda n: '{"user":{"id":' + "[" * (n // 5) + "]" * (n // 5) + '},"email":1}',
+    "texts that hold objects": lambda n: '{"user":"[' + joined(lambda at: rf"{{\"id\":{at}}}", n) + ']","email":1}',
     "blanks": lambda n: '{"email":' + " " * n + "1" + " " * n + "}",
 }
 

@@ -24,6 +24,9 @@ SECRET = b"s" * 32
         ('{"user": {"id": 1}, "user": {"id": 2}}', {"1", "2"}),
         ('{"user": [{"id": 1}, {"id": [2, null]}]}', {"1", "2"}),
         ('{"@parent": {"user": {"id": 7}}, "id": 8}', {"7"}),
+        ('{"user": "[{\\"id\\": 1}, {\\"id\\": \\"[2]\\"}]"}', {"1", "2", "[2]"}),
+        ('{"user": {"id": "[1, 2]"}}', {"1", "2", "[1, 2]"}),
+        ('{"user": "{\\"id\\": 1"}', set()),
         ('{"user": {"id": null}}', set()),
         ('{"user": {"id": {"id": 1}}}', set()),
         ('{"user": "id"}', set()),
@@ -56,6 +59,7 @@ def test_a_subject_is_found_however_deep_it_or_anything_beside_it_is_nested(dept
         + closed
         + "}",
         '{"x":' + opened + closed + ',"us\\u0065r" : {"n" : null , "id" : 42}}',
+        '{"x":' + opened + closed + ',"user":"{\\"id\\":42}"}',
     ):
         assert is_record(text)
         assert subject_tokens(text, paths, SECRET) == {token_of("42", SECRET)}

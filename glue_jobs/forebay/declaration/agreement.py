@@ -9,11 +9,12 @@ import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from forebay.declaration import object_key
+from forebay.declaration.column_type import is_nested, leaves_of
 from forebay.declaration.condition import Condition
 from forebay.declaration.form import PARENT
 from forebay.declaration.order import taken_before
 from forebay.declaration.path import parse_path
-from forebay.declaration.personal import begins, of_elements, of_surrounded
+from forebay.declaration.personal import PersonalField, begins, of_elements, of_surrounded
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -21,6 +22,8 @@ from forebay.errors import Problem, meant
 
 __all__ = ["disagreements"]
 
+TREATED = ("string", "json", "binary", "map")
+"""Types of parts that a treated value fits."""
 Place = Callable[[Table | Rollup], str]
 
 
@@ -45,6 +48,7 @@ def disagreements(
     if service.privacy is not None:
         yield from _exploded_as_a_whole(service)
         yield from _read_though_dropped(service, at)
+        yield from _nested_that_loses_all(service, at)
         yield from _subject_lost(service)
     yield from _landed_files_needed(service)
     if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
@@ -143,16 +147,36 @@ def _exploded_as_a_whole(service: Service) -> Iterable[Problem]:
 
 
 def _read_though_dropped(service: Service, at: Place) -> Iterable[Problem]:
-    dropped = [one for one in service.personal if one.become == "dropped"]
     for table in service.tables:
-        within = of_elements(dropped, [table.explosion.path]) if table.explosion else ()
+        dropped = [one for one in _personal_of(service, table) if one.become == "dropped"]
         for name in sorted(table.named):
             path = parse_path(name)
-            if path.of_record and any(
-                begins(one.path, path.keys) for one in (*of_surrounded(dropped, PARENT), *within)
-            ):
+            if path.of_record and any(begins(one.path, path.keys) for one in dropped):
                 hint = "leave it out, or choose another treatment, such as masked"
                 yield Problem(at(table), f"reads {name}, which is personal and dropped", hint)
+
+
+def _nested_that_loses_all(service: Service, at: Place) -> Iterable[Problem]:
+    """An array or a struct is null where one of its parts does not fit, and a treated part is a text or gone."""
+    for table in service.tables:
+        personal = _personal_of(service, table)
+        for column in (one for one in table.columns if one.of_record and is_nested(one.type)):
+            keys = parse_path(column.source).keys
+            for names, kind in leaves_of(column.type):
+                became = {one.become for one in personal if begins(one.path, (*keys, *names))}
+                where, what = f"{at(table)}: columns.{column.name}", ".".join(names)
+                if "dropped" in became and names:
+                    hint = "leave the field out, or choose another treatment, such as masked"
+                    yield Problem(where, f"has the field {what}, which is personal and dropped", hint)
+                elif kind not in TREATED and {"masked", "token"} & became:
+                    problem = f"has the field {what} as {kind}, but it is personal, and its values become texts"
+                    yield Problem(where, problem, "make it a string: otherwise the whole column would always be null")
+
+
+def _personal_of(service: Service, table: Table) -> tuple[PersonalField, ...]:
+    """As paths of the records of this table."""
+    within = of_elements(service.personal, [table.explosion.path]) if table.explosion else ()
+    return (*of_surrounded(service.personal, PARENT), *within)
 
 
 def _subject_lost(service: Service) -> Iterable[Problem]:

@@ -14,7 +14,17 @@ from functools import lru_cache
 
 from forebay.nesting import DEEPEST_COLUMN
 
-__all__ = ["PLAIN_TYPES", "ArrayOf", "ColumnType", "StructOf", "column_type", "is_nested", "parts_of", "renamed_leaves"]
+__all__ = [
+    "PLAIN_TYPES",
+    "ArrayOf",
+    "ColumnType",
+    "StructOf",
+    "column_type",
+    "is_nested",
+    "leaves_of",
+    "parts_of",
+    "renamed_leaves",
+]
 
 PLAIN_TYPES = (
     *("string", "long", "int", "double", "float", "boolean", "timestamp", "date", "binary"),
@@ -103,6 +113,21 @@ def parts_of(kind: str) -> ColumnType:
 def renamed_leaves(kind: str, names: Callable[[str], str]) -> str:
     """The type with other names for the simple types in it."""
     return _spelled(parts_of(kind), names)
+
+
+def leaves_of(kind: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """The simple types in a type, each with the names of the fields that lead to it."""
+    yield from _leaves((), parts_of(kind))
+
+
+def _leaves(names: tuple[str, ...], kind: ColumnType) -> Iterator[tuple[tuple[str, ...], str]]:
+    if isinstance(kind, ArrayOf):
+        yield from _leaves(names, kind.of)
+    elif isinstance(kind, StructOf):
+        for name, of in kind.fields.items():
+            yield from _leaves((*names, name), of)
+    else:
+        yield names, kind
 
 
 def _parsed(text: str, levels: int) -> ColumnType:

@@ -92,7 +92,9 @@ class Texts:
         hits = (below != NOTHING) & personal[below]
         candidates, below = candidates[hits], below[hits]
         starts = self._values[candidates]
-        nested = self.text[starts] | SMALL == OPENING
+        # Also a text that holds one: `subject` looks into it.
+        begins = starts + (self.text[starts] == QUOTE)
+        nested = self.text[begins] | SMALL == OPENING
         unread = ~self.plain
         unread[self._rows(starts[nested])] = True
         unread[deep] = True

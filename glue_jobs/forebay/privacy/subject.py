@@ -1,7 +1,7 @@
 """The subject of a record: the values of the field that the declarations call the subject.
 
 In: the text of a JSON object, and the paths of the subject. Out: its values as text, each by its token. All spellings of a
-field that would share its column count, and all its occurrences. Null means nobody.
+field that would share its column count, and all its occurrences, also in a text that holds JSON. Null means nobody.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ _DECODER = json.JSONDecoder(
     object_pairs_hook=_Members, strict=False, parse_int=str, parse_float=str, parse_constant=str
 )
 
+BLANKS = " \t\r\n"
 PIECE = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\]:,]|[^ \t\r\n{}\[\]:,"]+', re.DOTALL)
 """A piece of JSON: a text, a sign, or any other value."""
 
@@ -91,8 +92,19 @@ def values_at(value: Any, path: Keys) -> Iterator[str]:
             left += [(inner, path[1:]) for key, inner in value if path and means(path[0], key)]
         elif isinstance(value, list):
             left += [(element, path) for element in value]
+        elif isinstance(value, str) and value.lstrip(BLANKS)[:1] in ("{", "["):
+            left += [(inner, path) for inner in _read(value)]
+            yield from () if path else (value,)
         elif not path and value is not None:
             yield str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _read(text: str) -> list[Any]:
+    """Reads the JSON in a text, as a declared array, struct or map does."""
+    try:
+        return [_DECODER.decode(text)]
+    except (ValueError, RecursionError):
+        return []
 
 
 def _values_of_deep(text: str, paths: Sequence[Keys]) -> Iterator[str]:
@@ -112,7 +124,8 @@ def _values_of_deep(text: str, paths: Sequence[Keys]) -> Iterator[str]:
         elif is_key:
             key, is_key = str(_DECODER.decode(piece)), False
             here = [path[1:] for path in around[-1][1] if path and means(path[0], key)]
-        elif piece != ":" and () in here:
-            yield from values_at(_DECODER.decode(piece), ())
+        elif piece != ":":
+            for path in here:
+                yield from values_at(_DECODER.decode(piece), path)
     if around:
         raise ValueError("the object does not close")

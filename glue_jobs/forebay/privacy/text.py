@@ -2,7 +2,7 @@
 
 In: the text of a JSON object, and its personal fields. Out: the text, treated; and the original values of fields that go into
 the vault. ValueError if it is not a JSON object, because its personal fields are then unknown. All spellings of a field that
-would share its column are treated, and all its occurrences.
+would share its column are treated, and all its occurrences, also in a text that holds JSON.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from functools import lru_cache
 from forebay.declaration.column_name import LONGEST, safe_name
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import ANY_KEY, PersonalField, means
-from forebay.privacy.value import treated_value
+from forebay.privacy.value import MASK, treated_value
 
-__all__ = ["Level", "Originals", "level_of", "pattern_of", "spelt_so", "treated_text"]
+__all__ = ["Level", "Originals", "level_of", "pattern_of", "spelt_so", "start_of_json", "treated_text"]
 
 
 Originals = list[tuple[str, str]]
@@ -28,8 +28,9 @@ MOST_KEYS = 10_000
 NO_NAME = safe_name("")
 """The column name of a key that has only blanks."""
 
-OTHER_SIGN = r'(?:[^A-Za-z0-9"\\]|\\.)'
-"""Neither letter nor digit, in a JSON text: the sign itself, or an escape of two signs, such as the slash of PHP."""
+OTHER_SIGN = r'(?:[^A-Za-z0-9"\\]|\\+.?)'
+"""Neither letter nor digit, in a JSON text: the sign itself, or an escape of two signs, such as the slash of PHP. JSON in a
+text has more backslashes."""
 
 # Only borders are wanted, so numbers stay text.
 _DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
@@ -79,7 +80,7 @@ def spelt_so(key: str) -> str | None:
     spelt = re.sub(f"(?i:i){re.escape(OTHER_SIGN)}", lambda found: f"(?:{found[0]}|\u0130)", spelt)
     if name == NO_NAME:
         spelt = f"(?:{spelt})?"
-    return f'(?i:{OTHER_SIGN}*{begins}{spelt}{OTHER_SIGN}*)"'
+    return rf'(?i:{OTHER_SIGN}*{begins}{spelt}{OTHER_SIGN}*)\\*"'
 
 
 class Level:
@@ -125,10 +126,32 @@ def _value(text: str, at: int, level: Level | None, originals: Originals) -> tup
         return _object(text, at, level, originals)
     if level is not None and text[at] == "[":
         return _array(text, at, level, originals)
-    _, end = _DECODER.raw_decode(text, at)
+    said, end = _DECODER.raw_decode(text, at)
     if level is None:
         return text[at:end], end
+    if level.whole is None and text[at] == '"' and (begins := start_of_json(said)) is not None:
+        return _within(text[at:end], said, begins, level, originals), end
     return level.treated(text[at:end]), end
+
+
+def start_of_json(said: str) -> int | None:
+    """Where a text begins to say an object or an array that may have keys."""
+    begins = _past_blanks(said, 0)
+    return begins if said[begins : begins + 1] in ("{", "[") and '"' in said else None
+
+
+def _within(value: str, said: str, begins: int, level: Level, originals: Originals) -> str:
+    """A text that holds JSON: a declared array, struct or map reads it. Of what is not JSON nobody knows what is personal."""
+    found: Originals = []
+    try:
+        treated, end = _value(said, begins, level, found)
+        is_json = _past_blanks(said, end) == len(said)
+    except (ValueError, IndexError, RecursionError):
+        is_json = False
+    if not is_json:
+        return f'"{MASK}"'
+    originals += found
+    return value if treated == said[begins:end] else json.dumps(treated)
 
 
 def _object(text: str, start: int, level: Level, originals: Originals) -> tuple[str, int]:
