@@ -33,6 +33,35 @@ def test_a_rollup_is_of_nobody_where_no_column_is_made_of_a_person(
 
 
 @pytest.mark.parametrize(
+    ("sql", "path"),
+    [
+        ("`User`.ID", ()),
+        ("user", ("id",)),
+        ("WHO", ()),
+        ("user.n", None),
+        ("user.id.more", None),
+        ("lower(who)", None),
+    ],
+)
+@pytest.mark.parametrize("table", ["alpha", "alpha_now"])
+def test_a_person_in_a_group_of_a_rollup_is_found_within_a_struct_and_in_a_state(
+    table: str, sql: str, path: tuple[str, ...] | None
+) -> None:
+    told: dict[str, Any] = {"subject": "user.id", "secret": "/secret"}
+    columns = [
+        {"name": "user", "type": "struct<id: long, n: long>"},
+        {"name": "who", "path": "user.id"},
+        {"name": "at", "type": "timestamp"},
+    ]
+    merge = {"into": "alpha_now", "keys": ["who"], "sequence_by": ["at"]}
+    alpha: dict[str, Any] = {"name": "alpha", "columns": columns, "mode": "merge", "merge": merge}
+    rollup = Rollup(name="daily", tables=(table,), group_by={"g": sql}, columns={"n": "count(*)"})
+    service = Service(name="games", privacy=told, tables=[alpha], rollups=(rollup,))  # type: ignore[arg-type]
+    assert subject_places("daily", service, ["g", "n"]) == (() if path is None else (Place("g", path),))
+    assert not is_of_nobody("daily", service)
+
+
+@pytest.mark.parametrize(
     ("subject", "flatten", "column", "path"),
     [
         ("user_id", "", "user_id_", ()),

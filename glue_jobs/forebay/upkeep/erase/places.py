@@ -30,6 +30,9 @@ TEXTS = ("_rescued", "_record")
 """Columns of tables with records, or parts of them, as text."""
 COUNTED = re.compile(r"(?i)\b(?:count|approx_count_distinct)\s*\([^()]*\)")
 WORD = re.compile(r"\w+")
+STEP = re.compile(r"`([^`]+)`|(\w+)")
+GROUP = re.compile(rf"(?:{STEP.pattern})(?:\s*\.\s*(?:{STEP.pattern}))*")
+"""A column in SQL, or a field of a struct."""
 KEPT = {QUARANTINE: "record", PARKED: "record"}
 
 
@@ -58,9 +61,8 @@ def subject_places(
     if table in KEPT:
         return tuple(Place(KEPT[table], path) for path in paths if KEPT[table] in columns)
     for rollup in (one for one in service.rollups if one.name == table):
-        return tuple(
-            Place(name) for name, sql in rollup.group_by.items() if _names_a_subject(sql, rollup.tables, service)
-        )
+        groups = rollup.group_by.items()
+        return tuple(dict.fromkeys(one for name, sql in groups for one in _in_group(name, sql, rollup.tables, service)))
     made = service.maker_of(log or table)
     found = tuple(dict.fromkeys(place for path in paths for place in _places_of(path, made, columns, keys)))
     ignores = made is None or made.undeclared.become == "ignored"
@@ -84,7 +86,7 @@ def is_of_nobody(table: str, service: Service) -> bool:
     """Whether it is a rollup whose columns use the subject of rows at most for counts."""
     found = [one for one in service.rollups if one.name == table]
     return bool(found) and not any(
-        subject_places(source, service, [word])
+        _places_of_name(word, source, service)
         for rollup in found
         for sql in (*rollup.group_by.values(), *rollup.columns.values())
         for word in WORD.findall(COUNTED.sub("", sql))
@@ -112,10 +114,23 @@ def _subject_paths(service: Service) -> tuple[Keys, ...]:
     return subject_paths(service.subject, exploded, service.joints, service.inside)
 
 
-def _names_a_subject(sql: str, tables: Iterable[str], service: Service) -> bool:
-    """Whether a group of a rollup is a person."""
-    column = sql.strip().strip("`")
-    return any(Place(column) in subject_places(table, service, [column]) for table in tables)
+def _in_group(name: str, sql: str, tables: Iterable[str], service: Service) -> Iterator[Place]:
+    """The places of a person in the groups of a rollup: a column, or fields of a struct. Other SQL is not understood."""
+    if GROUP.fullmatch(sql.strip()) is None:
+        return
+    column, *fields = (quoted or bare for quoted, bare in STEP.findall(sql))
+    for place in (one for table in tables for one in _places_of_name(column, table, service)):
+        within = zip(place.path, fields, strict=False)
+        if len(fields) <= len(place.path) and all(may_hold((step,), field) for step, field in within):
+            yield Place(name, place.path[len(fields) :])
+
+
+def _places_of_name(column: str, table: str, service: Service) -> tuple[Place, ...]:
+    """In a table or a state. Spark ignores upper and lower case of a column in SQL."""
+    made = service.maker_of(table) or next((one for one in service.tables if one.may_merge_into(table)), None)
+    names = [one.name for one in made.columns if one.name.lower() == column.lower()] if made else []
+    paths = _subject_paths(service)
+    return tuple(place for path in paths for place in _places_of(path, made, names or [column], NO_KEYS))
 
 
 def _places_of(path: Keys, made: Table | None, columns: Iterable[str], spelled: SpelledKeys) -> Iterator[Place]:
