@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.loading import parse_service
@@ -133,3 +134,32 @@ columns = [
     ]
     misfits = [json.loads(row["_misfits"] or "[]", parse_float=str) for row in made]
     assert misfits == [[{"at": '{"x":1,"tags":"[\\"a\\"]"}'}], [{"ids": "[1.5]"}, {"same": {"X": 2, "z": "0.50"}}], []]
+
+
+def test_parts_of_every_type_keep_their_value_where_a_struct_gets_another_field(spark: SparkSession) -> None:
+    parts = "t: timestamp, b: binary, f: float, m: map, d: date, p: decimal(20,10)"
+    service = f"""
+name = "s"
+[[tables]]
+name = "a"
+columns = [
+  {{ name = "at", type = "struct<{parts}, new: long>" }}, {{ name = "texts", type = "array<string>" }},
+  {{ name = "doubles", type = "array<double>" }}, {{ name = "whole" }},
+]
+"""
+    had = parts.replace("map", "map<string,string>")
+    ddl = f"at struct<{had}>, texts array<binary>, doubles array<float>, whole struct<t: timestamp, f: float>"
+    noon = datetime(2026, 11, 21, 12, 0, 0, 123456, tzinfo=UTC)
+    value = (noon, "é".encode(), 0.1, {"k": None, "l": "1.50"}, date(2026, 11, 21), Decimal("1.5"))
+    rows = [("f", 1, value, [b"ab", None], [0.1], (noon, 0.1), None)]
+    frame = spark.createDataFrame(rows, f"_file_id string, _line long, {ddl}, _rescued string")
+    (row,) = redeclared(as_records(frame, [], {}), parse_service({"service.toml": service}).tables[0]).collect()
+    at = row["at"].asDict()
+    assert at.pop("t").astimezone(UTC) == noon
+    single = frame.select("at.f").collect()[0]["f"]
+    assert at == {"b": "é".encode(), "f": single, "m": value[3], "d": value[4], "p": value[5], "new": None}
+    assert (row["texts"], row["doubles"], row["_misfits"]) == (["ab", None], [0.1], None)
+    assert row["whole"] == '{"t":"2026-11-21T12:00:00.123456Z","f":0.1}'
+    (record,) = as_records(frame, ["at", "doubles"], {}).collect()
+    said = json.loads(record["_document"])
+    assert (said["at"]["f"], said["doubles"]) == (0.1, [0.1])

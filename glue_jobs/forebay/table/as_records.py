@@ -26,7 +26,7 @@ from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, nested
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["AsRecords", "as_records", "misfits_of", "record_of"]
+__all__ = ["AsRecords", "as_records", "in_json", "misfits_of", "record_of", "with_doubles"]
 
 
 def as_records(rows: DataFrame, from_records: Sequence[str], declared: Mapping[str, Any] | None = None) -> DataFrame:
@@ -70,10 +70,23 @@ class AsRecords:
 
 
 def _values(column: pa.Array) -> list[Any]:
-    """The nearest double of a float has digits that nobody wrote."""
-    if pa.types.is_float32(column.type):
-        return [None if said is None else float(said) for said in column.cast(pa.string()).to_pylist()]
-    return list(column.to_pylist(maps_as_pydicts="lossy"))
+    return list(with_doubles(column).to_pylist(maps_as_pydicts="lossy"))
+
+
+def with_doubles(column: pa.Array) -> pa.Array:
+    """Doubles in the place of floats, by their texts: the nearest double of a float has digits that nobody wrote."""
+    texts, doubles = (_without_floats(column.type, kind) for kind in (pa.string(), pa.float64()))
+    return column if texts == column.type else column.cast(texts).cast(doubles)
+
+
+def _without_floats(kind: pa.DataType, by: pa.DataType) -> pa.DataType:
+    if pa.types.is_struct(kind):
+        return pa.struct([one.with_type(_without_floats(one.type, by)) for one in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, kind.item_field.with_type(_without_floats(kind.item_type, by)))
+    if pa.types.is_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_floats(kind.value_type, by)))
+    return by if pa.types.is_float32(kind) else kind
 
 
 def _whole(row: Sequence[Any], rescued: str | None) -> str | None:

@@ -25,6 +25,7 @@ from forebay.record.conform import Records
 from forebay.record.declared import is_whole_of
 from forebay.record.number import decimal_of, read_json, write_json
 from forebay.record.typed import TEXTS, converted, typed, with_elements, with_misfits
+from forebay.table.as_records import in_json, with_doubles
 from forebay.table.in_arrow import columns_of_ddl, map_in_arrow
 from forebay.table.shaping import DOCUMENT, MISFITS, nested, some_at_a_time, text
 
@@ -59,8 +60,9 @@ def redeclared(records: DataFrame, table: Table) -> DataFrame:
         texts = StructType([StructField(FOUND + column.name, StringType()) for column in formatted])
         rows = map_in_arrow(rows, _Found(table, tuple(formatted)), StructType([*rows.schema.fields, *texts.fields]))
         for column in formatted:
-            said = [F.col(before + column.name) for before in (TEXT, FOUND) if before + column.name in rows.columns]
-            times = (time_by_formats(one, column) for one in said)
+            named = {before + column.name for before in (TEXT, FOUND)}
+            said = [one for one in rows.schema.fields if one.name in named and isinstance(one.dataType, StringType)]
+            times = (time_by_formats(F.col(one.name), column) for one in said)
             rows = rows.withColumn(TIME + column.name, F.coalesce(*times))
     columns = [StructField(c.name, columns_of_ddl(f"x {spark_type(c)}")["x"].dataType) for c in table.columns]
     made = [rows.schema[name] for name in own if name not in (DOCUMENT, MISFITS)]
@@ -93,11 +95,12 @@ def _old(column: Column, old: StructField | None) -> Expression:
 
 
 def _text_of(old: StructField) -> Expression:
+    """Spark's JSON of an array, a struct or a map would have times without microseconds, and bytes in Base64: see `_texts`."""
     from pyspark.sql import functions as F
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     had = F.col(old.name)
-    return F.to_json(had) if isinstance(old.dataType, ArrayType | MapType | StructType) else had.cast("string")
+    return had if isinstance(old.dataType, ArrayType | MapType | StructType) else had.cast("string")
 
 
 @dataclass(frozen=True)
@@ -171,7 +174,7 @@ class _Redeclared:
         self, rows: pa.Table, column: Column, old: pa.Array, of_field: pa.Array | None
     ) -> tuple[pa.Array, dict[int, str], Bits]:
         """The values, by row the texts that say more than their value, and which rows have another key's value."""
-        kind, said = arrow_type_of(column), _array(rows, TEXT + column.name, pa.string())
+        kind, said = arrow_type_of(column), _texts(rows[TEXT + column.name].combine_chunks())
         twins = np.zeros(len(said), bool)
         if of_field is not None:
             said, is_rescued, twins = _together(said, of_field)
@@ -194,6 +197,28 @@ def _as_text(column: Column) -> Column:
 
 def _array(rows: pa.Table, name: str, kind: pa.DataType) -> pa.Array:
     return rows[name].combine_chunks().cast(kind)
+
+
+def _texts(values: pa.Array) -> pa.StringArray:
+    """Arrays, structs and maps as the JSON that a record may have had."""
+    if not pa.types.is_nested(values.type):
+        return values.cast(pa.string())
+    values = with_doubles(values)
+    said = (None if value is None else _in_json(value, values.type) for value in values.to_pylist())
+    return pa.array([None if one is None else write_json(one, ascii_only=False) for one in said], pa.string())
+
+
+def _in_json(value: Any, kind: pa.DataType) -> Any:
+    """A map keeps its nulls."""
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {of.name: _in_json(value[of.name], of.type) for of in kind if value[of.name] is not None}
+    if pa.types.is_map(kind):
+        return {str(in_json(key)): _in_json(inner, kind.item_type) for key, inner in value}
+    if pa.types.is_list(kind):
+        return [_in_json(inner, kind.value_type) for inner in value]
+    return in_json(value)
 
 
 def _read(texts: pa.StringArray, column: Column) -> pa.Array:
