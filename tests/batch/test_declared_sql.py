@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.columns import spark_type
 from forebay.batch.declared_sql import columns_in, renamed
 from forebay.batch.one_pass.questions import answered, questions_of
 from forebay.declaration.loading import parse_service
@@ -96,3 +97,24 @@ def test_a_check_sees_the_columns_of_its_own_table(
         (4, "t1", "small"),
         (6, "t2", "small"),
     ]
+
+
+def test_structs_that_differ_in_signs_or_case_do_not_share_a_column(spark: SparkSession) -> None:
+    kinds = (
+        "struct<X: long>",
+        "struct<x: long>",
+        "struct<a: long, b: long>",
+        "struct<a_bigint_b: long>",
+        "array<long>",
+    )
+    declared = (
+        f'[[tables]]\nname = "t{n}"\nwhere = {{ n = {n} }}\ncolumns = [{{ name = "x", type = "{kind}" }}, '
+        f'{{ name = "y", type = "{kind}", expression = "x" }}]\n'
+        for n, kind in enumerate(kinds)
+    )
+    service = parse_service({"service.toml": 'name = "s"\n' + "".join(declared)})
+    questions = questions_of(service)
+    for number, table in enumerate(service.tables):
+        (given,), answer = questions.of[number].given, questions.of[number].derived["y"]
+        kind = spark_type(table.columns[0])
+        assert (questions.given[given], questions.answers[answer]) == (kind, kind)

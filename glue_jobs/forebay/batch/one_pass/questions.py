@@ -19,6 +19,7 @@ from forebay.batch.declared_sql import columns_in, renamed
 from forebay.batch.one_pass.day import day_source
 from forebay.batch.one_pass.times import is_bucketed, time_in_bounds
 from forebay.declaration.column import Column
+from forebay.declaration.column_type import is_nested
 from forebay.declaration.expectation import Expectation
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -150,16 +151,24 @@ class _Slots:
     def __init__(self, name: str) -> None:
         self.name = name
         self.kinds: dict[str, str] = {}
+        self._nested: list[str] = []
 
     def of_one(self, kinds: Sequence[str]) -> Iterator[str]:
         """A slot for each of these types, which one declaration needs."""
         taken: Counter[str] = Counter()
         for kind in kinds:
-            plain = "".join(letter if letter.isalnum() else "_" for letter in kind.lower())
+            plain = self._plain(kind)
             slot = f"{self.name}_{plain}_{taken[plain]}"
             taken[plain] += 1
             self.kinds[slot] = kind
             yield slot
+
+    def _plain(self, kind: str) -> str:
+        """Two structs may differ only in signs, or in upper and lower case."""
+        if is_nested(kind):
+            self._nested += [kind] * (kind not in self._nested)
+            return f"nested{self._nested.index(kind)}"
+        return "".join(letter if letter.isalnum() else "_" for letter in kind.lower())
 
 
 class _AllSlots:
