@@ -78,3 +78,17 @@ def test_an_array_or_a_struct_is_refused_where_a_simple_value_is_needed(kind: st
     with pytest.raises(InvalidConfiguration) as refused:
         parse_service({"service.toml": f'name = "s"\n[[tables]]\nname = "a"\n{columns}\n{setting}'})
     assert says in str(refused.value)
+
+
+@pytest.mark.parametrize(("fields", "is_indexed"), [(31, True), (32, False)])
+def test_a_struct_takes_as_many_columns_of_statistics_as_it_has_fields(fields: int, is_indexed: bool) -> None:
+    kind = (
+        f"struct<{', '.join(f'f{n}: long' for n in range(fields - 1))}, s: struct<many: array<struct<a: int, b: int>>>>"
+    )
+    columns = f'columns = [{{ name = "x", type = "{kind}" }}, {{ name = "n", type = "long" }}]'
+    told = {"service.toml": f'name = "s"\n[[tables]]\nname = "a"\n{columns}\ncluster_by = ["n"]'}
+    if is_indexed:
+        parse_service(told)
+    else:
+        with pytest.raises(InvalidConfiguration, match=r"n must be among the first 32 columns \(a struct counts"):
+            parse_service(told)

@@ -24,6 +24,7 @@ __all__ = [
     "leaves_of",
     "parts_of",
     "renamed_leaves",
+    "width_of",
 ]
 
 PLAIN_TYPES = (
@@ -128,6 +129,15 @@ def _leaves(names: tuple[str, ...], kind: ColumnType) -> Iterator[tuple[tuple[st
             yield from _leaves((*names, name), of)
     else:
         yield names, kind
+
+
+def width_of(kind: str) -> int:
+    """How many columns of statistics Delta counts: one for each field of a struct, and one for an array."""
+    return _width(parts_of(kind))
+
+
+def _width(kind: ColumnType) -> int:
+    return sum(map(_width, kind.fields.values())) if isinstance(kind, StructOf) else 1
 
 
 def _parsed(text: str, levels: int) -> ColumnType:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 from typing import Any, Literal
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
 from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
-from forebay.declaration.column_type import is_nested
+from forebay.declaration.column_type import is_nested, width_of
 from forebay.declaration.common_name import USUAL_VALUES, Pattern
 from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
@@ -300,14 +301,15 @@ class Table(Declared):
             yield "cluster_by: OPTIMIZE orders the rows, so compaction cannot have order_by or rewrite"
         if len(set(self.cluster_by)) < len(self.cluster_by) or len(self.cluster_by) > MOST_CLUSTER_COLUMNS:
             yield f"cluster_by: must be at most {MOST_CLUSTER_COLUMNS} columns, each once"
-        indexed = [column.name for column in self.columns][:INDEXED_COLUMNS]
+        widths = accumulate(width_of(column.type) for column in self.columns)
+        indexed = [column.name for column, end in zip(self.columns, widths, strict=True) if end <= INDEXED_COLUMNS]
         for name in self.cluster_by:
             if name not in kinds:
                 yield f"cluster_by: {name} is not a declared column"
             elif kinds[name] in ("map", "binary", "boolean") or is_nested(kinds[name]):
                 yield f"cluster_by: {name} is {kinds[name]}, for which Delta keeps no minimum and maximum"
             elif name not in indexed:
-                yield f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns"
+                yield f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns (a struct counts as its fields)"
 
     def _knows_its_parents(self) -> Iterator[str]:
         if self.explosion is not None and not self.explosion.kept:
