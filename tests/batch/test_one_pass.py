@@ -188,6 +188,7 @@ MOMENTS = [
     7,
 ]
 VALUES = [1, -1, 2.5, 1e3, "x", "1.50", True, None, [], {}, [1, "a"], {"deep": {"er": [1]}}, 12345678901234567890]
+VALUES += ['[1.50, {"x": 1}]', '{"deep": {"er": [1.0]}, "more": null}']
 BROKEN = ["{broken", '"text"', "[1]", '{"game":"\\ud800"}', '{"game":"alpha",}', '{"game":tru}', '{"game":"alpha"}}']
 BROKEN += ['{"game":"alpha"},{"game":"alpha"}', '{"game":"alpha"} {"game":"beta"}', '{"game":"al\tpha"}', '{"game":01}']
 DEDUPED = """
@@ -238,9 +239,12 @@ name = "{game}"
 columns = [
   { name = "event_id", type = "binary" }, { name = "tag", path = "tags[0]" }, { name = "player", type = "map" },
   { name = "a", type = "json" }, { name = "b", type = "map" }, { name = "c", type = "binary" },
-  { name = "keys", type = "int", expression = "size(map_keys(player))" },
+  { name = "keys", type = "int", expression = "size(map_keys(player))" }, { name = "d", type = "array<string>" },
+  { name = "items", type = "array<struct<price: double, a: array<long>>>" }, { name = "e", type = "struct<deep: json>" },
+  { name = "prices", type = "array<double>", expression = "transform(items, e -> e.price)" },
 ]
 partitions = ["tag"]
+expectations = { priced = "exists(items, i -> i.price > 1)" }
 """
 UNLIKE = ("player", "Player", "tags", "items")
 OURS = {"service_version", "at", "_ingested_at", "claimed_at", "committed_at", "path", "day"}
