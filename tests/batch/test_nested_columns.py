@@ -96,7 +96,7 @@ NUMBERS = st.sampled_from(
     ["0", "-0", "1.50", "1e2", "12345678901234567.89", "9223372036854775808", "1E400", "0.1", "7"]
 )
 LEAVES = NUMBERS | st.sampled_from(["null", "true", '"a"', '"1.5"', '""', "[]", "{}", '"\\ud800"', '"{\\"x\\":1}"'])
-NAMES = st.sampled_from(["x", "y", "X", "sku", "other", ""])
+NAMES = st.sampled_from(["x", "y", "X", "sku", "other", "", "\ud800"])
 VALUES = st.recursive(
     LEAVES,
     lambda inner: (

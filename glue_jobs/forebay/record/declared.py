@@ -22,12 +22,13 @@ from forebay.declaration.column_name import taken_key
 from forebay.declaration.column_type import ArrayOf, ColumnType, StructOf, is_nested, parts_of
 from forebay.record.field import text_of_field
 from forebay.record.moment import PLACES, day_of, local_micros_of, micros_of, micros_since_1970
+from forebay.record.name import is_text
 from forebay.record.number import BLANK, WIDE, decimal_of, is_exact, no_key_twice, read_json
 
 if TYPE_CHECKING:
     from forebay.declaration.column import Column
 
-__all__ = ["fits", "is_whole_of", "nested_value_of", "value_of"]
+__all__ = ["fits", "is_whole_of", "nested_value", "nested_value_of", "value_of"]
 
 CONTROL = BLANK + "\x7f"
 """Spark trims one more where it casts to whole numbers and booleans."""
@@ -80,10 +81,18 @@ class _NoValue(Exception):
 def nested_value_of(text: str, kind: str) -> tuple[Any, bool]:
     """The array or the struct, and whether it says all that the text does."""
     try:
-        made, whole = _part(read_json(text, object_pairs_hook=no_key_twice), parts_of(kind))
-    except (ValueError, _NoValue):
+        value = read_json(text, object_pairs_hook=no_key_twice)
+    except ValueError:
         return None, False
-    return made, whole and made is not None
+    return (None, False) if value is None else nested_value(value, kind)
+
+
+def nested_value(value: Any, kind: str) -> tuple[Any, bool]:
+    """The same of a value that was read already."""
+    try:
+        return _part(value, parts_of(kind))
+    except _NoValue:
+        return None, False
 
 
 def _part(value: Any, kind: ColumnType) -> tuple[Any, bool]:
@@ -110,7 +119,7 @@ def _members_of(value: Any, kind: StructOf) -> tuple[dict[str, Any], bool]:
     keys = {name: taken_key(value, name) for name in kind.fields}
     parts = {name: (None, True) if key is None else _part(value[key], kind.fields[name]) for name, key in keys.items()}
     left = value.keys() - keys.values()
-    whole = all(whole for _, whole in parts.values()) and all(value[key] is None for key in left)
+    whole = all(whole for _, whole in parts.values()) and all(value[key] is None and is_text(key) for key in left)
     return {name: made for name, (made, _) in parts.items()}, whole
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from forebay.declaration.column_name import taken_key
 from forebay.declaration.path import Path
-from forebay.record.number import write_json
+from forebay.record.number import Written, write_json
 
 __all__ = ["text_at", "text_of_field", "value_at"]
 
@@ -32,6 +32,10 @@ def text_of_field(value: Any) -> str | None:
     """A field's text, with its original digits; an object or an array as JSON."""
     if value is None:
         return None
+    if type(value) is int:
+        return str(value)
+    if type(value) is Written:
+        return value.text
     text = value if isinstance(value, str) else write_json(value, ascii_only=False, bare=True)
     return text if _is_text(text) else None
 

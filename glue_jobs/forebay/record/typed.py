@@ -22,7 +22,7 @@ from forebay.declaration.column_type import is_nested
 from forebay.declaration.path import Path, parse_path
 from forebay.record.arrow_type import TYPES, arrow_type_of
 from forebay.record.conform import Records
-from forebay.record.declared import fits, nested_value_of, value_of
+from forebay.record.declared import fits, nested_value, nested_value_of, value_of
 from forebay.record.field import text_of_field, value_at
 from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY, PLACES, micros_since_1970
 from forebay.record.number import read_json, write_json
@@ -105,8 +105,7 @@ def _read_nested(
         record = _record(text)
         for n in nested:
             found = value_at(record, paths[n])
-            said = text_of_field(found)
-            made, fit = (None, found is None) if said is None else nested_value_of(said, columns[n].type)
+            made, fit = (nested_value_of if isinstance(found, str) else nested_value)(found, columns[n].type)
             values[n].append(made)
             odd[place] |= not fit
     for n in nested:
