@@ -181,15 +181,20 @@ def test_a_table_fails_and_the_alarm_rings_above_its_limit_and_not_at_it() -> No
 
 
 @pytest.mark.parametrize(
-    ("expression", "says"),
+    ("kind", "expression", "says"),
     [
-        ("to_date(never)", "is not valid SQL.*never"),
-        ("current_date()", "depends on the clock"),
-        ("max(level)", "one row"),
+        ("date", "to_date(never)", "is not valid SQL.*never"),
+        ("date", "current_date()", "depends on the clock"),
+        ("date", "max(level)", "one row"),
+        # Spark's cast goes by position, and would put y into x.
+        ("struct<x: long, y: long>", "named_struct('y', 1, 'x', 2)", "makes a struct of y, x, but x, y are declared"),
+        ("array<struct<x: long>>", "array(struct(level))", "makes a struct of level, but x are declared"),
     ],
 )
-def test_a_derived_column_that_makes_no_sense_is_named(spark: SparkSession, expression: str, says: str) -> None:
-    columns = f'columns = [{{ name = "level" }}, {{ name = "day", type = "date", expression = "{expression}" }}]'
+def test_a_derived_column_that_makes_no_sense_is_named(
+    spark: SparkSession, kind: str, expression: str, says: str
+) -> None:
+    columns = f'columns = [{{ name = "level" }}, {{ name = "day", type = "{kind}", expression = "{expression}" }}]'
     with pytest.raises(InvalidConfiguration, match=rf"table a: columns\.day: .*{says}"):
         check_expressions(spark, service_of(f'name = "a"\n{columns}'))
 

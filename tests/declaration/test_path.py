@@ -55,6 +55,8 @@ def test_a_path_is_understood_and_written_again(text: str, path: Path) -> None:
         ("[0].a", "a key is missing here", 0),
         ("a[x]", "a position in an array is a number", 2),
         ("a[-1]", "a position in an array is a number", 2),
+        ("a[].b", "brackets need a position, such as items[0]; a", 1),
+        ("a[*].b", "brackets need a position, such as items[0]; a", 1),
         ("a[0", "a position in an array is a number", 2),
         ("a[0]b", "a dot, or a position such as [0], must come", 4),
         ('"a"b', "a dot, or a position such as [0], must come", 3),

@@ -25,6 +25,7 @@ from forebay.errors import InvalidConfiguration, Problem
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType
 
 __all__ = ["check_expressions"]
 
@@ -115,7 +116,10 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
         if wanted == "boolean" and kind != wanted:
             yield f"must be a boolean, but is {kind}"
             return
-        rows.select(F.expr(check).cast(wanted))
+        made = rows.select(F.expr(check).cast(wanted)).schema.fields[0].dataType
+        if (why := misnamed(asked.schema.fields[0].dataType, made)) is not None:
+            yield why
+            return
         if has_star(check):
             yield "must name its columns, without *"
             return
@@ -135,6 +139,27 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
     yield from forbidden
     if not forbidden and (why := _refused(rows, attempt(check, wanted, F.rand() < 2))) is not None:
         yield f"cannot be computed for any row: {why}"
+
+
+def misnamed(found: DataType, wanted: DataType) -> str | None:
+    """Why the fields of a struct would get each other's values: Spark casts them by their positions."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(found, StructType) and isinstance(wanted, StructType):
+        names, others = ([field.name for field in one.fields] for one in (found, wanted))
+        if [*map(str.lower, names)] != [*map(str.lower, others)]:
+            return (
+                f"makes a struct of {', '.join(names)}, but {', '.join(others)} are declared, in this order: "
+                f"use named_struct('{others[0]}', ...)"
+            )
+        pairs = [(one.dataType, other.dataType) for one, other in zip(found.fields, wanted.fields, strict=True)]
+    elif isinstance(found, ArrayType) and isinstance(wanted, ArrayType):
+        pairs = [(found.elementType, wanted.elementType)]
+    elif isinstance(found, MapType) and isinstance(wanted, MapType):
+        pairs = [(found.valueType, wanted.valueType)]
+    else:
+        pairs = []
+    return next((why for pair in pairs if (why := misnamed(*pair)) is not None), None)
 
 
 def _analysed(rows: Any) -> Any:

@@ -122,6 +122,12 @@ def _ends(text: str, at: int) -> bool:
 
 def _position(text: str, at: int) -> tuple[str | int, int]:
     found = POSITION.match(text, at)
+    if found is None and re.match(r"\[\*?\]", text[at:]):
+        raise _mistake(
+            text,
+            at,
+            "brackets need a position, such as items[0]; a personal field has none, and is treated in all elements",
+        )
     if found is None:
         raise _mistake(text, at + 1, "a position in an array is a number, counted from 0, such as items[0]")
     return int(found[1]), found.end()
