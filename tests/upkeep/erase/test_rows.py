@@ -59,6 +59,7 @@ def test_moments_of_all_years_stay_the_same(of_spark: bool) -> None:
         pa.array(["7.0004e4", "1"]),
         pa.array(["70004.0", "1"]),
         pa.array([["1", "70004.0"], ["2"]], pa.list_(pa.string())),
+        pa.array([b"70004.0", b"1"]),
         pa.array([[{"id": 70004.0}], [{"id": 3.0}]], pa.list_(pa.struct([("id", pa.float64())]))),
     ],
     ids=lambda column: str(column.type),
@@ -93,6 +94,26 @@ def test_a_person_is_found_in_an_array_that_a_column_of_text_holds(text: str | N
     found = found_in(into, [Place("user")], ANNA)
     assert found.groups == ([pa.array([False, True])] if theirs else [None])
     assert found_in(into, [], ANNA, (("user", text),)).rows == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "kind", "theirs", "other"),
+    [
+        ("id", pa.list_(pa.string()), [None, '{"ID": "anna"}'], ['"anna"']),
+        ("by.id", pa.list_(pa.struct([("by", pa.string())])), [{"by": '[{"id": "anna"}]'}], [{"by": "{torn"}]),
+        ("by.id", pa.map_(pa.string(), pa.string()), [("by", '{"id": ["anna"]}')], [("id", "anna")]),
+        ("by.id", pa.list_(pa.binary()), [b'{"by":{"id":"anna"}}'], [None]),
+        ("id", pa.binary(), b'{"id":"anna"}', b"\xff"),
+        ("by", pa.map_(pa.string(), pa.binary()), [("by", b"anna")], [("by", b"ben")]),
+    ],
+)
+def test_a_person_is_found_in_the_json_of_texts_in_arrays_and_maps(
+    path: str, kind: pa.DataType, theirs: Any, other: Any
+) -> None:
+    """Parts of the types `json`, `map` and `binary`."""
+    pq.write_table(pa.table({"user": pa.array([theirs, other], kind)}), into := io.BytesIO())
+    found = found_in(into, [Place("user", tuple(path.split(".")))], ANNA)
+    assert [group.to_pylist() for group in found.groups if group] == [[True, False]]
 
 
 WHOLE = [

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import PersonalField, may_hold, means
 from forebay.lake.log.live_file import Partition
-from forebay.privacy.subject import is_record, subject_tokens, subject_values
+from forebay.privacy.subject import is_record, subject_tokens, subject_values, values_at
 from forebay.privacy.text import pattern_of
 from forebay.privacy.token import remembered_token
 from forebay.record.walk import RESCUED_WHOLE, rescued_records
@@ -238,6 +238,8 @@ def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tu
         if not inner:
             return
         column, path = pc.struct_field(column, inner[0]), path[1:]
+    if path and pa.types.is_binary(column.type):
+        column = pa.array([None if one is None else _text(one) for one in column.to_pylist()], pa.string())
     if path and pa.types.is_string(column.type):
         yield from _in_texts(column, path, erased)
     elif not path and not pa.types.is_nested(column.type):
@@ -292,10 +294,14 @@ def _inside(value: Any, path: Keys) -> Iterator[str]:
     elif isinstance(value, list):
         for element in value:
             yield from _inside(element, path)
+    elif isinstance(value, str | bytes):  # it may be JSON
+        yield from values_at(_text(value), path)
     elif value is not None and not path:
         yield _text(value)
 
 
 def _text(value: Any) -> str:
     """The text as a record may have written it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "replace")
     return str(value).lower() if isinstance(value, bool) else str(value)
