@@ -96,6 +96,8 @@ def column_type(value: str) -> str:
     """The type's one spelling."""
     opened = value.strip().lower()
     if re.match(r"(array|struct)\s*<", opened):
+        if value.count("<") != value.count(">"):
+            raise ValueError("has a < without its >, or a > without its <")
         return _spelled(_parsed(value.strip(), DEEPEST_COLUMN))
     return _plain(value)
 
@@ -140,19 +142,24 @@ def _width(kind: ColumnType) -> int:
     return sum(map(_width, kind.fields.values())) if isinstance(kind, StructOf) else 1
 
 
-def _parsed(text: str, levels: int) -> ColumnType:
+def _parsed(text: str, levels: int, field: str = "") -> ColumnType:
+    """`field` is the struct's field that has this type, with those around it."""
     opened = re.fullmatch(r"\s*(array|struct)\s*<(.*)>\s*", text, re.IGNORECASE | re.DOTALL)
     if opened is None:
-        return _plain(text.strip())
+        try:
+            return _plain(text.strip())
+        except ValueError as wrong:
+            raise ValueError(f"has the field {field}, which {wrong}" if field else str(wrong)) from None
     if levels == 0:
         raise ValueError(f"is nested deeper than {DEEPEST_COLUMN} levels; make the inner ones json")
     if opened[1].lower() == "array":
-        return ArrayOf(_parsed(opened[2], levels - 1))
-    return StructOf(_fields(opened[2], levels - 1))
+        return ArrayOf(_parsed(opened[2], levels - 1, field))
+    return StructOf(_fields(opened[2], levels - 1, f"{field}." if field else ""))
 
 
-def _fields(text: str, levels: int) -> dict[str, ColumnType]:
+def _fields(text: str, levels: int, before: str) -> dict[str, ColumnType]:
     fields: dict[str, ColumnType] = {}
+    names: set[str] = set()
     for part in _between_commas(text):
         named = FIELD.match(part)
         if named is None:
@@ -160,9 +167,10 @@ def _fields(text: str, levels: int) -> dict[str, ColumnType]:
                 f"has {part.strip()!r} where a struct needs a field, such as x: double "
                 "(a field's name is a letter, then letters, digits or _)"
             )
-        if named[1].lower() in map(str.lower, fields):
+        if named[1].lower() in names:
             raise ValueError(f"names the field {named[1]} twice (Spark ignores upper and lower case)")
-        fields[named[1]] = _parsed(part[named.end() :], levels)
+        names.add(named[1].lower())
+        fields[named[1]] = _parsed(part[named.end() :], levels, before + named[1])
     return fields
 
 
