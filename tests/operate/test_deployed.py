@@ -11,7 +11,11 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError
 
-from forebay.aws.prices import Prices
+from forebay.aws.prices import Prices, read_prices
+from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.service import Service
+from forebay.declaration.table import Table
+from forebay.events import metric_name
 from forebay.lake.health import Health, HealthRecords
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.history import history_of
@@ -21,6 +25,7 @@ from forebay.operate.page.content import Run
 from forebay.operate.stack import deployed
 from forebay.operate.stack.cost import Hours, cost_of, hours_of, month_of
 from forebay.operate.stack.deployment import Deployment, Resource
+from lambdas.job_ended.events import JobEnded
 from tests.operate.ledger import entry, write_ledger
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -130,6 +135,16 @@ def emr_run(name: str, began: datetime, hours: float, state: str, details: str =
     return {"id": "1", "name": name, "state": state, "createdAt": began, "updatedAt": ended, "stateDetails": details}
 
 
+def on_emr(emr: Emr, aws: Aws | None = None) -> Deployment:
+    glue = deployment(aws or Aws())
+    application = Resource("EMRServerless::Application", "Application", "00app")
+    clients = {"emr-serverless": emr}
+    client = glue.client
+    return replace(
+        glue, client=lambda name: clients.get(name) or client(name), resources=(application, *glue.resources[1:])
+    )
+
+
 def test_runs_of_emr_serverless_are_those_of_the_service_in_glues_words() -> None:
     emr = Emr(
         emr_run("games-ingest", MONTH + timedelta(days=1), 2, "FAILED", "out of memory"),
@@ -138,10 +153,7 @@ def test_runs_of_emr_serverless_are_those_of_the_service_in_glues_words() -> Non
         emr_run("games-ingest", NOW - timedelta(hours=1), 0, "RUNNING"),
         emr_run("others-ingest", NOW - timedelta(hours=1), 1, "FAILED"),
     )
-    glue = deployment(Aws())
-    application = Resource("EMRServerless::Application", "Application", "00app")
-    on = replace(glue, client=lambda name: emr, resources=(application, *glue.resources[1:]))
-    found = [(run.job, run.state, run.seconds / 3600, run.error) for run in deployed.runs_since(on, MONTH)]
+    found = [(run.job, run.state, run.seconds / 3600, run.error) for run in deployed.runs_since(on_emr(emr), MONTH)]
     assert found == [
         ("ingest", "RUNNING", 1.0, ""),
         ("ingest", "FAILED", 2.0, "out of memory"),
@@ -213,6 +225,33 @@ def test_status_knows_alarms_failed_runs_and_the_cost_of_the_month(lake: str) ->
     assert list(found.cost.usd)[:2] == ["2.0 DPU-hours of jobs", "messages and reads of 1 file"]
     page = report_of(LakeView(lake), found, [], hours=4)
     assert (page.cost, page.runs, page.notes) == (found.cost, found.runs_of_jobs, ())
+
+
+class Measured(Aws):
+    """CloudWatch has what ended runs of the ingest job used, on two days."""
+
+    def get_metric_statistics(self, **asked: Any) -> dict[str, Any]:
+        of_job = {one["Name"]: one["Value"] for one in asked["Dimensions"]} == {
+            "service": "shop",
+            "job": "games-ingest",
+        }
+        whole = (asked["Namespace"], asked["StartTime"], asked["EndTime"], asked["Period"]) == (
+            "games",
+            MONTH,
+            NOW,
+            86400,
+        )
+        wanted = asked["MetricName"] == metric_name(JobEnded, "dpu_seconds") and of_job and whole
+        return {"Datapoints": [{"Sum": 3600.0}, {"Sum": 7200.0}] if wanted else []}
+
+
+def test_status_has_the_cost_of_runs_on_emr_serverless_by_its_prices(lake: str) -> None:
+    keep_in_force(lake, Service(name="shop", tables=(Table(name="orders"),)))
+    emr = Emr(emr_run("games-ingest", NOW - timedelta(hours=9), 1, "SUCCESS"))
+    found = status_of(LakeView(lake), on=on_emr(emr, Measured()), now=NOW).cost
+    assert found is not None
+    assert found.usd["3.0 DPU-hours of jobs"] == pytest.approx(3 * read_prices().dpu_hour(is_on_emr=True))
+    assert found.says.endswith("A run on EMR Serverless is included when it has ended.")
 
 
 def test_the_age_of_a_tables_rows_is_the_ledgers_where_it_is_newer_than_the_health_object(lake: str) -> None:

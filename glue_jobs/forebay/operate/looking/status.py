@@ -18,6 +18,7 @@ from forebay.aws.prices import read_prices
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.capacity.waiting import NAME, Waiting
 from forebay.counted import counted
+from forebay.declaration.in_force import kept_services
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
@@ -32,7 +33,7 @@ from forebay.operate.looking.refused import count_refused
 from forebay.operate.page.content import Cost, Run
 from forebay.operate.stack.aws_answers import Alarm
 from forebay.operate.stack.cost import cost_of, hours_of, month_of
-from forebay.operate.stack.deployed import alarms_ringing, runs_since
+from forebay.operate.stack.deployed import alarms_ringing, emr_hours_since, runs_since
 from forebay.operate.stack.deployment import Deployment
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
@@ -196,7 +197,7 @@ def status_of(
         last_reconcile(view.lake),
         tuple(alarms_ringing(on)) if on is not None else None,
         tuple(runs) if runs is not None else None,
-        _cost(view, runs, health, now) if runs is not None and on is not None and not on.emr_application else None,
+        _cost(view, on, runs, health, now) if runs is not None and on is not None else None,
         _budget_warned_at(folder, now),
     )
 
@@ -219,11 +220,12 @@ def _newest_rows(view: LakeView, health: Sequence[Health], now: datetime) -> dic
     return known
 
 
-def _cost(view: LakeView, runs: list[Run], health: Sequence[Health], now: datetime) -> Cost:
-    where = f"day >= date '{month_of(now).date()}'"
-    return cost_of(
-        hours_of(runs, month_of(now)), _count(view, where), sum(one.bytes for one in health), read_prices(), now=now
-    )
+def _cost(view: LakeView, on: Deployment, runs: list[Run], health: Sequence[Health], now: datetime) -> Cost:
+    since, is_on_emr = month_of(now), bool(on.emr_application)
+    services = [service.name for service in kept_services(view.lake)] if is_on_emr else []
+    hours = emr_hours_since(on, since, services, {run.job for run in runs}) if is_on_emr else hours_of(runs, since)
+    files, size = _count(view, f"day >= date '{since.date()}'"), sum(one.bytes for one in health)
+    return cost_of(hours, files, size, read_prices(), now=now, is_on_emr=is_on_emr)
 
 
 def _queues(url: str, client: Callable[[str], Any]) -> tuple[Depth, Depth | None]:

@@ -20,6 +20,7 @@ MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
 MONTH = timedelta(days=365 / 12)
 NOT_IN_IT = "Not included: writes to S3, landed files, functions, metrics, alarms, logs and keys"
+ON_EMR = " A run on EMR Serverless is included when it has ended."
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ def cost_of(
             f"messages and reads of {counted(files, 'file')}": files * a_file,
             "storage of the tables": table_bytes / 1e9 * usd["s3_gb_month"] * share,
         },
-        f"By list prices of {prices.date} in {prices.region}. {NOT_IN_IT}.",
+        f"By list prices of {prices.date} in {prices.region}. {NOT_IN_IT}.{ON_EMR if is_on_emr else ''}",
     )
 
 

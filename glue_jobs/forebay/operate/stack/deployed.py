@@ -6,7 +6,7 @@ is the engine.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,10 +15,14 @@ from forebay.aws.emr import AT_WORK, BEFORE, state_of
 from forebay.errors import InvalidConfiguration
 from forebay.operate.page.content import FAILED, Run
 from forebay.operate.stack.aws_answers import Alarm, alarms_in, run_of
+from forebay.operate.stack.cost import Hours
 from forebay.operate.stack.deployment import Deployment, look_up
 
-__all__ = ["Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "runs_since"]
+__all__ = ["Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "emr_hours_since", "runs_since"]
 
+DPU_SECONDS = "JobEndedDpuSeconds"
+"""The metric that the function `job_ended` publishes when a run has ended."""
+DAY_S = 86_400
 
 LONGEST_RUN = timedelta(days=7)
 
@@ -56,6 +60,25 @@ def _emr_runs(on: Deployment, since: datetime) -> Iterator[Run]:
                 state, seconds = state_of(run["state"], details), (ended - run["createdAt"]).total_seconds()
                 error = details if state in FAILED else ""
                 yield Run(job.removeprefix(f"{on.name}-"), state, run["createdAt"], max(0.0, seconds), error)
+
+
+def emr_hours_since(on: Deployment, since: datetime, services: Iterable[str], jobs: Iterable[str]) -> Hours:
+    """The hours of runs that ended since then. EMR's list does not say what runs used, and asking for each takes a request."""
+    return Hours(sum(_dpu_seconds(on, since, service, job) for service in services for job in jobs) / 3600, 0.0)
+
+
+def _dpu_seconds(on: Deployment, since: datetime, service: str, job: str) -> float:
+    of_job = {"service": service, "job": f"{on.name}-{job}"}
+    found = on.client("cloudwatch").get_metric_statistics(
+        Namespace=on.name,
+        MetricName=DPU_SECONDS,
+        Dimensions=[{"Name": name, "Value": value} for name, value in of_job.items()],
+        StartTime=since,
+        EndTime=on.now(),
+        Period=DAY_S,
+        Statistics=["Sum"],
+    )
+    return sum(float(day["Sum"]) for day in found["Datapoints"])
 
 
 def _runs(on: Deployment, job: str, since: datetime) -> Iterator[Run]:
