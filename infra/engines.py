@@ -153,7 +153,7 @@ class Glue:
 
     def may_end(self, who: iam.IGrantable, *jobs: Named) -> None:
         """A person starts them here, too."""
-        actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJobRuns")
+        actions = ("glue:StartJobRun", "glue:BatchStopJobRun", "glue:GetJob", "glue:GetJobRuns")
         grants.allow(who, "StartAndStopJobs", actions, list(map(self._arn, jobs)))
 
     def ends(self, jobs: Sequence[Named]) -> events.EventPattern:

@@ -49,6 +49,7 @@ __all__ = [
     "read_landed_files",
     "read_ledger_log",
     "read_metrics",
+    "read_page_and_keep_lists",
     "read_secret",
     "read_tables",
     "read_with_key",
@@ -94,9 +95,9 @@ def allow(
         acknowledge_wildcards(cast(IConstruct, principal), resources, because)
 
 
-def take_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
+def take_messages(role: iam.IGrantable, *queues: sqs.IQueue, more: Sequence[str] = ()) -> None:
     actions = ("sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes")
-    allow(role, "TakeMessages", actions, [queue.queue_arn for queue in queues])
+    allow(role, "TakeMessages", [*actions, *more], [queue.queue_arn for queue in queues])
 
 
 def count_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
@@ -297,6 +298,13 @@ def publish_messages(role: iam.IGrantable, topic_arn: str) -> None:
 
 def write_page(role: iam.IGrantable, bucket_arn: str) -> None:
     allow(role, "WritePage", ["s3:PutObject"], [f"{bucket_arn}/{PAGE}"])
+
+
+def read_page_and_keep_lists(role: iam.IGrantable, bucket_arn: str) -> None:
+    """The status page, and lists of files for `announce_files`."""
+    allow(role, "ReadPage", ["s3:GetObject"], [f"{bucket_arn}/{PAGE}"])
+    because = "a person names the list"
+    allow(role, "KeepLists", ["s3:GetObject", "s3:PutObject"], [f"{bucket_arn}/{LISTS}*"], because=because)
 
 
 def see_alarms(role: iam.IGrantable, name: str) -> None:

@@ -22,7 +22,7 @@ from infra.foundation import Foundation
 from infra.jobs.job import Job
 from infra.looks import look_at_parts
 
-__all__ = ["analyst", "grant_tables", "operator", "read_secret", "vault_user"]
+__all__ = ["analyst", "grant_tables", "operator", "read_secret", "remove_loaded_files", "vault_user"]
 
 
 def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
@@ -56,19 +56,14 @@ def operator(scope: Construct, on: Foundation, called: Sequence[lam.IFunction], 
     if not on.settings.operators:
         return None
     role = _role(scope, on, "operator", on.settings.operators)
-    grants.write_tables(role, on.lake)
-    grants.read_landed_files(role, on.landing.bucket_arns, on.settings.landing_prefix)
-    grants.find_landed_files(role, on.landing.bucket_arns)
-    grants.take_messages(role, *on.landing.queues)
+    _change_tables(role, on)
+    remove_loaded_files(role, on)
+    grants.tell_of_periods(role)
+    grants.take_messages(role, *on.landing.queues, on.untold, more=["sqs:GetQueueUrl"])
+    grants.read_page_and_keep_lists(role, on.lake.artefacts.bucket_arn)
     grants.send_messages(role, on.landing.queue)
-    if on.service.subject:
-        grants.delete_old_versions_of_tables(role, on.lake)
-    if on.service.privacy is not None and on.service.privacy.landing != "list":
-        keys = listed(on.settings.landing_key)
-        grants.clear_landed_files(role, on.landing.bucket_arns, on.settings.landing_prefix, keys)
     grants.use_key(role, "UseDataKey", on.keys.data)
     grants.use_key_of_queue(role, on.settings.landing_queue_key)
-    grants.use_keys_of_landed_files(role, listed(on.settings.landing_key))
     grants.allow(role, "CallFunctions", ["lambda:InvokeFunction"], [function.function_arn for function in called])
     on.engine.may_end(role, *jobs)
     look_at_parts(role, on, jobs)
@@ -76,14 +71,38 @@ def operator(scope: Construct, on: Foundation, called: Sequence[lam.IFunction], 
 
 
 def vault_user(scope: Construct, on: Foundation) -> iam.Role | None:
-    """Reads and empties the vault, and looks up in the lake where its values came from."""
+    """Reads and empties the vault, and looks up in the lake where its values came from. Nobody else can erase people where
+    there is a vault: so the role may change tables and landed files, too, as an operator does."""
     if on.vault is None or not on.settings.vault_users:
         return None
     role = _role(scope, on, "vault", on.settings.vault_users, "VaultUser")
     on.vault.let_in_users(role)
-    grants.read_tables(role, on.lake)
-    read_secret(role, on)
+    _change_tables(role, on)
     return role
+
+
+def _change_tables(role: iam.Role, on: Foundation) -> None:
+    """And read what landed; and erase people, where a subject is declared."""
+    buckets, prefix, keys = on.landing.bucket_arns, on.settings.landing_prefix, listed(on.settings.landing_key)
+    grants.write_tables(role, on.lake)
+    grants.read_landed_files(role, buckets, prefix)
+    grants.find_landed_files(role, buckets)
+    grants.use_keys_of_landed_files(role, keys)
+    read_secret(role, on)
+    if on.service.subject:
+        grants.delete_old_versions_of_tables(role, on.lake)
+    if on.service.privacy is not None and on.service.privacy.landing != "list":
+        grants.clear_landed_files(role, buckets, prefix, keys)
+
+
+def remove_loaded_files(role: iam.IRole, on: Foundation) -> None:
+    """As `after_load` declares."""
+    rule, buckets, prefix = on.service.after_load, on.landing.bucket_arns, on.settings.landing_prefix
+    if rule is None:
+        return
+    grants.delete_landed_files(role, buckets, prefix)
+    if rule.move:
+        grants.archive_landed_files(role, rule.move, buckets, prefix, listed(on.settings.landing_key))
 
 
 def read_secret(role: iam.IRole, on: Foundation) -> None:

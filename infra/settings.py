@@ -196,7 +196,7 @@ class Settings(BaseModel):
     )
     vault_users: Principals = Field(
         "",
-        description="who may assume a role that shows and deletes a person's values in the vault; empty: no such role",
+        description="who may assume a role that shows a person's values in the vault, and erases people; empty: no such role",
     )
 
     log_level: Literal["INFO", "WARN", "ERROR"] = Field(

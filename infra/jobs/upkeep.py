@@ -9,7 +9,7 @@ from infra import grants
 from infra.forms import listed
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
-from infra.readers import read_secret
+from infra.readers import read_secret, remove_loaded_files
 
 __all__ = ["compact_job", "maintain_job", "reconcile_job", "upkeep_jobs"]
 
@@ -47,19 +47,16 @@ def maintain_job(scope: Construct, on: Foundation) -> Job:
 
 def _clear_landed_files(job: Job, on: Foundation) -> None:
     """As `after_load` declares; without it, the job has no permission on landed files."""
-    rule, buckets, prefix = on.service.after_load, on.landing.bucket_arns, on.settings.landing_prefix
+    rule, prefix = on.service.after_load, on.settings.landing_prefix
     if rule is None:
         return
     landing = [f"s3://{bucket}/{prefix}" for bucket in on.landing.buckets]
     if inside := [place for place in landing if rule.move.startswith(place)]:
         problem = f"the service would load the moved files again, because {rule.move} is below {inside[0]}"
         raise InvalidConfiguration.one("after_load.move", problem, "choose another place, or set landing_prefix")
-    keys = listed(on.settings.landing_key)
-    grants.read_landed_files(job.role, buckets, prefix)
-    grants.delete_landed_files(job.role, buckets, prefix)
-    grants.use_keys_of_landed_files(job.role, keys)
-    if rule.move:
-        grants.archive_landed_files(job.role, rule.move, buckets, prefix, keys)
+    grants.read_landed_files(job.role, on.landing.bucket_arns, prefix)
+    grants.use_keys_of_landed_files(job.role, listed(on.settings.landing_key))
+    remove_loaded_files(job.role, on)
 
 
 def reconcile_job(scope: Construct, on: Foundation) -> Job:

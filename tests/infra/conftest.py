@@ -49,8 +49,15 @@ BROUGHT = {
 PYTHON = "s3://studio-tools/python.tar.gz"
 SHAPES = ("made", "adopted", "auto", "in_vpc", "brought", "emr")
 """The fixtures below: what holds of every template is asked of each."""
+WITH_AN_ARCHIVE = """
+name = "shop"
+after_load = { move = "s3://studio-archive/old/" }
+[[tables]]
+name = "orders"
+"""
 WITH_A_VAULT = """
 name = "shop"
+after_load = { delete = true }
 [privacy]
 subject = "user_id"
 secret = "s3://studio-secrets/tokens"
@@ -103,7 +110,7 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 
 @pytest.fixture(scope="session")
 def auto(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """Six small workers; personal fields have a vault, and everybody who may be let in is."""
+    """Six small workers; personal fields have a vault, files are deleted once loaded, and everybody who may be let in is."""
     service = tmp_path_factory.mktemp("declarations") / "service.toml"
     service.write_text(WITH_A_VAULT)
     return synthesized(
@@ -132,12 +139,18 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 
 @pytest.fixture(scope="session")
 def emr(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
-    """The jobs run on EMR Serverless."""
+    """The jobs run on EMR Serverless; files of an adopted bucket move to an archive."""
+    service = tmp_path_factory.mktemp("declarations") / "service.toml"
+    service.write_text(WITH_AN_ARCHIVE)
     return synthesized(
         tmp_path_factory.mktemp("emr"),
         env="prod",
         engine="emr-serverless",
         python_modules=PYTHON,
         workers="10",
+        service=str(service),
+        landing_bucket="studio-drops",
+        landing_topic=TOPIC,
+        landing_key=KEY,
         operators=IN_A_VPC["operators"],
     )

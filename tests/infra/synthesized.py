@@ -41,7 +41,11 @@ class Synthesized:
     def policies(self) -> dict[str, dict[str, list[str]]]:
         """Of each role: action -> resources that it may be done on."""
         found: dict[str, dict[str, list[str]]] = {}
-        for policy in self.of("IAM::Policy").values():
+        written = {
+            **self.of("IAM::Policy"),
+            **self.of("IAM::ManagedPolicy"),
+        }  # what is too long for one is in the others
+        for policy in written.values():
             for role in policy["Properties"]["Roles"]:
                 rights = found.setdefault(text(role).strip("<>")[:-8], {})
                 for statement in policy["Properties"]["PolicyDocument"]["Statement"]:

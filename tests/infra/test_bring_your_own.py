@@ -170,6 +170,8 @@ def test_operators_may_do_what_commands_do(in_vpc: Synthesized) -> None:
     assert {"sqs:ReceiveMessage", "s3:PutObject", "glue:BatchStopJobRun", "lambda:InvokeFunction"} <= rights
     called = [text(one).strip("<>").partition(".")[0][:-8] for one in role["CallFunctions"]["Resource"]]
     assert called == ["FunctionsAnnounceFiles", "FunctionsStartJob"], "those that the runbook names"
+    of_jobs = {f"glue:{do}" for do in ("StartJobRun", "BatchStopJobRun", "GetJob", "GetJobRuns")}
+    assert set(role["StartAndStopJobs"]["Action"]) == of_jobs
     jobs = [text(one).rpartition("/")[2] for one in role["StartAndStopJobs"]["Resource"]]
     assert set(jobs) == {f"forebay-dev-{job}" for job in JOBS}, (
         "a star would reach the jobs of a service forebay-dev-eu"
@@ -189,12 +191,14 @@ def test_operators_see_the_parts_of_their_own_service_alone(in_vpc: Synthesized)
     assert {(action, on.rpartition(":")[0].rpartition(":")[2]) for action, on in wide} == {
         ("cloudwatch:DescribeAlarmHistory", "alarm"),
         ("cloudwatch:DescribeAlarms", "alarm"),
-    }, "CloudWatch lists all alarms or none"
+        ("cloudwatch:GetDashboard", "alarm"),
+        ("events:PutEvents", "AccountId>"),
+    }, "CloudWatch lists all alarms or none, and an event is told under a name of ours"
 
 
 def is_ours(resource: str) -> bool:
     """By its logical id, its database, or because it was adopted."""
-    made = re.match(r"<(Keys|Lake|Vault|Landing|AlarmTopic|Functions|\w+Role)", resource)
+    made = re.match(r"<(Keys|Lake|Vault|Landing|Untold|AlarmTopic|Functions|\w+Role)", resource)
     adopted = re.search(r":s3:::(studio-(drops|more)(/in/\*)?|cdk-hnb659fds-assets-\w+)$", resource)
     of_catalog = re.search(r":(catalog|database/forebay_dev|table/forebay_dev/\*)$", resource)
     return bool(made or adopted or of_catalog) or resource.endswith("parameter/cdk-bootstrap/hnb659fds/version")

@@ -98,10 +98,11 @@ def of_report(service: Synthesized) -> Iterator[tuple[str, Any]]:
 ON_ALL = (
     "ec2:",
     *("cloudwatch:DescribeAlarm", "cloudwatch:GetMetricData", "cloudwatch:PutMetricData"),
-    "sns:GetSubscriptionAttributes",
+    *("logs:GetQueryResults", "sns:GetSubscriptionAttributes"),
 )
 """Lambda accepts a role in a VPC with these rights on all interfaces alone. CloudWatch lists all alarms, or none, and our
-metrics are in no dataset. A subscription has an ARN once a person has subscribed."""
+metrics are in no dataset. Whether the results of a query know a log group, AWS's pages say differently. A subscription has an
+ARN once a person has subscribed."""
 
 
 @pytest.mark.parametrize("which", SHAPES)
