@@ -14,6 +14,7 @@ from botocore import xform_name
 
 from forebay.cli.main import COMMANDS
 from forebay.operate.doctor.rights import NEEDED, rights_to_look
+from tests.infra.conftest import IN_A_VPC
 from tests.infra.synthesized import Synthesized
 from tests.infra.test_stack import names
 
@@ -183,6 +184,46 @@ def test_people_are_erased_in_one_role_also_from_a_vault(auto: Synthesized) -> N
     assert {one for one in operator if one[1].startswith("Vault/") or one[1] == "Vault"} == of_vault, "of the doctor"
     deletes = {on for action, on in operator if action == "s3:DeleteObject"}
     assert f"{LANDED}/in/*" in deletes, "after_load deletes what was loaded"
+
+
+TABLES = ("glue:catalog", "glue:database/forebay_dev", "glue:table/forebay_dev/*")
+ATHENA: Needs = {
+    *((f"glue:Get{what}", on) for what in ("Database", "Table", "Tables", "Partitions") for on in TABLES),
+    *(("glue:GetDatabase", on) for on in ("glue:catalog", "glue:database/default")),
+    *((f"athena:{do}QueryExecution", "athena:workgroup/forebay-dev") for do in ("Get", "Start", "Stop")),
+    *((f"athena:Get{what}", "athena:workgroup/forebay-dev") for what in ("QueryResults", "WorkGroup")),
+    *(
+        (f"athena:{do}", "athena:datacatalog/AwsDataCatalog")
+        for do in ("GetDataCatalog", "GetDatabase", "ListDatabases")
+    ),
+    *((f"athena:{do}TableMetadata", "athena:datacatalog/AwsDataCatalog") for do in ("Get", "List")),
+    *((f"athena:List{what}", "*") for what in ("DataCatalogs", "WorkGroups")),
+    *((f"s3:{do}", "QueriesResults") for do in ("GetBucketLocation", "ListBucket")),
+    *((f"s3:{do}", "QueriesResults/*") for do in ("GetObject", "PutObject", "AbortMultipartUpload")),
+    *(("s3:GetBucketLocation", "Lake"), ("kms:GenerateDataKey", KEY)),
+    *(("s3:ListMultipartUploadParts", "QueriesResults/*"), ("s3:ListBucketMultipartUploads", "QueriesResults")),
+}
+"""https://docs.aws.amazon.com/athena/latest/ug/example-policies-workgroup.html, and the pages on the catalog and on results"""
+
+
+def test_an_analyst_has_what_a_query_takes_in_one_workgroup_alone(in_vpc: Synthesized) -> None:
+    has = rights_of(in_vpc, "Analyst")
+    assert has >= READ | ATHENA, sorted((READ | ATHENA) - has)
+    of_groups = {on for action, on in has if action.startswith("athena:") and "workgroup" in on}
+    assert of_groups == {"athena:workgroup/forebay-dev"}
+    assert {on for action, on in has if action == "s3:PutObject"} == {"QueriesResults/*", ""}
+
+
+def test_the_maintenance_job_has_what_after_load_takes(emr: Synthesized) -> None:
+    assert rights_of(emr, "MaintainRole") >= AFTER_LOAD
+
+
+def test_nobody_but_the_named_people_takes_on_a_role(in_vpc: Synthesized, auto: Synthesized) -> None:
+    for service, named in ((in_vpc, ("Analyst", "Operator")), (auto, ("Analyst", "Operator", "VaultUser"))):
+        for role in named:
+            trusts = service.one("IAM::Role", role)["AssumeRolePolicyDocument"]["Statement"]
+            who = IN_A_VPC["operators" if service is in_vpc and role == "Operator" else "analysts"]
+            assert [(one["Action"], one["Principal"]) for one in trusts] == [("sts:AssumeRole", {"AWS": who})]
 
 
 def test_whoever_tells_that_an_hour_is_complete_tells_it_as_forebay(emr: Synthesized) -> None:

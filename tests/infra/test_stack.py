@@ -138,9 +138,13 @@ def test_the_lake_is_copied_where_a_setting_says_so_with_marks_of_deletion(made:
     assert rule["Destination"]["EncryptionConfiguration"] == {"ReplicaKmsKeyID": REPLICA_KEY}
     assert text(rule["Destination"]["Bucket"]).endswith(":::studio-copies")
     rights = {action: names(on) for action, on in made.policies()["LakeReplication"].items()}
-    assert rights["kms:Encrypt"] == {REPLICA_KEY}
-    assert rights["s3:ReplicateObject"] == {"s3:studio-copies/*"}
-    assert rights["s3:GetObjectVersionForReplication"] == {"Lake/*"}
+    assert rights == {
+        **{key: {"Lake"} for key in ("s3:GetReplicationConfiguration", "s3:ListBucket")},
+        **{f"s3:GetObjectVersion{what}": {"Lake/*"} for what in ("Acl", "ForReplication", "Tagging")},
+        **{f"s3:Replicate{what}": {"s3:studio-copies/*"} for what in ("Delete", "Object", "Tags")},
+        "kms:Decrypt": {"KeysData"},
+        "kms:Encrypt": {REPLICA_KEY},
+    }
 
 
 def test_a_commit_of_a_writer_that_would_overwrite_is_refused_and_nothing_else(service: Synthesized) -> None:
@@ -358,6 +362,25 @@ def test_a_tick_is_not_tried_again_and_the_end_of_a_job_is_kept_until_a_person_k
     assert kept.startswith("<Untold")
     (rule,) = [one for name, one in made.of("Events::Rule").items() if name.startswith("JobEnded")]
     assert [text(target["DeadLetterConfig"]["Arn"]) for target in rule["Properties"]["Targets"]] == [kept]
+    retries = {
+        one["Properties"]["Name"]: one["Properties"]["Target"]["RetryPolicy"]["MaximumRetryAttempts"]
+        for one in made.of("Scheduler::Schedule").values()
+    }
+    assert retries == {name: 3 if name in cron_schedules(made) else 0 for name in retries}
+
+
+def test_the_rule_of_ended_jobs_alone_calls_a_function_and_fills_the_queue_of_what_was_not_told(
+    service: Synthesized,
+) -> None:
+    (called,) = [one["Properties"] for one in service.of("Lambda::Permission").values()]
+    assert called["Principal"] == "events.amazonaws.com"
+    assert text(called["SourceArn"]).startswith("<JobEnded")
+    (fills,) = [
+        one
+        for one in service.one("SQS::QueuePolicy", "UntoldPolicy")["PolicyDocument"]["Statement"]
+        if one["Effect"] == "Allow"
+    ]
+    assert text(fills["Condition"]["ArnEquals"]["aws:SourceArn"]).startswith("<JobEnded")
 
 
 def test_the_ingest_job_may_do_what_it_does_and_no_more(made: Synthesized) -> None:
@@ -671,13 +694,17 @@ def test_the_ingest_job_runs_once_at_a_time_and_without_an_end(service: Synthesi
     assert job["Command"]["Name"] == "gluestreaming"
     assert job["ExecutionProperty"] == {"MaxConcurrentRuns": 1}
     assert job["MaintenanceWindow"] == "Sun:2"
+    assert (job["WorkerType"], job["NumberOfWorkers"]) == ("G.1X", 2), "the least, which the page on costs explains"
     assert "Timeout" not in job
 
 
-def test_upkeep_is_billed_as_work_without_haste_and_ingest_is_not(service: Synthesized) -> None:
-    jobs = {name: job["Properties"].get("ExecutionClass") for name, job in service.of("Glue::Job").items()}
-    assert jobs.pop("IngestJob") is None
-    assert set(jobs.values()) == {"FLEX"}
+def test_upkeep_is_billed_as_work_without_haste_and_ended_when_it_hangs_and_ingest_is_not(
+    service: Synthesized,
+) -> None:
+    found = {name: job["Properties"] for name, job in service.of("Glue::Job").items()}
+    jobs = {name: (job.get("ExecutionClass"), job.get("Timeout")) for name, job in found.items()}
+    assert jobs.pop("IngestJob") == (None, None), "start_ingest ends a drain that hangs"
+    assert jobs == {"CompactJob": ("FLEX", 120), **dict.fromkeys(("MaintainJob", "ReconcileJob"), ("FLEX", 240))}
 
 
 def test_the_jobs_package_is_forebay_alone(made: Synthesized) -> None:
