@@ -2,7 +2,8 @@
 
 A condition on something that a service does not send refuses all its requests: no job starts, or each event is lost without a
 word. So a condition is plain where AWS's page shows it for this service and use. Elsewhere it ends with `IfExists`: it decides
-where the service sends what it asks for, and is passed over where not. `TABLE` is the one place that says which is which.
+where the service sends what it asks for, and is passed over where not. `TABLE` is the one place that says which is which. The
+CDK writes the policies of access logs, of functions that a rule calls, and the trust of functions.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["KEY", "PUBLISH", "SEND", "TABLE", "TRUST", "conditions", "markdown"]
+__all__ = ["CALL", "KEY", "LOG", "PUBLISH", "SEND", "TABLE", "TRUST", "conditions", "markdown"]
 
 TRUST, PUBLISH, SEND, KEY = "takes a role on", "publishes to a topic", "sends to a queue", "uses a key"
+CALL, LOG = "calls a function", "writes access logs"
 CONDITIONS = "conditions on the source"
+CONTEXT = "a condition on the log group"
 WITHOUT = "a policy without any"
 NO_POLICY = "no policy"
 NO_DATE = "no date"
@@ -22,17 +25,22 @@ NO_DATE = "no date"
 
 @dataclass(frozen=True)
 class Told:
-    """`shows` is what AWS's page has for this use: `CONDITIONS`, `WITHOUT` or `NO_POLICY`. `seen` is the month of the text
-    of AWS that was read."""
+    """`shows` is what AWS's page has for this use: `CONDITIONS`, `CONTEXT`, `WITHOUT` or `NO_POLICY`. `seen` is the month of
+    the text of AWS that was read. If we ask nothing, `why` says the reason."""
 
     shows: str
     title: str
     source: str
     seen: str
+    why: str = ""
 
     @property
     def is_conditional(self) -> bool:
-        return self.shows == CONDITIONS
+        return self.shows in (CONDITIONS, CONTEXT)
+
+    @property
+    def asked(self) -> str:
+        return f"none: {self.why}" if self.why else "plain" if self.is_conditional else "`IfExists`"
 
 
 _DOCS = "https://docs.aws.amazon.com"
@@ -78,6 +86,28 @@ TABLE: Mapping[tuple[str, str], Told] = {
         "Troubleshooting Amazon EventBridge: My events are not delivered to the target Amazon SQS queue",
         f"{_EVENTS}/eb-troubleshooting.html",
         "2023-06",
+    ),
+    ("events", CALL): Told(
+        CONDITIONS,
+        "Using resource-based policies for Amazon EventBridge",
+        f"{_EVENTS}/eb-use-resource-based.html",
+        "2023-06",
+    ),
+    ("logging.s3", LOG): Told(
+        CONDITIONS, "Enabling Amazon S3 server access logging", f"{_S3}/enable-server-access-logging.html", NO_DATE
+    ),
+    ("logs", KEY): Told(
+        CONTEXT,
+        "Encrypt log data in CloudWatch Logs using AWS Key Management Service",
+        f"{_DOCS}/AmazonCloudWatch/latest/logs/encrypt-log-data-kms.html",
+        NO_DATE,
+    ),
+    ("lambda", TRUST): Told(
+        WITHOUT,
+        "Defining Lambda function permissions with an execution role",
+        f"{_DOCS}/lambda/latest/dg/lambda-intro-execution-role.html",
+        NO_DATE,
+        why="only this account may pass the role",
     ),
     ("cloudwatch", PUBLISH): Told(
         CONDITIONS, "Example cases for Amazon SNS access control", f"{_SNS}/sns-access-policy-use-cases.html", "2022-12"
@@ -127,6 +157,5 @@ def markdown() -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for (service, use), one in TABLE.items():
-        how = "plain" if one.is_conditional else "`IfExists`"
-        lines.append(f"| `{service}` | {use} | {how} | [{one.title}]({one.source}) | {one.shows} | {one.seen} |")
+        lines.append(f"| `{service}` | {use} | {one.asked} | [{one.title}]({one.source}) | {one.shows} | {one.seen} |")
     return "\n".join(lines)

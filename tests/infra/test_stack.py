@@ -198,7 +198,8 @@ def test_no_service_is_asked_for_what_aws_does_not_document_that_it_sends(
 ) -> None:
     """Of every trust and policy: a fact of the source is asked plainly only where the table says so."""
     asked = list(asked_of_services(request.getfixturevalue(shape)))
-    assert [one for one in asked if one.is_plain != TABLE[one.service, one.use].is_conditional] == []
+    wrong = [one for one in asked if one.fact and one.is_plain != TABLE[one.service, one.use].is_conditional]
+    assert wrong == []
     assert asked, "the alarm topic asks CloudWatch in every shape"
 
 
@@ -209,14 +210,16 @@ def test_a_job_starts_and_an_event_is_kept_where_the_service_names_no_source(in_
     assert (set(trust["Condition"]), set(fills["Condition"])) == ({"StringEqualsIfExists"}, {"ArnLikeIfExists"})
 
 
-def test_each_line_of_the_table_is_of_a_service_that_some_shape_lets_in(request: pytest.FixtureRequest) -> None:
-    asked = {(one.service, one.use) for shape in SHAPES for one in asked_of_services(request.getfixturevalue(shape))}
-    assert asked == set(TABLE)
+def test_the_table_has_each_service_that_some_shape_lets_in_and_no_other(request: pytest.FixtureRequest) -> None:
+    asked = list(itertools.chain(*(asked_of_services(request.getfixturevalue(shape)) for shape in SHAPES)))
+    assert {(one.service, one.use) for one in asked} == set(TABLE)
+    without = {(one.service, one.use) for one in asked if not one.fact}
+    assert without == {place for place, one in TABLE.items() if one.why}, "whom nothing is asked, and why not"
 
 
 @dataclasses.dataclass(frozen=True)
 class Asked:
-    """A fact of the source that a policy asks of a service."""
+    """A fact of the source that a policy asks of a service; without one, the service is let in all the same."""
 
     service: str
     use: str
@@ -224,10 +227,14 @@ class Asked:
     is_plain: bool
 
 
+SOURCES = ("aws:source", "kms:encryptioncontext:")
+
+
 def asked_of_services(service: Synthesized) -> Iterator[Asked]:
     uses = {
         "IAM::Role": ("AssumeRolePolicyDocument", "takes a role on"),
         "KMS::Key": ("KeyPolicy", "uses a key"),
+        "S3::BucketPolicy": ("PolicyDocument", "writes access logs"),
         "SQS::QueuePolicy": ("PolicyDocument", "sends to a queue"),
         "SNS::TopicPolicy": ("PolicyDocument", "publishes to a topic"),
     }
@@ -235,10 +242,19 @@ def asked_of_services(service: Synthesized) -> Iterator[Asked]:
         for one in service.of(kind).values():
             for statement in one["Properties"][where]["Statement"]:
                 principal = statement["Principal"]
-                name = text(principal["Service"]) if isinstance(principal, dict) and "Service" in principal else ""
-                for operator, facts in statement.get("Condition", {}).items() if name else ():
-                    for fact in (fact for fact in facts if fact.lower().startswith("aws:source")):
-                        yield Asked(name.removesuffix(".amazonaws.com"), use, fact, not operator.endswith("IfExists"))
+                if not isinstance(principal, dict) or "Service" not in principal:
+                    continue
+                name = text(principal["Service"]).removesuffix(".amazonaws.com").removesuffix(".<AWS::Region>")
+                facts = [
+                    (fact, not operator.endswith("IfExists"))
+                    for operator, asked in statement.get("Condition", {}).items()
+                    for fact in asked
+                    if fact.lower().startswith(SOURCES)
+                ]
+                yield from (Asked(name, use, *fact) for fact in facts or [("", True)])
+    for one in service.of("Lambda::Permission").values():
+        name = one["Properties"]["Principal"].removesuffix(".amazonaws.com")
+        yield Asked(name, "calls a function", "SourceArn" if "SourceArn" in one["Properties"] else "", is_plain=True)
 
 
 def test_the_readme_has_the_table_of_services_and_conditions() -> None:
