@@ -155,14 +155,18 @@ def fits(name: str, kept: bool, pattern: str, told: bool) -> bool:
 
 def test_cloudformation_can_take_what_a_removed_stack_kept_into_a_new_one(made: Made) -> None:
     """It imports a resource that has a deletion policy, by the identifier that the page names."""
-    asks_for = {"AWS::S3::Bucket": "BucketName", "AWS::KMS::Key": "KeyId"}
-    kept = [one for one in made({}).template["Resources"].values() if one["Type"] in asks_for]
-    assert kept
+    asks_for = {"AWS::S3::Bucket": "BucketName", "AWS::KMS::Key": "KeyId", "AWS::Athena::WorkGroup": "Name"}
+    there = made(ANALYSTS).template["Resources"].values()
+    kept = [one for one in there if one["Type"] in asks_for]
+    others = {one["Type"] for one in there if one.get("DeletionPolicy") == KEPT} - asks_for.keys()
+    assert {one["Type"] for one in kept} == asks_for.keys()
+    assert others == {"AWS::S3::BucketPolicy"}, "which the page has deleted before the deployment"
     for one in kept:
         schema = SCHEMAS.get_resource_schema("us-east-1", one["Type"]).schema
         assert schema["primaryIdentifier"] == [f"/properties/{asks_for[one['Type']]}"]
         assert one["DeletionPolicy"] == KEPT
-    assert "buckets by name, keys by id" in " ".join(PAGE.read_text().split())
+    assert "buckets and a workgroup by name, keys by id" in " ".join(PAGE.read_text().split())
+    assert "aws s3api delete-bucket-policy --bucket KEPT" in PAGE.read_text()
 
 
 def on_the_page() -> dict[str, dict[str, bool]]:
@@ -196,11 +200,12 @@ def fixed(resource: Mapping[str, Any]) -> dict[str, Any]:
     return {"Type": resource["Type"], "Name": name, **{key: said[key] for key in names & said.keys()}}
 
 
-def test_what_is_kept_can_be_imported_together_but_where_the_page_says_otherwise(made: Made) -> None:
+def test_what_is_kept_can_be_imported_together_but_where_the_page_says_otherwise(made: Made, auto: Synthesized) -> None:
     """An import makes a template of the imported resources alone, so none of them may need another one."""
     _, more = TAKE_NOTHING[0]
     replicated = {name: more[name] for name in ("keep_deleted_days", "replicate_to", "replicate_to_key")}
     assert needy(made(ANALYSTS)) == {"Landing"}
+    assert needy(auto) == {"Landing"}, "with a vault and its key"
     assert needy(made(replicated)) == {"Landing", "Lake"}
     page = PAGE.read_text()
     assert "*The landing bucket* cannot be imported" in page
