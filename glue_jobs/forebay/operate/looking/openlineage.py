@@ -42,7 +42,9 @@ class Endpoint:
         except HTTPError:
             url = parse_url("")
         if url.scheme not in ("http", "https") or not url.host:
-            raise InvalidConfiguration.one(f"--to {address}", "is not an HTTP address", f"such as http://marquez:5000{PATH}")
+            raise InvalidConfiguration.one(
+                f"--to {address}", "is not an HTTP address", f"such as http://marquez:5000{PATH}"
+            )
         if url.auth:
             raise InvalidConfiguration.one("--to", "contains a password", f"put the key into {KEY}")
         self._headers = {"Content-Type": "application/json"}
