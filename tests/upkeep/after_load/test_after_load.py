@@ -143,6 +143,7 @@ def test_loaded_files_move_and_are_never_asked_about_again(tmp_path: Path) -> No
         {"outcome": "ignored"},
         {"outcome": "skipped", "reason": "by-operator"},
         {"reason": "wanted-again"},
+        {"reason": "rolled-back"},
         {"quarantined": 1},
         {"parked": 1},
         {"service": "others"},

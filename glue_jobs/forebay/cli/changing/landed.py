@@ -78,6 +78,6 @@ def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
 def _show_waiting(waiting: int) -> None:
     if waiting:
         console.print(
-            f"{counted(waiting, 'file', 'waits')} for records in the quarantine or parked, a batch, or another service. "
-            "`forebay quarantine` and `forebay parked` retry or drop such records"
+            f"{counted(waiting, 'file', 'waits')} for records in the quarantine or parked, a replay after a rollback, a batch, "
+            "or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
         )

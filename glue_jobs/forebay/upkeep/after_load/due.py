@@ -3,6 +3,7 @@
 In: rows of the ledger, the declared rule, and what was done before. Out: `DueFile`s, and how many files wait for their held
 records. Pure. A file is due if its outcome is final, its batch ended at least `after_days` ago, and no batch works on its key.
 A file with records in the quarantine or among the parked records waits: a replay with new declarations would read it again.
+A file waits as well if its rows left with a rollback: the object may be their only copy.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.declaration.feed import AfterLoad
-from forebay.ledger.entry import is_final
+from forebay.ledger.entry import ROLLED_BACK, is_final
 
 __all__ = ["COLUMNS", "DueFile", "Version", "due_in", "is_clear", "version_of"]
 
@@ -84,4 +85,5 @@ def due_in(
 
 
 def _holds(row: Mapping[str, Any]) -> bool:
-    return bool(row["quarantined"] or row["parked"])
+    """Whether a replay would bring records that are in no table: held ones, or those that left with a rollback."""
+    return bool(row["quarantined"] or row["parked"] or row["reason"] == ROLLED_BACK)
