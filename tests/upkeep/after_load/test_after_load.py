@@ -221,6 +221,8 @@ def test_a_file_whose_deletion_another_service_would_carry_out_stays(tmp_path: P
     done = clear(tmp_path, s3)
     assert (list(done.left), s3.landed, s3.archived) == (["forgotten-by-others"], ["in/a.json"], [])
     assert done.left["forgotten-by-others"][1].detail.startswith("the service others has on_delete")
+    seen = landed_due(str(tmp_path), service(MOVE), now=NOW)
+    assert (seen.files, seen.due, [*seen.left]) == (0, [], ["forgotten-by-others"])
 
 
 @pytest.mark.parametrize("of_others", [{}, {"service": "others"}], ids=["its own", "another service's"])

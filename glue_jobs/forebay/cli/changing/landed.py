@@ -28,7 +28,8 @@ def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
     found = landed_due(settings.lake, service, now=datetime.now(UTC))
     if as_json:
         such_as = [{"uri": uri, "place": place or None} for uri, place in found.due]
-        print_json([{"files": found.files, "bytes": found.bytes, "waiting": found.waiting, "such_as": such_as}])
+        told = {"files": found.files, "bytes": found.bytes, "waiting": found.waiting, "left": _left(found)}
+        print_json([{**told, "such_as": such_as}])
         return
     if service.after_load is None:
         error_console.print(f"service {service.name} does not declare after_load: landed files stay")
@@ -39,22 +40,18 @@ def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
         console.print(f"and {counted(more, 'more file')}")
     then = f"move to {service.after_load.move}" if service.after_load.move else "delete"
     console.print(f"{counted(found.files, 'landed file')} to {then}, {size(found.bytes)}")
-    _show_waiting(found.waiting)
+    _show_rest(found)
 
 
 def show_landed(done: Cleared) -> None:
     parts = [f"{done.actions[action]:,} {action}" for action in ("moved", "deleted", "gone", "replaced")]
     console.print(f"landed files: {', '.join(parts)}, {size(done.bytes)}")
-    _show_waiting(done.waiting)
-    for reason, (files, first) in sorted(done.left.items()):
-        said = f" {counted(files, 'file')}, such as {first.file.uri}: {first.detail}"
-        error_console.print(styled(f"landed files: {reason}", "red", said))
+    _show_rest(done)
 
 
 def landed_rows(done: Cleared | None) -> Iterator[dict[str, object]]:
     if done is not None:
-        left = {reason: files for reason, (files, _) in sorted(done.left.items())}
-        yield {"kind": "landed", **done.actions, "waiting": done.waiting, "bytes": done.bytes, "left": left}
+        yield {"kind": "landed", **done.actions, "waiting": done.waiting, "bytes": done.bytes, "left": _left(done)}
 
 
 def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
@@ -75,9 +72,17 @@ def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
     )
 
 
-def _show_waiting(waiting: int) -> None:
-    if waiting:
+def _left(found: Cleared) -> dict[str, int]:
+    return {reason: files for reason, (files, _) in sorted(found.left.items())}
+
+
+def _show_rest(found: Cleared) -> None:
+    """The files that wait, and those that cannot be moved or deleted."""
+    if found.waiting:
         console.print(
-            f"{counted(waiting, 'file', 'waits')} for records in the quarantine or parked, a replay after a rollback, a batch, "
-            "or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
+            f"{counted(found.waiting, 'file', 'waits')} for records in the quarantine or parked, a replay after a rollback, "
+            "a batch, or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
         )
+    for reason, (files, first) in sorted(found.left.items()):
+        said = f" {counted(files, 'file')}, such as {first.file.uri}: {first.detail}"
+        error_console.print(styled(f"landed files: {reason}", "red", said))

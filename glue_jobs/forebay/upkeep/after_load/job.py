@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -49,7 +49,7 @@ SHOWN = 10
 @dataclass
 class Cleared:
     """`actions` counts files by what was done; `left` has the files that could not be processed, by reason: how many, and the
-    first. `due` are the first files of a preview, each with the place that it would be moved to."""
+    first. `due` are the first files of a preview, each with the place that it would be moved to; `files` counts all of them."""
 
     actions: Counter[str] = field(default_factory=Counter)
     left: dict[str, tuple[int, Left]] = field(default_factory=dict)
@@ -68,7 +68,12 @@ def landed_due(lake: str, service: Service, *, now: datetime) -> Cleared:
     found = Cleared()
     if service.after_load is None:
         return found
-    for due in _due(lake, service, now, found, _readers(lake, service, now)):
+    readers = _readers(lake, service, now)
+    settling = Settling(None, service.after_load, readers.loads, readers.forgets)
+    for of_day in _due(lake, service, now, found, readers):
+        refused = {one: left for one in of_day if (left := settling.refusal(one)) is not None}
+        _leave(found, refused.values())
+        due = [one for one in of_day if one not in refused]
         found.files += len(due)
         found.bytes += sum(one.size for one in due)
         for one in due[: SHOWN - len(found.due)]:
@@ -129,13 +134,17 @@ def _place(rule: AfterLoad, file: DueFile) -> str:
 
 def _count(cleared: Cleared, ended: Sequence[Done | Left]) -> None:
     cleared.files += len(ended)
+    _leave(cleared, (one for one in ended if isinstance(one, Left)))
     for one in ended:
-        if isinstance(one, Left):
-            files, first = cleared.left.get(one.reason, (0, one))
-            cleared.left[one.reason] = files + 1, first
-        else:
+        if isinstance(one, Done):
             cleared.actions[one.action] += 1
             cleared.bytes += one.file.size if one.action in ("moved", "deleted") else 0
+
+
+def _leave(cleared: Cleared, files: Iterable[Left]) -> None:
+    for one in files:
+        so_far, first = cleared.left.get(one.reason, (0, one))
+        cleared.left[one.reason] = so_far + 1, first
 
 
 def _readers(lake: str, service: Service, now: datetime) -> Readers:
