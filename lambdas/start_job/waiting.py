@@ -10,6 +10,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from botocore.exceptions import ClientError
+
 __all__ = ["PREFIX", "keep", "start_waiting"]
 
 PREFIX = "waiting-runs/"
@@ -23,8 +25,10 @@ def keep(s3: Any, bucket: str, request: dict[str, Any]) -> None:
 
 
 def start_waiting(s3: Any, bucket: str, jobs: Any) -> list[str]:
-    """One of each job at most. Leaves the names of the jobs that were started."""
+    """One of each job at most. Leaves the names of the jobs that were started. A run that AWS refuses keeps waiting, and the
+    first refusal is raised after the others have started."""
     started: list[str] = []
+    refusals: list[ClientError] = []
     for key in _keys(s3, bucket):
         request = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
         if request["JobName"] in started:
@@ -33,8 +37,13 @@ def start_waiting(s3: Any, bucket: str, jobs: Any) -> list[str]:
             jobs.start_job_run(**request)
         except jobs.exceptions.ConcurrentRunsExceededException:
             continue
+        except ClientError as refused:
+            refusals.append(refused)
+            continue
         started.append(request["JobName"])
         s3.delete_object(Bucket=bucket, Key=key)
+    if refusals:
+        raise refusals[0]
     return started
 
 

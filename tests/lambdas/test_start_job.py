@@ -5,6 +5,9 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
+from botocore.exceptions import ClientError
+
 from lambdas.start_job.handler import start
 
 ORDER = {"JobName": "compact", "Arguments": {"--round": "second"}}
@@ -96,6 +99,23 @@ def test_a_look_starts_one_run_of_a_job_even_where_nothing_refuses_a_second_one(
         start({**wish, "Wait": True}, busy, s3=s3, artefacts="a")
     assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
     assert len(jobs.started) == 1
+
+
+def test_a_run_that_aws_refuses_does_not_keep_other_jobs_waiting_and_the_refusal_is_told() -> None:
+    class Refusing(Jobs):
+        def start_job_run(self, **asked: Any) -> dict[str, str]:
+            if asked["JobName"] == "compact":
+                raise ClientError({"Error": {"Code": "InvalidInputException", "Message": "no"}}, "StartJobRun")
+            return super().start_job_run(**asked)
+
+    s3, busy, jobs = S3(), Jobs(), Refusing()
+    busy.at_work |= {"compact", "maintain"}
+    for wish in (ORDER, VACUUM):
+        start({**wish, "Wait": True}, busy, s3=s3, artefacts="a")
+    with pytest.raises(ClientError, match="InvalidInputException"):
+        start({"waiting": True}, jobs, s3=s3, artefacts="a")
+    assert jobs.started == [VACUUM]
+    assert [key.split("/")[1] for key in s3.objects] == ["compact"]
 
 
 def test_what_a_person_wants_now_is_not_done_later() -> None:
