@@ -15,9 +15,9 @@ import pytest
 from forebay.aws.prices import read_prices
 from infra import alternatives, costs
 from infra.bundle import ROOT
-from infra.costs import ALARM_METRICS, DASHBOARD_METRICS, SIZES, money, month, per_million
+from infra.costs import ALARM_METRICS, DASHBOARD_METRICS, HOURS, SIZES, money, month, per_million
 from infra.metrics import published
-from infra.network import CALLED
+from infra.network import CALLED, CALLED_WITH_EMR
 from infra.settings import Settings
 from tests.infra.synthesized import Synthesized, text
 
@@ -72,6 +72,15 @@ def test_endpoints_cost_by_the_hour_and_the_zone_and_emr_by_processors_and_memor
     emr = month(replace(LARGE, settings=Settings(engine="emr-serverless", python_modules="s3://a/b.tar.gz")))
     assert emr["glue_dpu_hour"] == emr["glue_flex_dpu_hour"] == 0
     assert emr["emr_gb_hour"] == 4 * emr["emr_vcpu_hour"] > 4 * 4 * 730 * LARGE.workers
+
+
+def test_the_readme_says_what_endpoints_and_a_worker_on_emr_cost_by_these_prices() -> None:
+    page, prices = " ".join(README.read_text().split()), read_prices()
+    usd, of_emr = prices.usd, prices.dpu_hour(is_on_emr=True)
+    assert f"is {of_emr:.3f} USD an hour by these prices, and one of Glue {usd['glue_dpu_hour']}" in page
+    a_zone = len(CALLED) * HOURS * usd["vpc_endpoint_hour"]
+    assert f"`vpc_endpoints`: {len(CALLED)} endpoints ({len((*CALLED, *CALLED_WITH_EMR))} with EMR)" in page
+    assert f"{2 * a_zone:.0f} USD a month in two zones, {3 * a_zone:.0f} in three" in page
 
 
 def test_what_spark_says_at_info_costs_and_at_warn_it_is_silent() -> None:
