@@ -136,7 +136,7 @@ def test_no_bytes_whatever_raise_and_nothing_but_separators_gets_lost(content: b
     assert (end.documents, end.refused) == (len(reading.documents), len(reading.refused))
     if end.lands and content.isascii() and b"\0" not in content:
         kept = "".join(d.value for d in reading.documents) + "".join(r.value for r in reading.refused)
-        noise = " \t\r\n,[]"
+        noise = " \t\r\n,[]\x1e"
         assert sorted(c for c in kept if c not in noise) == sorted(c for c in content.decode() if c not in noise)
 
 
