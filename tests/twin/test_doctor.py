@@ -13,6 +13,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from forebay.lake.layout import SERVICES
+from forebay.ledger.services import FIRST
 from forebay.operate.doctor import probe
 from forebay.operate.doctor.examination import AFTER, examine, guarded, name_of
 from forebay.operate.doctor.finding import Finding
@@ -38,7 +39,12 @@ def healthy(shared_twin: Twin) -> Deployment:
 
 @pytest.fixture
 def on(healthy: Deployment, twin: Twin) -> Deployment:
-    """With empty queues."""
+    """With empty queues, and with what the first run of the job leaves in the lake."""
+    content = {FIRST: "games", "games.json": '{"name": "games"}'}
+    for name, text in content.items():
+        healthy.client("s3").put_object(
+            Bucket=healthy.lake_bucket, Key=healthy.key_in_lake(f"{SERVICES}/{name}"), Body=text
+        )
     return healthy
 
 
@@ -554,7 +560,8 @@ def test_what_the_twin_cannot_be_made_to_do_is_found_in_answers_of_aws(
 def test_a_right_that_the_caller_lacks_is_named_and_the_other_checks_go_on(on: Deployment, twin: Twin) -> None:
     iam = twin.client("iam")
     document = policy_for_doctor()
-    document["Statement"][0]["Action"].remove("kms:GetKeyPolicy")
+    for right in ("kms:GetKeyPolicy", "kms:Decrypt"):
+        document["Statement"][0]["Action"].remove(right)
     iam.create_role(RoleName="curious", AssumeRolePolicyDocument="{}")
     iam.put_role_policy(RoleName="curious", PolicyName="doctor", PolicyDocument=json.dumps(document))
 
@@ -567,7 +574,10 @@ def test_a_right_that_the_caller_lacks_is_named_and_the_other_checks_go_on(on: D
         iam.delete_role_policy(RoleName="curious", PolicyName="doctor")
         iam.delete_role(RoleName="curious")
     told = [(one.severity, one.what, one.check) for one in found]
-    assert told == [("warning", "you may not kms:GetKeyPolicy", "keys.services")]
+    assert told == [
+        ("warning", "you may not kms:Decrypt", "landing.deletions"),
+        ("warning", "you may not kms:GetKeyPolicy", "keys.services"),
+    ]
 
 
 def test_a_queue_that_was_removed_by_hand_is_one_finding_for_each_check_that_needs_it(on: Deployment) -> None:

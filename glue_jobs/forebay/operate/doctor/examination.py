@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 
 from botocore.exceptions import ClientError
 
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.operate.doctor import account, alarms, functions, jobs, keys, lake, landing, logs, queues, rights
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.stack.deployment import Deployment
@@ -89,6 +90,10 @@ def guarded(check: str, findings: Iterable[Finding]) -> Iterator[Finding]:
         yield from findings
     except ClientError as refused:
         yield _refusal(check, refused)
+    except (InvalidConfiguration, Halt) as unread:  # so the lake's objects report what S3 refused
+        if not isinstance(unread.__cause__, ClientError):
+            raise
+        yield _refusal(check, unread.__cause__)
 
 
 def name_of(check: Check) -> str:
@@ -99,7 +104,7 @@ def _refusal(check: str, refused: ClientError) -> Finding:
     told = refused.response.get("Error", {})
     code, message = str(told.get("Code", "")), str(told.get("Message", ""))
     operation = str(refused.operation_name)
-    right = rights.NEEDED.get(operation, operation)
+    right = rights.DECRYPT if rights.DECRYPT in message else rights.NEEDED.get(operation, operation)
     if code in DENIED:
         why = f"The check {check} could not run: {message}"
         return warning(check, f"you may not {right}", why, f"allow {right} for the identity that runs `forebay doctor`")

@@ -87,7 +87,7 @@ def deletions(on: Deployment) -> Iterator[Finding]:
 
 def _forgetting(on: Deployment) -> list[str]:
     kept = open_objects(on.outputs["LakeUri"], s3=on.client("s3"))
-    texts = {name: kept.read(f"{SERVICES}/{name}") for name in kept.names(SERVICES)}
+    texts = {name: kept.read(f"{SERVICES}/{name}") for name in kept.names(SERVICES) if name.endswith(".json")}
     said = {name.removesuffix(".json"): json.loads(text) for name, text in texts.items() if text is not None}
     return sorted(name for name, service in said.items() if service.get("on_delete") == "forget")
 

@@ -14,7 +14,7 @@ from forebay.operate.doctor.queues import key_of_data, key_of_queue
 from forebay.operate.stack.deployment import Deployment
 from forebay.upkeep.complete.tell import SOURCE
 
-__all__ = ["NEEDED", "of_ingest", "policy_for_doctor", "rights_to_look"]
+__all__ = ["DECRYPT", "NEEDED", "of_ingest", "policy_for_doctor", "rights_to_look"]
 
 NEEDED = {
     "GetCallerIdentity": "sts:GetCallerIdentity",
@@ -58,6 +58,9 @@ NEEDED = {
 }
 """The permission that each operation of a check needs. A test compares the table with the checks."""
 
+DECRYPT = "kms:Decrypt"
+"""S3 asks for it when the caller reads an object of the lake."""
+
 OF_PROBE = ("s3:PutObject", "s3:DeleteObject")
 
 
@@ -68,7 +71,7 @@ def policy_for_doctor() -> dict[str, Any]:
 
 
 def rights_to_look() -> list[str]:
-    return sorted({right for right in NEEDED.values() if right not in OF_PROBE})
+    return sorted({DECRYPT, *NEEDED.values()} - {*OF_PROBE})
 
 
 def of_ingest(on: Deployment) -> Iterator[Finding]:
