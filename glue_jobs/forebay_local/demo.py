@@ -147,5 +147,5 @@ def _what_next(twin: Twin) -> None:
     console.print(f'  export FOREBAY_LOCAL={STATE} && eval "$(.venv/bin/forebay local env)"')
     console.print("  .venv/bin/forebay local feed --files 50 --chaos    # more files, and faults")
     console.print("  .venv/bin/forebay ingest --drain --wait-s 1        # take them in")
-    console.print("  .venv/bin/forebay audit                         # does it all add up?")
+    console.print("  .venv/bin/forebay audit                            # does it all add up?")
     console.print("  .venv/bin/forebay local down                       # stop")

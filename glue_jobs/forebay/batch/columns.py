@@ -39,7 +39,7 @@ SPARK_TYPES = {
 
 
 def rules_of(table: Table) -> Rules:
-    """How a record's other fields become columns."""
+    """The rules by which a record's other fields become columns."""
     undeclared, of_state = table.undeclared, table.merge.own_columns if table.merge else ()
     tree: dict[str, Any] = {}
     paths = [parse_path(column.source) for column in table.columns if column.of_record]

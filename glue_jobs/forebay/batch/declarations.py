@@ -41,7 +41,7 @@ class Declarations:
         self._refused = ""
 
     def in_force(self) -> Service:
-        """Those for a batch that begins, with the tables that are paused now."""
+        """The declarations for a new batch, with the tables that are paused now."""
         return self._newest().with_paused(self._paused())
 
     def _newest(self) -> Service:

@@ -1,4 +1,4 @@
-"""How a batch ends: the rows that the ledger gets after the tables have theirs.
+"""Makes the ledger's rows of a batch, after its tables have theirs.
 
 Pure. In: the plan of the batch, the versions of its keys, and the tables that could not be written. Out: one entry for each
 file that was read or left out, and the rows of earlier files that change with them.

@@ -150,7 +150,7 @@ class DeclarationsRefused(ErrorEvent, ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class ByReason(BatchEvent):
-    """How many records of a batch went to the quarantine, by reason; reasons without records are left out. The reasons are few
+    """Counts the quarantined records of a batch by reason; reasons without records are left out. The reasons are few
     and fixed, so each is its own metric: another dimension would cost one metric for each reason and table."""
 
     other: int | None = metric(default=None)

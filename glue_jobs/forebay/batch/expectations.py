@@ -26,7 +26,7 @@ USUAL_VALUES = r"[\w .:+@-]{1,100}"
 
 @dataclass(frozen=True)
 class Verdict:
-    """How the rows of one table in one batch stood up to one expectation."""
+    """The result of one expectation for the rows of one table in one batch."""
 
     table: str
     expectation: str

@@ -64,7 +64,7 @@ class Leftover:
 
 
 def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = None) -> list[Leftover]:
-    """Those of a service; only those superseded `by` these files, if they are given."""
+    """The leftovers of a service; only those superseded `by` these files, if they are given."""
     from pyspark.sql import functions as F
 
     if not service.replaces:

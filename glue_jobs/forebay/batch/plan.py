@@ -74,7 +74,7 @@ class Plan:
         return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)
 
     def sorted_as_begun(self, claim: Claim) -> Sorted:
-        """Which files are loaded, as the first try decided, whatever could be compared now."""
+        """Repeats what the first try decided about each file, whatever a comparison would say now."""
         fresh, split = tuple(end.file for end in self.ends), claim.to_read()
         hashes = {end.file.file_id: end.content_hash for end in self.ends}
         begun = split.as_begun({file.file_id for file in fresh})
@@ -161,7 +161,7 @@ class Plans:
         self._store.delete([self._name(generation, batch)])
 
     def left(self) -> list[Plan]:
-        """Those of batches that did not end, or whose driver died before it forgot them; the oldest first."""
+        """Plans of batches that did not end, or whose driver died before it deleted them; the oldest first."""
         plans = (self._read(f"{self._service}/{name}") for name in self._store.names(self._service))
         return sorted((plan for plan in plans if plan is not None), key=lambda plan: plan.began_at)
 

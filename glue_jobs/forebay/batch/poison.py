@@ -110,8 +110,7 @@ def blames_a_file(failure: Exception) -> bool:
 
 
 def poison_end(file: LandedFile, failure: Exception, *, private: bool = False) -> FileEnd:
-    """How such a file ends: as one that nobody can read. `private`: no text of Python's error is kept, for it may quote a
-    value."""
+    """The end of a poison file: unreadable. With `private`, no text of Python's error is kept, because it may quote a value."""
     detail = f"the task ended twice while it read this file alone: {_cause(str(failure), private)}"[:DETAIL_CHARACTERS]
     return unread_end(file, "unreadable", POISON, detail)
 

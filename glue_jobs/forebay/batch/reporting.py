@@ -24,7 +24,7 @@ __all__ = ["Stages", "reports_of"]
 
 
 class Stages:
-    """How long each stage of a batch took; 0 for one that it did not need."""
+    """Measures each stage of a batch in seconds; 0 for one that it did not need."""
 
     def __init__(self) -> None:
         self.began = time.monotonic()

@@ -124,7 +124,7 @@ class Writing(PassStaging):
         staged: Mapping[str, StagedTable],
         leaving: Mapping[str, Sequence[str]],
     ) -> set[str]:
-        """Those that failed. Where rows of earlier files leave, new ones come in the commit after."""
+        """Returns the tables that failed. If rows of earlier files leave, the commit after that adds the new ones."""
         declared = {name: self.service.tables[number] for number, tables in wanted.items() for name in tables}
         counts = by_table(wanted)
         plain = [(self.destination(name, declared[name]), one) for name, one in staged.items() if not one.replaces]

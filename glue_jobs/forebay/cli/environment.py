@@ -26,4 +26,4 @@ OF_AWS = {
     "OPENLINEAGE_API_KEY": "The key that `forebay lineage --to` sends as a bearer token.",
     "NO_COLOR": "Any value turns colour off.",
 }
-"""Those of the AWS SDKs, in boto3 and in Spark's S3 client alike, of OpenLineage's clients and of terminals."""
+"""Variables of the AWS SDKs (in boto3 and in Spark's S3 client alike), of OpenLineage's clients and of terminals."""

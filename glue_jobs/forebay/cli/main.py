@@ -36,8 +36,8 @@ EXIT = "Exit status: 0 success, 1 a problem, 2 usage error, 3 no access, 130 Ctr
 
 
 class Command(NamedTuple):
-    """Where a command is, and what it does in one line. `name` is a function, or a `typer.Typer` with commands of its own.
-    `module` begins with a dot where it is in a room of `forebay.cli`."""
+    """Names the place of a command, and says in one line what it does. `name` is a function, or a `typer.Typer` with commands
+    of its own. `module` begins with a dot where it is in a room of `forebay.cli`."""
 
     module: str
     name: str

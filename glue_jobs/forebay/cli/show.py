@@ -1,4 +1,4 @@
-"""How answers look: tables that fit 80 columns, JSON for programs, nothing that scrolls endlessly.
+"""Prints answers: tables that fit 80 columns, JSON for programs, nothing that scrolls endlessly.
 
 Names, records and messages come from data, so they are never interpreted. Rich's markup is off. Control characters are written
 out, because a terminal's commands begin with ESC. On a terminal rich decides about width and colour, and honours NO_COLOR. In

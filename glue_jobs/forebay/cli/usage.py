@@ -70,7 +70,7 @@ def _what(refused: UsageError) -> tuple[str, str]:
 
 
 def hint_of(variable: str) -> str:
-    """Where the value of a variable may come from. A twin that runs here has one, and only its name is missing."""
+    """Says how to set a variable. If a twin runs here, its environment has the value."""
     state = Path(os.environ.get("FOREBAY_LOCAL") or ".forebay/local")
     if variable in OF_THE_TWIN and (state / "twin.json").exists():
         return f'a twin runs in this folder: `eval "$(forebay local env)"` names its {OF_THE_TWIN[variable]}'

@@ -63,7 +63,7 @@ def rows_of(parquet: pq.ParquetFile, services: Collection[str], columns: Sequenc
 
 
 def services_in(parquet: pq.ParquetFile) -> frozenset[str]:
-    """Those that wrote rows of this data file. Its index usually tells: a batch is one service's."""
+    """The services with rows in this data file. Its index usually tells: a batch is one service's."""
     return values_in(parquet, SERVICE) if SERVICE in parquet.schema_arrow.names else frozenset()
 
 

@@ -101,7 +101,7 @@ class Entry:
     dropped: int = 0
     tables: dict[str, int] = field(default_factory=dict)
     tries: int = 1
-    """How often S3 was asked for the file, in batches."""
+    """The number of batches in which S3 was asked for the file."""
     content_hash: str = ""
     """The hash of the bytes that were read; empty if the file did not land. After a space follow the hashes of the object's
     rewritten bytes."""

@@ -124,7 +124,7 @@ class Ledger:
 
 
 def rows_with(rows: DataFrame, column: str, kind: str, values: Collection[Any]) -> DataFrame:
-    """Those with one of these values. Many of them travel as a table: as constants they would make a plan of their own size."""
+    """The rows with one of these values. Many values travel as a table: as constants, they would make the plan as large."""
     from pyspark.sql import functions as F
 
     if len(values) <= FEW_VALUES:

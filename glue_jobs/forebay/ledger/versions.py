@@ -208,11 +208,11 @@ class Sorted:
 
     @property
     def to_forget(self) -> dict[str, Superseded]:
-        """Those of them that are not to be read."""
+        """The replays that only remove rows."""
         return {file_id: one for file_id, one in self.replays.items() if one.earlier.wants_forgetting}
 
     def superseded_by(self, landed: Iterable[str]) -> list[Superseded]:
-        """Those that leave, once it is known which files landed."""
+        """The versions that leave, once it is known which files landed."""
         ids = set(landed)
         return [one for one in self.superseded if one.by.file_id in ids]
 

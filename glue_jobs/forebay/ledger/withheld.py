@@ -77,7 +77,7 @@ class Withheld:
                     self._waiting.setdefault(one.file.file_id, one)
 
     def take_due(self, now: datetime, most: int) -> list[Waiting]:
-        """Those that wait longest, and no longer known here."""
+        """Takes out the files that wait longest."""
         with self._lock:
             due = [one for one in self._waiting.values() if one.due <= now]
             taken = heapq.nsmallest(most, due, key=lambda one: one.due)

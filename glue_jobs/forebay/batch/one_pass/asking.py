@@ -83,7 +83,7 @@ def _row_of(sent: tuple[int, Parcel]) -> pa.RecordBatch:
 
 
 def parcels_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-    """Those that `SentTask` or `AnswersTask` returned."""
+    """The parcels that `SentTask` or `AnswersTask` returned."""
     for batch in batches:
         for one in batch.to_pylist():
             yield one["writer"], pickle.loads(one[PARCEL])

@@ -50,7 +50,7 @@ Moved = Counter[tuple[str, str, int, str | None]]
 
 
 def without_duplicates(made: Pass, dedupe: Dedupe, spark: SparkSession, storage: Storage) -> Pass:
-    """Where nothing came before, no data file is read."""
+    """Removes rows whose ids came before. Reads no data file if no row has an id."""
     if not made.identified:
         return made
     rows = _Rows(made.identified, made.files_by_piece)
@@ -171,7 +171,7 @@ class _Some:
         return found
 
     def before(self, known: Mapping[bytes, date], first: Any) -> Bits:
-        """Those that earlier batches wrote, in the window of their table: for each data file, its first day."""
+        """Marks rows that earlier batches wrote within their table's window. `first` has the first day of each data file."""
         if not known:
             return np.zeros(self.count, bool)
         at = pc.index_in(self.ids, value_set=pa.array(list(known), self.ids.type))

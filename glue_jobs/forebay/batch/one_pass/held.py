@@ -69,7 +69,7 @@ class HeldRows:
         self.bytes += kept["value"].nbytes
 
     def counted(self, fate: str, pieces: pa.Array) -> Counter[Judged]:
-        """How many there are of these pieces, by table and reason."""
+        """Counts the rows of these pieces by table and reason."""
         if (rows := self.of(pieces)) is None:
             return Counter()
         names = ["piece", "table", "declared", "reason", "violated"]

@@ -27,7 +27,7 @@ LARGE_BYTES = 64 << 20
 """Pieces with more, packed or unpacked, have a task each."""
 CROWDED = (MemoryError, pa.ArrowException)
 READINGS = 10
-"""That begin in little memory at once, after one for which it was short. Then more is tried again."""
+"""Readings that begin in little memory after one that ran short. After them, a reading tries more again."""
 
 Hands = list[list[Piece]]
 

@@ -92,7 +92,7 @@ class Questions:
 
     @property
     def returned(self) -> str:
-        """Those of the rows that come back. An answer that could not be computed is null, and one that is null is not."""
+        """The columns of the rows that come back, as DDL. Null is an answer that could not be computed."""
         return _ddl({PARCEL: "binary", **{slot: f"struct<value: {kind}>" for slot, kind in self.answers.items()}})
 
 
@@ -140,7 +140,7 @@ def _only_asked(table: Table, sql: str) -> Table:
 
 
 def asked_columns(table: Table) -> list[Column]:
-    """Those that Spark computes."""
+    """The columns that Spark computes."""
     return [c for c in table.columns if c.expression is not None and day_source(c, table) is None]
 
 

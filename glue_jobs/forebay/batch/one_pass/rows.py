@@ -176,7 +176,7 @@ class TableRows:
 
 
 class Judgement:
-    """Which rows of a block are written. A reason to refuse a row comes before its violations, and quarantine before drop."""
+    """Decides which rows of a block are written. A reason to refuse comes before violations, and quarantine before drop."""
 
     def __init__(self, table: Table, values: Filled) -> None:
         self.values = values
@@ -223,7 +223,7 @@ def _texts(rows: pa.Table) -> pa.StringArray:
 
 
 def joined(blocks: list[Block]) -> Iterator[Block]:
-    """Those that Arrow parsed alike, as one; and of the others, not too many at a time."""
+    """Joins the blocks that Arrow parsed alike into one. Of the others, it joins not too many at a time."""
     alike: dict[str, list[Block]] = {}
     unparsed = []
     for block in blocks:

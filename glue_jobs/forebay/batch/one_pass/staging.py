@@ -217,8 +217,8 @@ class OnePass:
         return replace(made, vault=service.vault, vaulted=answer.vaulted, read_twice=answer.read_twice)
 
     def _answer(self, told: Told) -> Answer:
-        """Where tasks had no room for what waits, all is read again in little memory, and so are readings to come that are as
-        large."""
+        """If a task ran short of memory, reads everything again in little memory. Later readings of that size do so from the
+        start."""
         weight = sum(piece.weight for piece in told.pieces)
         if self.short_memory.is_expected(weight):
             answer = Answer(odd="memory ran short before")

@@ -93,7 +93,7 @@ class PassStaging(Staging):
     def all_tables_of(
         self, made: Pass, fates: Sequence[Fate], unwritten: Collection[str]
     ) -> tuple[dict[str, StagedTable | Skipped | Failed], Misfits]:
-        """Those that are written. Some may have data files that do not fit them."""
+        """The tables that are written. Some may have data files that do not fit them."""
         staged: dict[str, StagedTable | Skipped | Failed] = {}
         misfits = Misfits()
         for declared, wanted in by_declaration(fates).items():
@@ -108,7 +108,7 @@ class PassStaging(Staging):
     def tables_of(
         self, made: Pass, declared: Table, wanted: Mapping[str, int]
     ) -> dict[str, StagedTable | Skipped | Failed]:
-        """Those of one declaration, whose data files the pass wrote."""
+        """The tables of one declaration whose data files the pass wrote."""
         places = [self.destination(name, declared) for name in sorted(wanted)]
         return self.from_tasks(made, fixed_columns_of(declared), wanted).run(places, self.tables_at_once)
 

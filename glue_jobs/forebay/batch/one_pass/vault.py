@@ -54,7 +54,7 @@ class VaultRows:
         self._waiting, self.bytes = [], 0
 
     def kept(self, pieces: pa.Array) -> pa.Table | None:
-        """Those of these pieces; None where there are none."""
+        """The rows of these pieces; None if there are none."""
         rows = pa.concat_tables(self._waiting) if self._waiting else None
         rows = None if rows is None else rows.filter(pc.is_in(rows["piece"], value_set=pieces))
         if rows is None or not rows.num_rows:

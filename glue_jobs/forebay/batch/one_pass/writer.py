@@ -98,7 +98,7 @@ class Writer:
         self.has_ended = True
 
     def end_all(self, ends: Iterable[PieceEnd]) -> None:
-        """Those of all pieces of some files. A file lands if all of its pieces do."""
+        """Takes the ends of all pieces of some files. A file lands if all of its pieces do."""
         ends = list(ends)
         ended = {end.piece for end in ends}
         of_files = file_ends([piece for piece in self.told.pieces if piece.number in ended], ends)
@@ -109,8 +109,8 @@ class Writer:
         self.knows_all = True
 
     def rest(self) -> None:
-        """Where a piece has ended since, tables are written. Records beside the tables wait until all are read, or until there
-        are many, if it is known which pieces land."""
+        """Writes tables if a piece has ended since. Records beside the tables wait until everything is read. Once it is known
+        which pieces land, they wait only until there are many."""
         if self.has_ended:
             self.has_ended = False
             self.write_large()
@@ -195,7 +195,7 @@ class Writer:
             self.write_kept_out(rows.filter(pa.array(stand)), are_kept=False)
 
     def standing(self, rows: pa.Table) -> Bits:
-        """Where a table keeps the earlier rows of a replayed file, the new ones must not wait beside them."""
+        """Finds new rows of a replayed file whose table keeps its earlier rows: they must not wait beside those."""
         found = np.zeros(rows.num_rows, bool)
         for name, pieces in self.told.standing_pieces.items():
             of_table = np.asarray(pc.equal(rows["table"], name))
@@ -259,8 +259,8 @@ class Writer:
 
 
 def _counted(files: pa.ChunkedArray, violated: pa.ChunkedArray) -> Iterator[tuple[str, str | None, int]]:
-    """How many rows of each file violate the same. Most violate nothing: to group by two columns takes a millisecond more, for
-    each of perhaps a thousand tables."""
+    """Counts the rows of each file by their violation. Most violate nothing, and grouping by two columns takes a millisecond
+    more, for each of perhaps a thousand tables."""
     if violated.null_count == len(violated):
         yield from ((one["values"], None, one["counts"]) for one in files.value_counts().to_pylist())
         return

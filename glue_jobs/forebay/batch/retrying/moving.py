@@ -177,7 +177,7 @@ class Moving:
         return {**made, "written": sum(tables.values())}
 
     def let_go(self, in_tables: set[str]) -> None:
-        """Those that moved leave the table where they were held; run again, there are none left."""
+        """Removes the moved records from the table that held them. Repeated, it changes nothing."""
         from delta.tables import DeltaTable
 
         gone = self.chosen.gone(in_tables)

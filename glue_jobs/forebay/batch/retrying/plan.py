@@ -21,7 +21,7 @@ EMPTY: tuple[Any, ...] = (None, False, "", 0, [], {})
 
 @dataclass(frozen=True)
 class Choice:
-    """Which of the held records: those meant for a table, those with a reason; of parked ones, those that a table takes now.
+    """Selects held records: by the table that they were meant for, or by reason; parked ones by the table that takes them now.
     `give_up` leaves them out for good."""
 
     held: Literal["quarantine", "parked"]

@@ -25,7 +25,7 @@ __all__ = ["ChosenFiles", "choosing_files"]
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenFiles:
-    """Those that fit all of it; each field is an option."""
+    """The files that fit every field; each field is an option."""
 
     file: Annotated[list[str] | None, typer.Option(help="This file, s3://bucket/key; may be repeated.")] = None
     key: Annotated[str, typer.Option(help=f"Files with {SUCH_A_KEY}")] = ""

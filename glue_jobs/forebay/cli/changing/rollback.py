@@ -95,7 +95,7 @@ def _target(to: str, tables: list[str]) -> int | datetime:
 
 
 def _forgotten(view: LakeView, plan: Rollback) -> int:
-    """How many files whose rows come an operator wanted forgotten."""
+    """Counts the forgotten files whose rows would come back."""
     from forebay.lake.layout import LEDGER
     from forebay.ledger.entry import WANTED_AGAIN
     from forebay.operate.changing.replay import FORGOTTEN_FILES

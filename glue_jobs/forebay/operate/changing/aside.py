@@ -41,7 +41,7 @@ def side_lake(lake: str, place: str) -> str:
 def load_aside(
     spark: SparkSession, files: Sequence[LandedFile], service: Service, side: str, *, emit: Emit
 ) -> Iterator[int]:
-    """How many files are loaded so far, after each batch."""
+    """Loads the files, and yields the number that is loaded after each batch."""
     generation = uuid.uuid4().hex[:12]
     with ExitStack() as leaving:
         lease = hold(writer_of(side, service.name), wait_s=0)

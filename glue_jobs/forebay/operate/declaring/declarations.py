@@ -76,7 +76,7 @@ def _must_be_no_file(folder: Path) -> None:
 
 
 def texts_in_place(place: Objects) -> dict[str, str]:
-    """Those that are in force there; none where nothing is."""
+    """The texts that are in force there, or none."""
     names = [found.name for found in place.found() if is_declaration(found.name)]
     return {name: text_of(name, place.read(name) or b"") for name in sorted(names)}
 

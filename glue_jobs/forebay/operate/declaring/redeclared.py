@@ -229,13 +229,14 @@ def _read(texts: pa.StringArray, column: Column) -> pa.Array:
 
 
 def _first_of(one: pa.Array, other: pa.Array) -> pa.Array:
-    """Of each row the first value that there is, of any type."""
+    """Takes the first value of each row that is not null, of any type."""
     rows = np.arange(len(one))
     return pa.concat_arrays([one, other]).take(pa.array(np.where(np.asarray(pc.is_valid(one)), rows, rows + len(one))))
 
 
 def _differ(one: pa.Array, other: pa.Array) -> Bits:
-    """Where both have a value, and not the same. A column without its rescued value has that of a twin of the key."""
+    """Finds rows in which both have a value, and not the same. A column without its rescued value has the value of a twin of
+    the key."""
     found = np.zeros(len(one), bool)
     both = np.flatnonzero(np.asarray(pc.and_(pc.is_valid(one), pc.is_valid(other))))
     pairs = zip(one.take(pa.array(both)).to_pylist(), other.take(pa.array(both)).to_pylist(), strict=True)

@@ -45,7 +45,7 @@ def _to_events(bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
 
 
 def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
-    """How notifications reach an adopted queue is its owner's choice. Without any of the bucket's, none does."""
+    """Checks that the bucket notifies us. For an adopted queue, any notification is enough: its owner chooses the way."""
     if on.adopts_queue:
         if not any(key.endswith("Configurations") or key == "EventBridgeConfiguration" for key in found):
             what = f"the bucket {bucket} has no notifications"
@@ -66,7 +66,7 @@ def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Fi
 
 
 def deletions(on: Deployment) -> Iterator[Finding]:
-    """Whether S3 announces deletions to our queue, where the job of a service works with `on_delete = "forget"`."""
+    """Checks that S3 announces deletions to our queue, if a service has `on_delete = "forget"`."""
     wanting = [] if on.adopts_queue else _forgetting(on)
     if not wanting:
         return

@@ -45,7 +45,7 @@ class Manifest:
 
 
 def manifests_of(to: str, table: str) -> list[Manifest]:
-    """Those that are in a place, in the order in which they apply."""
+    """The manifests in a place, in the order in which they apply."""
     target, found = open_objects(table_path(to, table)), list[Manifest]()
     while (text := target.read(name_of(found[-1].version if found else _first(target)))) is not None:
         said = json.loads(text)

@@ -70,7 +70,7 @@ class LedgerFile:
     superseded_by: str | None
     sequencer: str | None = None
     tries: int | None = None
-    """How often S3 was asked for it; None in rows of earlier versions of this code."""
+    """The number of times that S3 was asked for it; None in rows of earlier versions of this code."""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> LedgerFile:
@@ -91,7 +91,7 @@ class LedgerFile:
 
 @dataclass(frozen=True)
 class FileChoice:
-    """Which files: all that fit everything that is said. `key` may be an address; times are those of the batch."""
+    """Selects the files that fit every given field. `key` may be an address; times are those of the batch."""
 
     outcome: str | None = None
     reason: str | None = None
@@ -185,7 +185,7 @@ def of_one_service(files: Iterable[LedgerFile]) -> None:
 
 
 def retried_files(view: LakeView, *, key: str | None = None, service: str | None = None) -> list[LandedFile]:
-    """Those that were not read, for a reason that may have passed, as an announcement names them. With a key also those that
+    """Files that were not read, for a reason that may have passed, as an announcement names them. With a key also those that
     were ignored: the rule may be another one now."""
     outcomes = [*NOT_FINAL, *([IGNORED] if key else [])]
     conditions = [f"outcome = {quoted(outcome)}" for outcome in outcomes]
@@ -196,7 +196,7 @@ def retried_files(view: LakeView, *, key: str | None = None, service: str | None
 def skipped_files(
     view: LakeView, *, key: str | None = None, file_id: str | None = None, service: str | None = None
 ) -> list[LandedFile]:
-    """Those that an operator wanted left out, as an announcement names them."""
+    """Files that an operator skipped, as an announcement names them."""
     chosen = f"reason = {quoted(SKIPPED_BY_OPERATOR)}" + (f" and file_id = {quoted(file_id)}" if file_id else "")
     return _announced(view, chosen, FileChoice(key=key, service=service))
 

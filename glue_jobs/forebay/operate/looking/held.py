@@ -88,8 +88,8 @@ def known_reason(view: LakeView, held: Held, reason: str) -> str:
 
 
 def chosen_of(view: LakeView, held: Held, service: str, *, table: str | None, reason: str | None) -> int:
-    """How many records of this service a choice comes to. Where all of them are another service's, its declarations were meant:
-    `InvalidConfiguration`."""
+    """Counts the chosen records of this service. If all of them belong to another service, the caller meant that service's
+    declarations: `InvalidConfiguration`."""
     where = _where(table if held == "quarantine" else None, reason)
     sql = f"select service, count(line) n from t {where} group by service order by n desc"
     found = {row["service"]: row["n"] for row in view.query(own_table(held), sql) if row["n"]}
@@ -102,7 +102,7 @@ def chosen_of(view: LakeView, held: Held, service: str, *, table: str | None, re
 
 
 def values_in(view: LakeView, held: Held, field: str, *, limit: int, service: Service) -> Counter[str | None]:
-    """How many of the newest records have which value of the field at a path; None where they have none. The service says
+    """Counts the newest records by their value of a field; None for those without it. The service says
     which parts a key has, and which feeds there are."""
     read = _reader(field, service)
     rows = view.query(own_table(held), f"select * from t where line is not null order by at desc limit {limit}")

@@ -31,7 +31,7 @@ One = TypeVar("One")
 
 AT_ONCE = 10
 HIDDEN_S = 60
-"""How long letters that were read are hidden from others, unless they are given back before."""
+"""Letters that were read are hidden from others for so long, unless they are given back before."""
 
 
 @dataclass(frozen=True)

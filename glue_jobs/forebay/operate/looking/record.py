@@ -154,7 +154,7 @@ def _rows(file: LedgerFile, lines: set[int], service: Service, get: Get) -> Iter
 
 @dataclass
 class _Choice:
-    """Which records of a line may be the row: those that have its value, else those that its table takes, else all."""
+    """Chooses the records of a line that may be the row: those with its value, else those that its table takes, else all."""
 
     service: Service
     maker: Table | None

@@ -96,16 +96,16 @@ class Status:
     """When each table last got rows: by the ledger where that was today or yesterday, else by its health object."""
     reconciled: LastReconcile | None = None
     alarms: tuple[Alarm, ...] | None = None
-    """Those that ring. None, as are the runs and the cost, where no deployment is named."""
+    """Alarms that ring. Without a deployment, this is None, and so are the runs and the cost."""
     runs_of_jobs: tuple[Run, ...] | None = None
-    """Those of this month."""
+    """The runs of this month."""
     cost: Cost | None = None
     budget_warned_at: datetime | None = None
     """When a message warned, within a day, that the budget holds runs back and files are late."""
 
     @property
     def lag_s(self) -> dict[str, float]:
-        """How old each table's newest rows are, the oldest first."""
+        """The age of each table's newest rows, the oldest first."""
         ages = {table: max(0.0, (self.at - at).total_seconds()) for table, at in self.newest_rows.items()}
         return dict(sorted(ages.items(), key=lambda pair: (-pair[1], pair[0])))
 

@@ -69,7 +69,7 @@ def begin(view: LakeView, service: Service, tokens: Iterable[str], *, search_lan
 
 
 def unfinished(view: LakeView, service: Service) -> list[ErasePlan]:
-    """Those whose rows have not all left yet."""
+    """Erasures whose rows have not all left yet."""
     return [plan for plan in Erasures(view.lake, service.name).plans() if not plan.ended]
 
 

@@ -64,7 +64,7 @@ def vault_values(view: LakeView, service: Service, subject: str, *, key: VaultKe
 
 
 def known_to_vault(service: Service, tokens: Collection[str]) -> set[str]:
-    """Those of these subjects that the vault knows. If no vault is declared, it knows nobody."""
+    """The subjects that the vault knows. If no vault is declared, it knows nobody."""
     found: set[str] = set()
     for vault, some in _asked(service, tokens):
         rows = vault.query(VALUES, f"select distinct unnest(subjects) as subject from t where {_of(service, some)}")

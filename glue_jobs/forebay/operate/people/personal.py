@@ -22,7 +22,7 @@ __all__ = ["Likeness", "Scan", "scanned"]
 OF_JSON = ("_rescued", "_record", "record")
 """Columns that hold a record, or a part of it, as text."""
 OUR_IDS = ("_file_id", "file_id", "generation")
-"""Which files and batches rows are of."""
+"""Columns that name the file or the batch of a row."""
 ASIDE = {own.rpartition("/")[2]: own for own in (QUARANTINE, PARKED)}
 FEW_PERCENT = 5
 SURE: tuple[Kind, ...] = ("e-mail address", "card number")

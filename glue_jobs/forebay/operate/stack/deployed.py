@@ -110,7 +110,7 @@ def alarm_changes(on: Deployment, since: datetime) -> Iterator[Change]:
 
 
 def deploys(on: Deployment, since: datetime) -> Iterator[Change]:
-    """How each change of the stack ended, and when it began."""
+    """Yields each change of the stack: its end, and when it began."""
     pages = on.client("cloudformation").get_paginator("describe_stack_events")
     for page in pages.paginate(StackName=on.stack):
         for one in page["StackEvents"]:

@@ -1,4 +1,4 @@
-"""Which of a table's sample records its `dedupe` would drop, without Spark.
+"""Finds the sample records that a table's `dedupe` would drop, without Spark.
 
 In: a table's records, in the order of their files. Out: the numbers of all but the first of equal ones. Only Spark evaluates
 SQL, so computed ids are unknown here. In the job, the ids of files decide which copy is the first. Samples have none, so here
