@@ -58,15 +58,15 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),
         ("forebay query 'select * from alpha limit 10' --json", "a table, as JSON"),
     ),
-    "queue": (("forebay queue dlq", "which letters are dead, and why"),),
+    "queue": (("forebay queue dlq", "the dead letters, and why they are dead"),),
     "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
-    "queue dlq": (("forebay queue dlq", "which letters are dead, and why"), ("forebay queue dlq --json", "as JSON")),
+    "queue dlq": (("forebay queue dlq", "the dead letters, and why they are dead"), ("forebay queue dlq --json", "as JSON")),
     "queue redrive": (
         ("forebay queue redrive --key 'in/alpha/*' --dry-run", "what would be sent back"),
         ("forebay queue redrive --all", "shows them, and asks"),
     ),
     "queue refused": (
-        ("forebay queue refused", "messages that nobody understood, and why"),
+        ("forebay queue refused", "messages that forebay could not understand, and why"),
         ("forebay queue refused --drop", "shows them, and asks"),
     ),
     "lease": (("forebay lease show", "which job works on the lake"),),

@@ -77,7 +77,7 @@ def tail(
     lake: Lake,
     table: Annotated[str, typer.Option(help="Only files with rows in this table.")] = "",
     outcome: Annotated[str, typer.Option(help="Only files with this outcome, such as loaded or unreadable.")] = "",
-    last: Annotated[int, typer.Option(min=1, max=10**9, help="How many already loaded files to show first.")] = 10,
+    last: Annotated[int, typer.Option(min=1, max=10**9, help="The number of loaded files to show first.")] = 10,
     every_s: Annotated[float, typer.Option(min=0.1, help="Seconds between two checks.")] = 2,
     as_json: AsJson = False,
 ) -> None:
@@ -128,7 +128,7 @@ def retry_files(
     of: Of = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Announce files that could not be read again: denied, unavailable, missing and poison ones.
+    """Announce again the files that could not be read: denied, unavailable, missing and poison ones.
 
     The ingest job reads them with its next batch. Repeat the command for files that still cannot be read. Skipped files are
     announced only with --skipped, forgotten ones with --forgotten, ignored ones only with --key.

@@ -43,7 +43,7 @@ def privacy() -> None:
 def scan(
     lake: Lake,
     table: Annotated[str, typer.Argument(help="The table's name, or quarantine, or parked.")],
-    rows: Annotated[int, typer.Option(min=1, help="Rows that are looked at.")] = 10_000,
+    rows: Annotated[int, typer.Option(min=1, help="The number of rows to read.")] = 10_000,
     as_json: AsJson = False,
 ) -> None:
     """Name the fields of a table whose values look personal: a guess, for you to judge.
@@ -92,7 +92,7 @@ def erase(
     lake: Lake,
     people: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[SUBJECT]...", help="Values of the field that says whose a record is."),
+        typer.Argument(metavar="[SUBJECT]...", help="Values of the field that identifies the person."),
     ] = None,
     source: Annotated[
         Path | None,

@@ -19,7 +19,7 @@ __all__ = ["rotate", "show"]
 
 def show(
     lake: Lake,
-    subject: Annotated[str, typer.Argument(help="Whose values: the subject as the records have it, or its token.")],
+    subject: Annotated[str, typer.Argument(help="The person: the subject as in the records, or its token.")],
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:

@@ -2,7 +2,7 @@
 
 * `accounts` do the numbers add up?      * `files` what the ledger has      * `where` the life of one file
 * `record` the record of a row, in its landed file
-* `held` quarantined and parked records      * `refused` messages that nobody understood
+* `held` quarantined and parked records      * `refused` messages that forebay could not understand
 * `quality` verdicts on expectations      * `sql` queries over tables and ledger
 * `queue` what waits, and what died; it also sends letters back
 * `health` the state of tables      * `history` what happened when, and what operators did

@@ -1,4 +1,4 @@
-"""Messages that nobody understood, as the source kept them beside the checkpoint.
+"""Messages that forebay could not understand, as the source kept them beside the checkpoint.
 
 In: the checkpoint's folder. Out: `RefusedMessage`s, by their ids. The copies stay until an operator drops them, and `status`
 reports them until then. The messages themselves become dead letters.

@@ -62,8 +62,8 @@ class BatchBegun:
 
 @dataclass(frozen=True)
 class Status:
-    """`today` counts files by outcome, of batches that ended today in UTC; `refused` are messages that nobody understood, kept
-    with their bodies; `failed` are rows by table that wait in the quarantine because the table could not be written."""
+    """`today` counts files by outcome, of batches that ended today in UTC; `refused` are messages that nobody could understand,
+    kept with their bodies; `failed` are rows by table that wait in the quarantine because the table could not be written."""
 
     at: datetime
     queue: Depth | None
