@@ -60,7 +60,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     ),
     "queue": (("forebay queue dlq", "the dead letters, and why they are dead"),),
     "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
-    "queue dlq": (("forebay queue dlq", "the dead letters, and why they are dead"), ("forebay queue dlq --json", "as JSON")),
+    "queue dlq": (
+        ("forebay queue dlq", "the dead letters, and why they are dead"),
+        ("forebay queue dlq --json", "as JSON"),
+    ),
     "queue redrive": (
         ("forebay queue redrive --key 'in/alpha/*' --dry-run", "what would be sent back"),
         ("forebay queue redrive --all", "shows them, and asks"),
