@@ -277,6 +277,12 @@ def test_the_declarations_in_the_tutorial_are_right() -> None:
     assert [one["reason"] for one in trial.refused] == ["not-json"]
 
 
+def test_the_site_fetches_nothing_from_other_hosts() -> None:
+    settings = (ROOT / "mkdocs.yml").read_text()
+    assert "font: false" in settings
+    assert "offline" not in settings, "this plugin adds a script of unpkg.com to each page"
+
+
 def test_the_site_has_every_document_and_what_it_links_to(tmp_path: Path) -> None:
     nav = re.findall(r"([\w./-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M)
     assert sorted(nav) == sorted(str(document.relative_to(ROOT)) for document in site.documents())
