@@ -117,7 +117,7 @@ SIZES = (
 
 
 def month(size: Size) -> dict[str, float]:
-    """How much of each part, by the name that a price has."""
+    """The amount of each part, by the name of its price."""
     settings = size.settings
     files, hours = size.files_a_day * DAYS, size.hours_a_day * DAYS
     batches = min(files, hours * 3600 / Rules(settings.freshness_s).batch_every_s)

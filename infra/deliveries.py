@@ -1,4 +1,4 @@
-"""How announcements get into our queue: subscriptions to topics, or a rule of EventBridge. Undelivered ones are kept."""
+"""Brings announcements into our queue, by subscriptions to topics or a rule of EventBridge. Keeps undelivered ones."""
 
 from __future__ import annotations
 

@@ -216,6 +216,6 @@ class Forebay(Construct):
 
     @property
     def _within(self) -> str:
-        """How logical ids in this construct begin; `Default` leaves no trace in them."""
+        """The beginning of logical ids in this construct; `Default` leaves no trace in them."""
         path = self.node.path.partition("/")[2]
         return re.sub(r"[^A-Za-z0-9]", "", path.replace("Default", ""))

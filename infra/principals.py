@@ -1,4 +1,4 @@
-"""Which AWS services act on what is made here, and what a policy may ask of their requests.
+"""Lists the AWS services that act for the deployment, and the conditions that a policy may put on their requests.
 
 A condition on something that a service does not send refuses all its requests: no job starts, or each event is lost without a
 word. So a condition is plain where AWS's page shows it for this service and use. Elsewhere it ends with `IfExists`: it decides

@@ -54,7 +54,7 @@ def beyond_quotas(settings: Settings) -> Iterator[str]:
 
 
 def _beyond_a_parameter(settings: Settings, buckets: list[str]) -> Iterator[str]:
-    """Which has the definition of a job of EMR Serverless."""
+    """A parameter of Systems Manager has the definition of a job of EMR Serverless."""
     below = settings.reconcile_below or settings.landing_prefix
     length = sum(len(f"s3://{bucket}/{below},") for bucket in buckets) + len(settings.measured_tables)
     if length > MOST_IN_A_PARAMETER:

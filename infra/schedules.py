@@ -26,7 +26,7 @@ from infra.settings import Settings
 __all__ = ["WAITING_EVERY_MINUTES", "Schedules", "cron", "when_a_job_ends"]
 
 WAITING_EVERY_MINUTES = 30
-"""How often runs that wait for another one are looked for."""
+"""The interval at which waiting runs are started, if they can be."""
 
 
 class Schedules(Construct):

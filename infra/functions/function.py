@@ -1,4 +1,4 @@
-"""How a Lambda function is made: one asset for all of them, a role and a log each.
+"""Makes Lambda functions: one asset for all of them, a role and a log each.
 
 The asset is put together from this repository alone, so that synth needs no network and the function runs what was tested.
 Lambda brings boto3.

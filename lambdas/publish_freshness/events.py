@@ -11,7 +11,7 @@ __all__ = ["FreshnessMeasured", "KeysChecked", "SchedulesChecked", "TableFreshne
 
 @dataclass(frozen=True, kw_only=True)
 class FreshnessMeasured(ServiceEvent):
-    """How far the lake is behind. `waiting` nobody took yet, `held` a job has in hand, `dead` needs a person.
+    """The lag of the lake. `waiting` nobody took yet, `held` a job has in hand, `dead` needs a person.
     `since_batch_seconds` is the age of the ledger's newest commit; None before the first."""
 
     waiting: int = metric()
@@ -22,7 +22,7 @@ class FreshnessMeasured(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class TableFreshnessMeasured(TableEvent):
-    """How long ago a watched table got its last rows."""
+    """The time since a watched table got its last rows."""
 
     since_rows_seconds: float = metric("Seconds")
 
@@ -42,7 +42,7 @@ class TrendMeasured(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class KeysChecked(ServiceEvent):
-    """How many KMS keys are disabled, or about to be deleted."""
+    """The number of KMS keys that are disabled, or about to be deleted."""
 
     unusable: int = metric()
     which: str | None = None
@@ -50,7 +50,7 @@ class KeysChecked(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class SchedulesChecked(ServiceEvent):
-    """How many schedules have brought no run that succeeded, for longer than the time between two of them."""
+    """The number of schedules without a successful run for longer than their interval."""
 
     overdue: int = metric()
     which: str | None = None

@@ -1,5 +1,5 @@
-"""How far the lake is behind: the queue's counts, the age of the ledger's last batch, and of the rows of tables that somebody
-watches."""
+"""Measures how far the lake is behind: the queue's counts, the age of the ledger's last batch, and of the rows of tables
+that somebody watches."""
 
 from __future__ import annotations
 

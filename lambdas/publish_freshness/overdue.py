@@ -1,4 +1,4 @@
-"""Which schedules did not bring a run that succeeded, for longer than they should: a schedule that is off, a job that never
+"""Finds schedules without a successful run for longer than their interval: a schedule that is off, a job that never
 starts, or one that fails each time.
 
 In: the schedules' names. Out: how many are overdue. A schedule says itself which job it starts, with which arguments, and on

@@ -1,4 +1,4 @@
-"""Which code the next run has: the job's own, or, where that breaks, the code that ran well before."""
+"""Chooses the code of the next run: the job's own or, if that breaks, the code that ran well before."""
 
 from __future__ import annotations
 

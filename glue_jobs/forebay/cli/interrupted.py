@@ -10,7 +10,7 @@ __all__ = ["left_to_do"]
 
 @contextmanager
 def left_to_do(what: str) -> Iterator[None]:
-    """Around the long part of a command. Whoever stopped it deeper inside knows better."""
+    """Wraps the long part of a command. A message from deeper inside is kept, because it knows more."""
     try:
         yield
     except KeyboardInterrupt as stopped:

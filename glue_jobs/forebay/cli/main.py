@@ -162,7 +162,7 @@ def _first_sentence(text: str | None) -> str:
 
 class _Main(TyperGroup):
     def invoke(self, ctx: Any) -> Any:
-        """Ctrl-C is one line. Whoever knows what is left to do then raises the interrupt again, with that."""
+        """Prints one line for Ctrl-C. Code that knows what is left to do raises the interrupt again, with that text."""
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:

@@ -73,7 +73,7 @@ SERVICES = f"{HOME}/services"
 """The declarations in force, by service."""
 
 DEPLOYED = f"{HOME}/deployed.json"
-"""Which declarations the last deployment brought."""
+"""Names the declarations of the last deployment."""
 REPLACED = f"{HOME}/replaced-declarations"
 """Declarations in whose place a deployment put newer ones, by their version."""
 CHECKPOINT = f"{HOME}/checkpoints/ingest"

@@ -82,7 +82,7 @@ def holder(folder: str, *, s3: Any = None) -> Holder | None:
 
 
 def renewed_lately(folder: str, *, s3: Any = None) -> float | None:
-    """How many seconds ago the lease was renewed, if no renewal was missed since: its holder lives, or died right after it.
+    """The seconds since the lease was renewed, if no renewal is missing: its holder lives, or died right after it.
     None where one was missed. A lock is held by a process that lives."""
     if not is_s3(folder):
         return 0.0 if FolderLease.holder(local_folder(folder)) else None

@@ -44,7 +44,7 @@ class Admission:
 
     @property
     def room(self) -> int:
-        """How many more messages are worth asking for, as if each had one file."""
+        """The number of messages that still fit, as if each had one file."""
         full = self.held or self._bytes >= self._max_bytes
         return 0 if full else max(0, self._max_files - len(self._rows))
 

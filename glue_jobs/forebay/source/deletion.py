@@ -22,7 +22,7 @@ __all__ = ["Deleted", "Deletions"]
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """How many messages went, had gone before, and would not go."""
+    """Counts of messages that were deleted, had been deleted before, and could not be deleted."""
 
     deleted: int = 0
     stale: int = 0

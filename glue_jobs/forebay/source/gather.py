@@ -69,7 +69,7 @@ class Gatherer:
 
     @property
     def held(self) -> int:
-        """How many messages wait for the batch after the one gathered last."""
+        """The number of messages that wait for the next batch."""
         return len(self._held)
 
     def gather(self, position: Position, *, wait_s: int, ask: bool) -> Gathered:

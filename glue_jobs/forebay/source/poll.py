@@ -115,7 +115,7 @@ class _Look:
         self._claimed = 0
 
     def claim(self) -> int:
-        """How many messages to request, so that all parallel requests together should fit into the batch."""
+        """The number of messages to request, so that all parallel requests together should fit into the batch."""
         with self.lock:
             if self.polled.trouble:
                 return 0

@@ -56,7 +56,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Depth:
-    """How many messages the queue says it has; its numbers are approximate."""
+    """The numbers of messages that the queue reports; they are approximate."""
 
     visible: int
     in_flight: int

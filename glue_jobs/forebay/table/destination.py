@@ -21,7 +21,7 @@ class Destination:
     properties: Mapping[str, str] = field(default_factory=dict)
     """A table that is there and lacks some of them gets them before its next rows."""
     rules: Rules | None = None
-    """How its records become columns; without rules the rows are what they are."""
+    """The rules by which its records become columns. Without rules, rows stay unchanged."""
     cluster_columns: tuple[str, ...] = ()
     """Instead of partition columns: by which OPTIMIZE puts its rows together."""
     salt: int = 1

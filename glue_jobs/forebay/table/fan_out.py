@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["ATTEMPTS", "ChangesTooOften", "commit_staged", "written_anew"]
 
 ATTEMPTS = 5
-"""How often a table may change under us, in one batch, before a person should ask who changes it."""
+"""A table that changes under us more often than this in one batch fails, and a person should ask who changes it."""
 
 
 class ChangesTooOften(ForebayError):

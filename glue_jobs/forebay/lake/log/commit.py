@@ -49,7 +49,7 @@ def effect_of(content: bytes) -> CommitEffect:
 
 
 def rows_of_transaction(table: Objects, app_id: str, version: int) -> int | None:
-    """How many rows came with this transaction; None where none of the newest carries it. The newest commits are
+    """The number of rows that came with this transaction; None if no recent commit carries it. The newest commits are
     looked at first: it is asked for what was committed last."""
     names = [found.name for found in table.found(LOG) if version_of_commit(found.name) is not None]
     for name in reversed(names[-NEWEST:]):

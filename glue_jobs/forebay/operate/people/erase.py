@@ -60,7 +60,7 @@ FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
 def begin(view: LakeView, service: Service, tokens: Iterable[str], *, search_landing: bool = False) -> ErasePlan:
-    """The plan, durable. From then on it is finished by whoever erases next."""
+    """Makes the plan durable. From then on, the next erasure finishes it."""
     assert service.privacy is not None
     at, anonymise = datetime.now(UTC).isoformat(), service.privacy.erased_rows == "anonymised"
     who, subject = tuple(sorted(set(tokens))), service.privacy.subject or ""
