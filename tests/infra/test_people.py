@@ -99,7 +99,7 @@ AFTER_LOAD: Needs = READ_LANDED | {
 NOTHING: Needs = set()
 ASKED_OF: dict[str, Needs] = {
     "ingest": WRITE | READ_LANDED | LIST_LANDED | TAKE | SEND | PERIODS,
-    **dict.fromkeys(("audit", "export", "plan-capacity", "quality", "query", "tail", "wait"), READ),
+    **dict.fromkeys(("audit", "export", "lineage", "plan-capacity", "quality", "query", "tail", "wait"), READ),
     **dict.fromkeys(
         (
             "compact",
@@ -121,6 +121,7 @@ ASKED_OF: dict[str, Needs] = {
     "history": READ | LOOK | STATE | TOLD,
     "where": READ | READ_LANDED,
     "try": READ_LANDED,
+    "replay-into": READ | READ_LANDED,
     "files": WRITE | SEND,
     "queue": WRITE | TAKE | SEND,
     "replay": WRITE | SEND,
@@ -129,7 +130,7 @@ ASKED_OF: dict[str, Needs] = {
     "maintain": WRITE | AFTER_LOAD,
     **dict.fromkeys(("demo", "local"), NOTHING),
 }
-"""By command. `privacy` is below, and `export` and `replay --into` also write to places that a person names."""
+"""By command. `privacy` is below, and `export` and `replay-into` also write to places that a person names."""
 BY_HAND: Needs = {
     *((f"sqs:{take}", "Untold") for take in ("ReceiveMessage", "DeleteMessage")),
     ("s3:GetObject", f"{ARTEFACTS}/status/index.html"),
