@@ -30,6 +30,7 @@ NOT_RUN = {
     "pip": "installs; tests/infra/test_wheel.py installs the wheel",
     "uvx": "installs; tests/infra/test_wheel.py installs the wheel",
     ".forebay/uv/bin/uv": "installs; tests/test_set_up.py",
+    "python": "serves the site to a browser",
     ".venv/bin/python": "the names of tests are checked in test_docs.py",
     "make": "the targets are checked in test_docs.py",
     "export": "sets a variable of the shell",
