@@ -144,6 +144,22 @@ def test_a_process_that_ignores_a_request_to_end_is_made_to(tmp_path: Path) -> N
     assert not deaf.alive
 
 
+def test_a_process_does_not_hold_a_file_of_its_caller(tmp_path: Path) -> None:
+    """As the lock of `flock` around `make demo`: its next holder would wait for as long as the twin runs."""
+    ours, theirs = os.pipe()
+    os.set_inheritable(theirs, True)
+    started = process.start(
+        [sys.executable, "-c", "import time; time.sleep(60)"], environment=os.environ, log=tmp_path / "log"
+    )
+    os.close(theirs)
+    try:
+        os.set_blocking(ours, False)
+        assert os.read(ours, 1) == b"", "the other end is closed everywhere"
+    finally:
+        started.stop()
+        os.close(ours)
+
+
 def test_a_process_that_has_ended_holds_no_memory() -> None:
     assert Process(os.getpid(), "long ago").memory_bytes == 0
 

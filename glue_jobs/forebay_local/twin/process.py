@@ -10,6 +10,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -59,10 +60,21 @@ def start(arguments: Sequence[str], *, environment: Mapping[str, str], log: Path
             (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
             (os.POSIX_SPAWN_OPEN, 1, str(log), write, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
+            *((os.POSIX_SPAWN_CLOSE, number) for number in _files_of_the_caller()),
         ],
         setsid=True,
     )
     return Process(pid, started_at(pid) or "")
+
+
+def _files_of_the_caller() -> list[int]:
+    """Files that a shell handed down, such as the lock of `flock`. The process would hold them for as long as it runs."""
+    found = []
+    for number in [int(entry.name) for entry in Path("/dev/fd").iterdir()]:
+        with suppress(OSError):  # the listing itself, which is closed by now
+            if number > 2 and os.get_inheritable(number):
+                found.append(number)
+    return found
 
 
 def started_at(pid: int) -> str | None:
