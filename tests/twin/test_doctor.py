@@ -560,8 +560,12 @@ def test_what_the_twin_cannot_be_made_to_do_is_found_in_answers_of_aws(
 def test_a_right_that_the_caller_lacks_is_named_and_the_other_checks_go_on(on: Deployment, twin: Twin) -> None:
     iam = twin.client("iam")
     document = policy_for_doctor()
-    for right in ("kms:GetKeyPolicy", "kms:Decrypt"):
-        document["Statement"][0]["Action"].remove(right)
+    looks, reads = document["Statement"]
+    looks["Action"].remove("kms:GetKeyPolicy")
+    assert (reads["Action"], "kms:Decrypt" in looks["Action"]) == (["kms:Decrypt"], False), (
+        "a vault has a key of its own"
+    )
+    document["Statement"].remove(reads)
     iam.create_role(RoleName="curious", AssumeRolePolicyDocument="{}")
     iam.put_role_policy(RoleName="curious", PolicyName="doctor", PolicyDocument=json.dumps(document))
 
@@ -739,9 +743,10 @@ def test_a_first_deployment_that_failed_is_told(twin: Twin) -> None:
 
 
 def test_the_policy_that_the_command_needs_is_printed(on: Deployment, environment: None) -> None:
-    (statement,) = json.loads(ran("doctor", "--stack", on.stack, "--rights"))["Statement"]
-    assert "glue:GetJobRuns" in statement["Action"]
-    assert not [action for action in statement["Action"] if action.partition(":")[2].startswith(("Put", "Delete"))]
+    looks, reads = json.loads(ran("doctor", "--stack", on.stack, "--rights"))["Statement"]
+    assert "glue:GetJobRuns" in looks["Action"]
+    assert not [action for action in looks["Action"] if action.partition(":")[2].startswith(("Put", "Delete"))]
+    assert reads["Condition"] == {"ForAnyValue:StringLike": {"kms:ResourceAliases": "alias/*-data"}}
 
 
 def test_a_construct_that_the_stack_does_not_have_is_named(on: Deployment, environment: None) -> None:

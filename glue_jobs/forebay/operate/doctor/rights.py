@@ -60,18 +60,21 @@ NEEDED = {
 
 DECRYPT = "kms:Decrypt"
 """S3 asks for it when the caller reads an object of the lake."""
+OF_DATA_KEYS = {"ForAnyValue:StringLike": {"kms:ResourceAliases": "alias/*-data"}}
+"""The keys that a stack makes for its data, and not those of vaults."""
 
 OF_PROBE = ("s3:PutObject", "s3:DeleteObject")
 
 
 def policy_for_doctor() -> dict[str, Any]:
     """The policy for the caller, without `--probe`."""
-    statement = {"Sid": "ForebayDoctor", "Effect": "Allow", "Action": rights_to_look(), "Resource": "*"}
-    return {"Version": "2012-10-17", "Statement": [statement]}
+    looks = {"Sid": "ForebayDoctor", "Effect": "Allow", "Action": rights_to_look(), "Resource": "*"}
+    reads = {"Sid": "ForebayDoctorReadsLakes", "Effect": "Allow", "Action": [DECRYPT], "Resource": "*"}
+    return {"Version": "2012-10-17", "Statement": [looks, reads | {"Condition": OF_DATA_KEYS}]}
 
 
 def rights_to_look() -> list[str]:
-    return sorted({DECRYPT, *NEEDED.values()} - {*OF_PROBE})
+    return sorted({*NEEDED.values()} - {*OF_PROBE})
 
 
 def of_ingest(on: Deployment) -> Iterator[Finding]:
