@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -373,7 +374,7 @@ def must_be_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
     ids=["plain", "asked", "formatted", "where-sql", "deduped", "nested"],
 )
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FOREBAY_SEEDS", "3"))))
 def test_random_files_become_the_same_lake_both_ways(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, service: str
 ) -> None:
