@@ -19,7 +19,8 @@ from forebay.table.exchange import of_session
 from forebay.table.kernel import TableLogs
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from delta.tables import DeltaMergeBuilder
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["COUNTS", "Change", "change_counts", "change_times"]
 
@@ -37,58 +38,61 @@ def change_counts(
     spark: SparkSession, path: str, changes: Callable[[], Sequence[Change]], *, txn: Txn, logs: TableLogs
 ) -> None:
     """`changes` is asked again before each attempt. Run again, it finds its transaction and does nothing."""
+
+    def commit() -> None:
+        if not logs.has(path, txn, again=True) and (now := changes()):
+            _merge_counts(spark, path, now, txn)
+
+    _until_it_commits(commit, path, "run the command again to finish it")
+
+
+def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """`rows` have the times. Run again, it changes nothing."""
+    told = [{name: row[name] for name in ("day", "file_id", "sequencer", "event_time")} for row in rows]
+
+    def commit() -> None:
+        now = spark.createDataFrame(told, "day date, file_id string, sequencer string, event_time timestamp")
+        merge = _merge_of(spark, path, now, told)
+        merge.whenMatchedUpdate(set={"sequencer": "n.sequencer", "event_time": "n.event_time"}).execute()
+
+    _until_it_commits(commit, path, "start the job again")
+
+
+def _until_it_commits(commit: Callable[[], None], path: str, advice: str) -> None:
     why: Exception | None = None
     for _ in attempts():
-        if logs.has(path, txn, again=True):
-            return
         try:
-            if now := changes():
-                _merge(spark, path, now, txn)
+            commit()
             return
         except Exception as refused:
             if not is_conflict(refused) and OTHERWISE not in str(refused):
                 raise
             why = refused
-    raise Halt(f"{path} was changed by other writers at each attempt; run the command again to finish it: {why}")
+    raise Halt(f"{path} was changed by other writers at each attempt; {advice}: {why}")
 
 
-def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]]) -> None:
-    """`rows` have the times. Run again, it changes nothing."""
-    from delta.tables import DeltaTable
-
-    told = [{name: row[name] for name in ("day", "file_id", "sequencer", "event_time")} for row in rows]
-    days = ", ".join(sorted({f"date '{row['day']}'" for row in rows}))
-    why: Exception | None = None
-    for _ in attempts():
-        now = spark.createDataFrame(told, "day date, file_id string, sequencer string, event_time timestamp").alias("n")
-        ledger = DeltaTable.forPath(spark, path).alias("l")
-        merge = ledger.merge(now, f"l.day IN ({days}) AND l.day = n.day AND l.file_id = n.file_id")
-        try:
-            merge.whenMatchedUpdate(set={"sequencer": "n.sequencer", "event_time": "n.event_time"}).execute()
-            return
-        except Exception as refused:
-            if not is_conflict(refused):
-                raise
-            why = refused
-    raise Halt(f"{path} was changed by other writers at each attempt; start the job again: {why}")
-
-
-def _merge(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:
-    from delta.tables import DeltaTable
+def _merge_counts(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:
     from pyspark.sql import functions as F
 
     told = spark.createDataFrame([_told(was, now) for was, now in changes], COLUMNS)
-    days = ", ".join(sorted({f"date '{was['day']}'" for was, _ in changes}))
     same = " AND ".join(f"l.{name} = n.was_{name}" for name in COUNTS)
     refusal = F.raise_error(F.concat(F.col("n.file_id"), F.lit(f": {OTHERWISE}")))
     guarded = F.when(F.expr(same), F.col("n.written")).otherwise(refusal)
-    ledger = DeltaTable.forPath(spark, path).alias("l")
-    merge = ledger.merge(told.alias("n"), f"l.day IN ({days}) AND l.day = n.day AND l.file_id = n.file_id")
+    merge = _merge_of(spark, path, told, [was for was, _ in changes])
     others = {name: f"n.{name}" for name in ("tables", *COUNTS) if name != "written"}
     with of_session(spark, txn):
         done = merge.whenMatchedUpdate(set={**others, "written": guarded}).execute().first()
     if done is None or done["num_updated_rows"] != len(changes):
         raise Halt(f"{path}: {counted(len(changes), 'row')} should change, but Delta's commit changed {done}")
+
+
+def _merge_of(spark: SparkSession, path: str, told: DataFrame, rows: Sequence[Mapping[str, Any]]) -> DeltaMergeBuilder:
+    """Finds the ledger's rows `l` of these rows `n`. Their days are named, so other partitions are not read."""
+    from delta.tables import DeltaTable
+
+    days = ", ".join(sorted({f"date '{row['day']}'" for row in rows}))
+    same = f"l.day IN ({days}) AND l.day = n.day AND l.file_id = n.file_id"
+    return DeltaTable.forPath(spark, path).alias("l").merge(told.alias("n"), same)
 
 
 def _told(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
