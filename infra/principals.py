@@ -53,6 +53,10 @@ _BUDGETS = (
     "Creating an Amazon SNS topic for budget notifications",
     f"{_DOCS}/cost-management/latest/userguide/budgets-sns-policy.html",
 )
+_TO_TARGETS = (
+    "Using resource-based policies for Amazon EventBridge",
+    f"{_DOCS}/eventbridge/latest/userguide/eb-use-resource-based.html",
+)
 _SNS, _EVENTS = f"{_DOCS}/sns/latest/dg", f"{_DOCS}/eventbridge/latest/userguide"
 TABLE: Mapping[tuple[str, str], Told] = {
     ("s3", PUBLISH): Told(CONDITIONS, *_TO_S3, "2023-06"),
@@ -75,24 +79,14 @@ TABLE: Mapping[tuple[str, str], Told] = {
         f"{_SNS}/sns-enable-encryption-for-topic-sqs-queue-subscriptions.html",
         "2022-12",
     ),
-    ("events", SEND): Told(
-        CONDITIONS,
-        "Using resource-based policies for Amazon EventBridge",
-        f"{_EVENTS}/eb-use-resource-based.html",
-        "2023-06",
-    ),
+    ("events", SEND): Told(CONDITIONS, *_TO_TARGETS, "2023-06"),
     ("events", KEY): Told(
         WITHOUT,
         "Troubleshooting Amazon EventBridge: My events are not delivered to the target Amazon SQS queue",
         f"{_EVENTS}/eb-troubleshooting.html",
         "2023-06",
     ),
-    ("events", CALL): Told(
-        CONDITIONS,
-        "Using resource-based policies for Amazon EventBridge",
-        f"{_EVENTS}/eb-use-resource-based.html",
-        "2023-06",
-    ),
+    ("events", CALL): Told(CONDITIONS, *_TO_TARGETS, "2023-06"),
     ("logging.s3", LOG): Told(
         CONDITIONS, "Enabling Amazon S3 server access logging", f"{_S3}/enable-server-access-logging.html", NO_DATE
     ),
