@@ -7,7 +7,6 @@ FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histo
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -17,7 +16,7 @@ import pytest
 
 from forebay.landed_file import DELETED, LandedFile
 from forebay.ledger.entry import FORGET, NOT_FINAL
-from tests.batch.test_paper_histories import AT, Play, service
+from tests.batch.test_paper_histories import AT, Play, play_all, service
 
 FORGETS = 'on_delete = "forget"\n'
 
@@ -189,15 +188,7 @@ class Deletions(Play):
 
 
 def test_what_was_written_after_the_last_deletion_of_a_key_stands_and_nothing_before_it() -> None:
-    alone = os.environ.get("FOREBAY_PAPER_HISTORY")
-    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))):
-        with pytest.MonkeyPatch.context() as patch:
-            play = Deletions(seed, patch)
-            try:
-                play.play()
-            except BaseException as wrong:
-                wrong.add_note(f"history {seed}:\n" + "\n".join(play.said))
-                raise
+    play_all(Deletions)
 
 
 def test_a_mark_is_kept_that_an_operator_makes_before_the_time_of_a_file_changes() -> None:

@@ -4,13 +4,12 @@ twice, and only rows that were in a dropped table are missing.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable
 
 import pytest
 
-from tests.batch.test_paper_histories import TABLES, Play, service
+from tests.batch.test_paper_histories import TABLES, Play, play_all, service
 
 
 class DropPlay(Play):
@@ -40,11 +39,4 @@ class DropPlay(Play):
 
 
 def test_a_dropped_table_stops_nothing_and_no_other_row_is_missing() -> None:
-    for seed in range(int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))):
-        with pytest.MonkeyPatch.context() as patch:
-            play = DropPlay(seed, patch)
-            try:
-                play.play()
-            except BaseException as wrong:
-                wrong.add_note(f"history {seed}:\n" + "\n".join(play.said))
-                raise
+    play_all(DropPlay)

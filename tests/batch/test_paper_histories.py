@@ -470,20 +470,20 @@ class Play:
             assert wanted <= stand, f"{put.file.etag} lacks {wanted - stand}"
 
 
-def played(seed: int) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        play = Play(seed, patch)
-        try:
-            play.play()
-        except BaseException as wrong:
-            wrong.add_note(f"history {seed}:\n" + "\n".join(play.said))
-            raise
+def play_all(kind: type[Play]) -> None:
+    alone = os.environ.get("FOREBAY_PAPER_HISTORY")
+    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))):
+        with pytest.MonkeyPatch.context() as patch:
+            play = kind(seed, patch)
+            try:
+                play.play()
+            except BaseException as wrong:
+                wrong.add_note(f"history {seed}:\n" + "\n".join(play.said))
+                raise
 
 
 def test_thousands_of_histories_end_with_every_record_once() -> None:
-    alone = os.environ.get("FOREBAY_PAPER_HISTORY")
-    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))):
-        played(seed)
+    play_all(Play)
 
 
 def plain_play(seed: int, patch: pytest.MonkeyPatch, *, dedupe: bool) -> Play:
