@@ -6,9 +6,10 @@ In: a session's JVM. Out: `Java`, with the classes and constants that `kernel` u
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
-__all__ = ["Java", "hadoop_conf", "items_of"]
+__all__ = ["Java", "hadoop_conf", "items_of", "java_of"]
 
 LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
 
@@ -42,6 +43,12 @@ class Java:
         for key, value in items.items():
             made.put(key, value)
         return made
+
+
+@lru_cache(maxsize=1)
+def java_of(jvm: Any) -> Java:
+    """The classes of the process's only JVM: one search of the class path, however many lakes it writes."""
+    return Java(jvm)
 
 
 def items_of(java_list: Any) -> list[Any]:

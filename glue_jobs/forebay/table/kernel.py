@@ -34,7 +34,7 @@ from forebay.lake.layout import DERIVED_FROM
 from forebay.table.actions import metadata_action, protocol_action
 from forebay.table.commit import CommitConflict, Committed, LogFailed, Repeated, Txn
 from forebay.table.events import LogNotTidied
-from forebay.table.java import Java, hadoop_conf, items_of
+from forebay.table.java import hadoop_conf, items_of, java_of
 from forebay.table.widening import ENABLED, FEATURE
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class TableLogs:
 
     def __init__(self, spark: SparkSession, *, emit: Emit = lambda event: None) -> None:
         session: Any = spark
-        self._java = Java(session._jvm)
+        self._java = java_of(session._jvm)
         self._conf = hadoop_conf(session)
         self._engine = self._java.default_engine.create(self._conf)
         self._emit = emit
