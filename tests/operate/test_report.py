@@ -38,6 +38,7 @@ def lake(tmp_path: Path) -> str:
         loaded("in/a.json", NOW - timedelta(hours=2), 30, alpha=3, beta=1),
         loaded("in/b.json", NOW - timedelta(hours=2, minutes=5), 90, alpha=2),
         loaded("in/c.json", NOW, 10, beta=7),
+        {**loaded("in/gone.json", NOW, 86_400), "outcome": "missing"},
     )
     HealthRecords(str(tmp_path)).update(
         "alpha", lambda was: Health(table=was.table, files=9, small_files=4, newest_at=NOW)

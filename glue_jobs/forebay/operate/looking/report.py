@@ -97,7 +97,8 @@ def _charts(view: LakeView, hours: list[datetime], since: str) -> Iterator[Chart
     waited = "cast(extract(epoch from committed_at) - extract(epoch from event_time) as double)"
     sql = (
         "select date_trunc('hour', committed_at) at, count(*) files, sum(records) records, "
-        f"approx_percentile_cont({waited}, 0.5) p50, max({waited}) worst from t where {since} group by 1"
+        f"approx_percentile_cont({waited}, 0.5) p50, max({waited}) worst "
+        f"from t where {since} and outcome = 'loaded' group by 1"
     )
     found: dict[datetime, dict[str, Any]] = {row["at"]: row for row in view.query(LEDGER, sql)}
 
