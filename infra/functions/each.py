@@ -191,7 +191,13 @@ def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> la
 
 def start_job(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.Function:
     """Starts a job by its name, now or when its present run has ended."""
-    function = functions.make("start_job", ENGINE=on.engine.said, ARTEFACTS=on.lake.artefacts.bucket_name)
+    jobs = list(jobs)
+    function = functions.make(
+        "start_job",
+        ENGINE=on.engine.said,
+        ARTEFACTS=on.lake.artefacts.bucket_name,
+        JOBS=",".join(job.name for job in jobs),
+    )
     on.engine.may_start(function, "StartJob", *jobs)
     grants.keep_waiting_runs(function, on.lake.artefacts.bucket_arn)
     grants.use_key(function, "ReadAndWriteKey", on.keys.data)

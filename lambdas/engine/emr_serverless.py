@@ -35,7 +35,10 @@ class EmrServerless:
 
     def get_job(self, JobName: str) -> dict[str, Any]:  # noqa: N803
         """Its parameter changes when a deploy changes the job."""
-        found = self._ssm.get_parameter(Name=f"/{JobName}")["Parameter"]
+        try:
+            found = self._ssm.get_parameter(Name=f"/{JobName}")["Parameter"]
+        except self._ssm.exceptions.ParameterNotFound as gone:
+            raise self.exceptions.EntityNotFoundException(JobName) from gone
         return {"Job": {**json.loads(found["Value"]), "LastModifiedOn": found["LastModifiedDate"]}}
 
     def get_job_runs(self, JobName: str, MaxResults: int, NextToken: str = "") -> dict[str, Any]:  # noqa: N803

@@ -5,6 +5,7 @@ tick retries it: so a weekly run is late, and not left out."""
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,19 +20,21 @@ from lambdas.start_job.waiting import keep, start_waiting
 @dataclass(frozen=True)
 class Settings:
     artefacts: str
+    jobs: str
     engine: str = "glue"
 
 
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)
-    done = start(event, jobs_of(settings.engine), s3=boto3.client("s3"), artefacts=settings.artefacts)
+    where = {"s3": boto3.client("s3"), "artefacts": settings.artefacts}
+    done = start(event, jobs_of(settings.engine), ours=settings.jobs.split(","), **where)
     log(done, job=event.get("JobName"))
     return done
 
 
-def start(event: dict[str, Any], jobs: Any, *, s3: Any, artefacts: str) -> str:
+def start(event: dict[str, Any], jobs: Any, *, s3: Any, artefacts: str, ours: Collection[str]) -> str:
     if event.get("waiting"):
-        started = start_waiting(s3, artefacts, jobs)
+        started = start_waiting(s3, artefacts, jobs, ours)
         return f"started {', '.join(started)}" if started else "no waiting run can start"
     request = {"JobName": event["JobName"], "Arguments": event.get("Arguments") or {}}
     try:

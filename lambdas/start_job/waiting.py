@@ -1,16 +1,19 @@
 """Runs that a schedule wanted while another run of the job was at work: one small object each, until they can start.
 
-The same request twice is one. If the object of a started run cannot be removed, the run starts twice, which upkeep allows.
+A run whose job no longer exists is dropped, with a line in the log. The same request twice is one. If the object of a
+started run cannot be removed, the run starts twice, which upkeep allows.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from botocore.exceptions import ClientError
+
+from lambdas.log import log
 
 __all__ = ["PREFIX", "keep", "start_waiting"]
 
@@ -24,9 +27,11 @@ def keep(s3: Any, bucket: str, request: dict[str, Any]) -> None:
     s3.put_object(Bucket=bucket, Key=key, Body=body)
 
 
-def start_waiting(s3: Any, bucket: str, jobs: Any) -> list[str]:
+def start_waiting(s3: Any, bucket: str, jobs: Any, ours: Collection[str]) -> list[str]:
     """One of each job at most. Leaves the names of the jobs that were started. A run that AWS refuses keeps waiting, and the
-    first refusal is raised after the others have started."""
+    first refusal is raised after the others have started.
+
+    `ours` are the jobs of the stack. AWS says of one that a deployment removed only that the function may not start it."""
     started: list[str] = []
     refusals: list[ClientError] = []
     for key in _keys(s3, bucket):
@@ -34,17 +39,26 @@ def start_waiting(s3: Any, bucket: str, jobs: Any) -> list[str]:
         if request["JobName"] in started:
             continue
         try:
-            jobs.start_job_run(**request)
+            if request["JobName"] in ours:
+                jobs.start_job_run(**request)
+                started.append(request["JobName"])
+            else:
+                _say_dropped(request)
         except jobs.exceptions.ConcurrentRunsExceededException:
             continue
+        except jobs.exceptions.EntityNotFoundException:
+            _say_dropped(request)
         except ClientError as refused:
             refusals.append(refused)
             continue
-        started.append(request["JobName"])
         s3.delete_object(Bucket=bucket, Key=key)
     if refusals:
         raise refusals[0]
     return started
+
+
+def _say_dropped(request: dict[str, Any]) -> None:
+    log("a waiting run is dropped: its job no longer exists", job=request["JobName"], arguments=request["Arguments"])
 
 
 def _keys(s3: Any, bucket: str) -> Iterator[str]:

@@ -1067,11 +1067,14 @@ LEAST = {"compact": LAKE, "maintain": LAKE, "reconcile": (*LAKE, "--landing", "s
 
 def test_what_the_clock_starts_is_a_job_of_ours_with_arguments_that_it_understands(made: Synthesized) -> None:
     started = {}
+    known = made.one("Lambda::Function", "FunctionsStartJob")["Environment"]["Variables"]["JOBS"].split(",")
+    assert sorted(known) == [f"forebay-dev-{name}" for name in ("compact", "ingest", "maintain", "reconcile")]
     for schedule in made.of("Scheduler::Schedule").values():
         target = schedule["Properties"]["Target"]
         asked = json.loads(text(target.get("Input", "{}")))
         if "JobName" in asked:
             assert text(target["Arn"]).startswith("<FunctionsStartJob")
+            assert asked["JobName"] in known, "it would be dropped if it had to wait"
             kind = asked["JobName"].removeprefix("forebay-dev-")
             argv = [word for pair in asked["Arguments"].items() for word in pair]
             started[schedule["Properties"]["Name"]] = UPKEEP[kind].from_argv([*LEAST[kind], *argv])

@@ -47,10 +47,16 @@ def definition(name: str = "ingest", command: str = "gluestreaming", **more: Any
 
 
 class Ssm:
+    class exceptions:  # noqa: N801
+        class ParameterNotFound(Exception):
+            pass
+
     def __init__(self, *definitions: dict[str, Any]) -> None:
         self.values = {f"/{one['Name']}": json.dumps(one) for one in definitions or (definition(),)}
 
     def get_parameter(self, **asked: Any) -> dict[str, Any]:
+        if asked["Name"] not in self.values:
+            raise self.exceptions.ParameterNotFound
         return {"Parameter": {"Value": self.values[asked["Name"]], "LastModifiedDate": NOW - timedelta(days=60)}}
 
 
@@ -171,16 +177,24 @@ def test_upkeep_is_told_its_own_arguments_too() -> None:
     arguments = {name: value for name, value in ARGUMENTS.items() if name != "--queue_url"}
     job = definition("compact", "glueetl", DefaultArguments=arguments)
     engine, emr = jobs(definitions=(job,))
-    done = start({"JobName": "compact", "Arguments": {"--round": "second"}}, engine, s3=None, artefacts="")
+    done = start({"JobName": "compact", "Arguments": {"--round": "second"}}, engine, s3=None, artefacts="", ours=())
     assert done == "started 00new"
     settings = CompactSettings.from_argv(emr.started[0]["jobDriver"]["sparkSubmit"]["entryPointArguments"])
     assert settings.round == "second"
 
 
+def test_a_job_without_a_definition_no_longer_exists() -> None:
+    """So a run of it that waited is dropped."""
+    engine, emr = jobs()
+    with pytest.raises(engine.exceptions.EntityNotFoundException, match="compact"):
+        engine.start_job_run(JobName="compact")
+    assert emr.started == []
+
+
 @pytest.mark.parametrize("state", ["SUBMITTED", "PENDING", "SCHEDULED", "QUEUED", "RUNNING", "CANCELLING"])
 def test_a_job_that_is_at_work_is_not_started_again_however_long_ago_it_began(state: str) -> None:
     engine, emr = jobs(run(state, hours_ago=24 * 60))
-    assert start({"JobName": "ingest"}, engine, s3=None, artefacts="") == "it is already running"
+    assert start({"JobName": "ingest"}, engine, s3=None, artefacts="", ours=()) == "it is already running"
     assert emr.started == []
     assert why_not(engine.get_job_runs(JobName="ingest", MaxResults=50)["JobRuns"], NOW) == "it is already running"
 

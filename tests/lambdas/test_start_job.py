@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from typing import Any
 
 import pytest
@@ -14,10 +15,15 @@ ORDER = {"JobName": "compact", "Arguments": {"--round": "second"}}
 ASIA = {"JobName": "compact", "Arguments": {"--group": "asia"}}
 VACUUM = {"JobName": "maintain", "Arguments": {"--vacuum": "full"}}
 
+OURS: dict[str, Any] = {"artefacts": "a", "ours": ("ingest", "compact", "maintain")}
+
 
 class Jobs:
     class exceptions:  # noqa: N801
         class ConcurrentRunsExceededException(Exception):
+            pass
+
+        class EntityNotFoundException(Exception):
             pass
 
     def __init__(self) -> None:
@@ -55,7 +61,7 @@ class S3:
 
 def test_a_run_is_started_at_once_where_none_is_at_work() -> None:
     jobs, s3 = Jobs(), S3()
-    assert start(ORDER, jobs, s3=s3, artefacts="a") == "started jr_1"
+    assert start(ORDER, jobs, s3=s3, **OURS) == "started jr_1"
     assert (jobs.started, s3.objects) == ([ORDER], {})
 
 
@@ -63,12 +69,12 @@ def test_a_run_that_finds_another_at_work_waits_and_is_started_once() -> None:
     jobs, s3 = Jobs(), S3()
     jobs.at_work.add("compact")
     for _ in range(2):
-        assert "waits until that one has ended" in start({**ORDER, "Wait": True}, jobs, s3=s3, artefacts="a")
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "no waiting run can start"
+        assert "waits until that one has ended" in start({**ORDER, "Wait": True}, jobs, s3=s3, **OURS)
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "no waiting run can start"
     jobs.at_work.clear()
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "started compact"
     jobs.at_work.clear()
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "no waiting run can start"
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "no waiting run can start"
     assert (jobs.started, s3.objects) == ([ORDER], {})
 
 
@@ -76,12 +82,12 @@ def test_runs_with_other_arguments_wait_for_each_other_and_jobs_do_not() -> None
     jobs, s3 = Jobs(), S3()
     jobs.at_work |= {"compact", "maintain"}
     for wish in (ORDER, ASIA, VACUUM):
-        start({**wish, "Wait": True}, jobs, s3=s3, artefacts="a")
+        start({**wish, "Wait": True}, jobs, s3=s3, **OURS)
     jobs.at_work.clear()
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact, maintain"
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "no waiting run can start"
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "started compact, maintain"
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "no waiting run can start"
     jobs.at_work.clear()
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "started compact"
     assert all(wish in jobs.started for wish in (ORDER, ASIA, VACUUM))
 
 
@@ -96,8 +102,8 @@ def test_a_look_starts_one_run_of_a_job_even_where_nothing_refuses_a_second_one(
     s3, busy, jobs = S3(), Jobs(), Late()
     busy.at_work.add("compact")
     for wish in (ORDER, ASIA):
-        start({**wish, "Wait": True}, busy, s3=s3, artefacts="a")
-    assert start({"waiting": True}, jobs, s3=s3, artefacts="a") == "started compact"
+        start({**wish, "Wait": True}, busy, s3=s3, **OURS)
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "started compact"
     assert len(jobs.started) == 1
 
 
@@ -111,15 +117,47 @@ def test_a_run_that_aws_refuses_does_not_keep_other_jobs_waiting_and_the_refusal
     s3, busy, jobs = S3(), Jobs(), Refusing()
     busy.at_work |= {"compact", "maintain"}
     for wish in (ORDER, VACUUM):
-        start({**wish, "Wait": True}, busy, s3=s3, artefacts="a")
+        start({**wish, "Wait": True}, busy, s3=s3, **OURS)
     with pytest.raises(ClientError, match="InvalidInputException"):
-        start({"waiting": True}, jobs, s3=s3, artefacts="a")
+        start({"waiting": True}, jobs, s3=s3, **OURS)
     assert jobs.started == [VACUUM]
     assert [key.split("/")[1] for key in s3.objects] == ["compact"]
+
+
+def test_a_waiting_run_whose_job_is_gone_is_dropped_once_and_said_in_the_log(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Somebody deleted the job, or a deployment removed it."""
+
+    class Gone(Jobs):
+        def start_job_run(self, **asked: Any) -> dict[str, str]:
+            if asked["JobName"] == "compact":
+                raise self.exceptions.EntityNotFoundException
+            return super().start_job_run(**asked)
+
+    s3, busy, jobs = S3(), Jobs(), Gone()
+    busy.at_work |= {"compact", "maintain"}
+    for wish in (ASIA, VACUUM):
+        start({**wish, "Wait": True}, busy, s3=s3, **OURS)
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "started maintain"
+    (said,) = map(json.loads, capsys.readouterr().out.splitlines())
+    assert said == {
+        "level": "info",
+        "message": "a waiting run is dropped: its job no longer exists",
+        "job": "compact",
+        "arguments": {"--group": "asia"},
+    }
+    assert (jobs.started, s3.objects) == ([VACUUM], {})
+    assert start({"waiting": True}, jobs, s3=s3, **OURS) == "no waiting run can start"
+    start({**VACUUM, "Wait": True}, busy, s3=s3, **OURS)
+    assert start({"waiting": True}, Jobs(), s3=s3, artefacts="a", ours=("compact",)) == "no waiting run can start"
+    assert s3.objects == {}, "the stack no longer has that job, and lets nobody start it"
+    with pytest.raises(Gone.exceptions.EntityNotFoundException):
+        start(ASIA, jobs, s3=s3, **OURS)  # what somebody asks for now fails
 
 
 def test_what_a_person_wants_now_is_not_done_later() -> None:
     jobs, s3 = Jobs(), S3()
     jobs.at_work.add("compact")
-    assert start(ORDER, jobs, s3=s3, artefacts="a") == "it is already running"
+    assert start(ORDER, jobs, s3=s3, **OURS) == "it is already running"
     assert s3.objects == {}
