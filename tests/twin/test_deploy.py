@@ -14,6 +14,7 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay_local.twin import assembly, synth
 from forebay_local.twin import twin as twins
 from forebay_local.twin.assembly import Assembly
+from forebay_local.twin.clients import client
 from forebay_local.twin.twin import Twin
 
 
@@ -188,6 +189,44 @@ def test_an_update_changes_adds_renames_and_removes(twin: Twin) -> None:
     assert alarms() == {"later": 600.0}
     twin.client("cloudformation").delete_stack(StackName="changing")
     assert alarms() == {}
+
+
+def test_rights_that_do_not_fit_into_the_policy_of_a_role_are_judged_too(twin: Twin) -> None:
+    """The CDK writes what is longer than IAM allows into managed policies, `OverflowPolicy1` and so on."""
+    role = {"Type": "AWS::IAM::Role", "Properties": {"RoleName": "crowded", "AssumeRolePolicyDocument": {}}}
+
+    def deployed(bucket: str) -> None:
+        lists = {"Effect": "Allow", "Action": "s3:ListBucket", "Resource": f"arn:aws:s3:::{bucket}"}
+        document = {"Version": "2012-10-17", "Statement": [lists]}
+        properties = {"PolicyDocument": document, "Roles": [{"Ref": "Role"}], "Path": "/", "Description": "the rest"}
+        overflow = {"Type": "AWS::IAM::ManagedPolicy", "Properties": properties}
+        assembly.deploy(stack("crowded", Role=role, RoleOverflowPolicy1=overflow), client=twin.client)
+
+    def may_list(bucket: str) -> bool:
+        s3 = client("s3", twin.endpoint, twin.region, "crowded")
+        try:
+            s3.list_objects_v2(Bucket=bucket)
+        except ClientError as refusal:
+            return refusal.response["Error"]["Code"] != "AccessDenied"
+        return True
+
+    def simulated(bucket: str) -> str:
+        (found,) = twin.client("iam").simulate_principal_policy(
+            PolicySourceArn=arn, ActionNames=["s3:ListBucket"], ResourceArns=[f"arn:aws:s3:::{bucket}"]
+        )["EvaluationResults"]
+        return str(found["EvalDecision"])
+
+    deployed(twin.lake_bucket)
+    arn = twin.client("iam").get_role(RoleName="crowded")["Role"]["Arn"]
+    assert (may_list(twin.lake_bucket), may_list(twin.landing_bucket)) == (True, False)
+    assert (simulated(twin.lake_bucket), simulated(twin.landing_bucket)) == ("allowed", "implicitDeny")
+    for bucket in (twin.landing_bucket, twin.lake_bucket) * 3:  # IAM keeps five versions of a policy
+        deployed(bucket)
+    deployed(twin.landing_bucket)
+    assert (may_list(twin.lake_bucket), may_list(twin.landing_bucket)) == (False, True)
+    twin.client("cloudformation").delete_stack(StackName="crowded")
+    ours = twin.client("iam").list_policies(Scope="Local")["Policies"]
+    assert [one for one in ours if "crowded" in one["PolicyName"]] == []
 
 
 @pytest.mark.parametrize(

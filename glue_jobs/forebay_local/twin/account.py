@@ -20,6 +20,7 @@ from forebay_local.twin.clients import role_of
 from forebay_local.twin.glue import RUNS_OF_ACCOUNT
 from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.policy import Call, judge
+from forebay_local.twin.rights import documents_of
 
 __all__ = ["PATCHES", "install", "relied_on"]
 
@@ -55,7 +56,7 @@ def list_service_quotas(self: Any) -> str:
 def simulate_principal_policy(self: Any) -> ActionResult:
     roles = iam_backends[self.current_account][self.partition].get_roles()
     role = next(one for one in roles if one.name == role_of(self._get_param("PolicySourceArn")))
-    documents = [json.loads(text) for text in role.policies.values()]
+    documents = documents_of(role)
     context = {one["ContextKeyName"]: one["ContextKeyValues"][0] for one in self._get_param("ContextEntries", [])}
     results = []
     for action in self._get_param("ActionNames"):

@@ -6,7 +6,8 @@ AccessDenied, in a sentence that names the role, the action and the resource. So
 checked as well: an encrypted object needs its key, and a missing object needs s3:ListBucket, because S3 would hide that it is
 missing. The first use of each statement, and each refusal, is a line of `rights.jsonl` in the twin's folder.
 
-Not judged: trust policies of roles, policies of topics, queues, keys and functions, and a person at this machine.
+Not judged: trust policies and boundaries of roles, policies of topics, queues, keys and functions, and a person at this
+machine.
 
 Fixed in moto 5.2.5: resources and most conditions of a policy are not looked at, nor are inline policies' roles known
 without an STS session.
@@ -38,7 +39,7 @@ from forebay_local.twin.clients import A_PERSON, role_of, who_of
 from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.policy import USED, Call, judge
 
-__all__ = ["PATCHES", "install", "relied_on"]
+__all__ = ["PATCHES", "documents_of", "install", "relied_on"]
 
 SIGNED = re.compile(r"Credential=([^/]+)/\d+/[^/]+/([^/]+)/")
 SERVICES = {"monitoring": "cloudwatch"}
@@ -84,13 +85,20 @@ def authorize(self: Any, iam_request_cls: type, resource: str = "*") -> None:
         _authorize(self, iam_request_cls, resource)
         return
     service = SERVICES.get(signed.group(2), signed.group(2))
-    documents = [_parsed(text) for text in role.policies.values()]
+    documents = documents_of(role)
     for call in _calls(self, service, resource):
         denied = list(_denials(self, call)) if service == "s3" else []
         verdict = judge([*documents, *denied], call)
         _report(caller, call, verdict.allowed, verdict.by)
         if not verdict.allowed:
             raise _refusal(self, service, f"{caller} may not {call.action} on {call.resource}")
+
+
+def documents_of(role: Any) -> list[Any]:
+    """Its inline policies, and the managed ones that are attached, in which the CDK writes what is too long for one."""
+    attached = [(one, one.default_version_id) for one in role.managed_policies.values()]
+    texts = [version.document for one, default in attached for version in one.versions if version.version_id == default]
+    return [_parsed(text) for text in (*role.policies.values(), *texts)]
 
 
 # --- the permissions that a request needs ---

@@ -100,6 +100,39 @@ def bucket_policy(order: Order) -> Made:
     return Made(bucket, partial(s3.delete_bucket_policy, Bucket=bucket))
 
 
+# --- rights ---
+
+
+def managed_policy(order: Order) -> Made:
+    """IAM keeps five versions of a policy, so the one before makes room. moto cannot update one, nor remove it from roles."""
+    iam, p = order.client("iam"), order.properties
+    document = json.dumps(p["PolicyDocument"])
+    if order.before:
+        arn = order.before.physical_resource_id
+        old = iam.get_policy(PolicyArn=arn)["Policy"]["DefaultVersionId"]
+        iam.create_policy_version(PolicyArn=arn, PolicyDocument=document, SetAsDefault=True)
+        iam.delete_policy_version(PolicyArn=arn, VersionId=old)
+    else:
+        about = {name: p[name] for name in ("Path", "Description") if name in p}
+        arn = iam.create_policy(PolicyName=order.name, PolicyDocument=document, **about)["Policy"]["Arn"]
+    wanted, there = set(p.get("Roles", ())), _roles_with(iam, arn)
+    for role in wanted - there:
+        iam.attach_role_policy(RoleName=role, PolicyArn=arn)
+    for role in there - wanted:
+        iam.detach_role_policy(RoleName=role, PolicyArn=arn)
+    return Made(arn, partial(_remove_policy, iam, arn))
+
+
+def _remove_policy(iam: Any, arn: str) -> None:
+    for role in _roles_with(iam, arn):
+        iam.detach_role_policy(RoleName=role, PolicyArn=arn)
+    iam.delete_policy(PolicyArn=arn)
+
+
+def _roles_with(iam: Any, arn: str) -> set[str]:
+    return {one["RoleName"] for one in iam.list_entities_for_policy(PolicyArn=arn)["PolicyRoles"]}
+
+
 # --- jobs and what runs by the clock ---
 
 
@@ -172,6 +205,7 @@ KINDS = (
     Kind("AWS::SNS::Subscription", subscription),
     Kind("AWS::SQS::QueuePolicy", queue_policy),
     Kind("AWS::S3::BucketPolicy", bucket_policy),
+    Kind("AWS::IAM::ManagedPolicy", managed_policy),
     Kind("AWS::Glue::Database", glue_database),
     Kind("AWS::Glue::Job", glue_job, "Name"),
     Kind("AWS::Scheduler::ScheduleGroup", schedule_group, "Name"),
