@@ -1,23 +1,23 @@
-"""cfn-lint finds nothing in the template, nor in its rights. An exception has its reason here, and no other may be."""
+"""cfn-lint finds nothing in the template, nor in its rights, and each right is on resources that its action takes.
+
+An exception has its reason here, and no other may be."""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any
 
-import cfnlint.data.AdditionalSpecs
 import pytest
 
 from infra.looks import WITHOUT_RESOURCE
 from infra.queries import WITHOUT_RESOURCE as OF_ATHENA
 from infra.regions import SERVICES, regions_of
 from tests.infra.conftest import SHAPES
-from tests.infra.synthesized import Synthesized, listed
+from tests.infra.rights import policies, takes, unfit
+from tests.infra.synthesized import listed
 
 pytestmark = pytest.mark.xdist_group("cdk")
 
@@ -28,7 +28,9 @@ CFN_EXCEPTIONS = {
 }
 NOT_EVERYWHERE = ("AWS::Budgets::Budget", "AWS::Chatbot::SlackChannelConfiguration")
 """Of the settings `budget_usd_month` and `alarm_slack`: some regions lack them, and CloudFormation says so there."""
-RESOURCES_FIT_ACTIONS = "I3510"
+OF_EMRS_GUIDE = "FindLogs"
+"""EMR's guide gives logs:DescribeLogGroups on all of the region and account, for which IAM's reference has another form.
+https://docs.aws.amazon.com/emr/latest/EMR-Serverless-UserGuide/logging.html"""
 
 
 @pytest.mark.parametrize("which", SHAPES)
@@ -47,7 +49,7 @@ def test_cfn_lint_finds_nothing_in_any_region_where_the_service_is(
 
 def linted(template: Path, folder: Path, *regions: str) -> list[tuple[str, str]]:
     cfn_lint = str(Path(sys.executable).with_name("cfn-lint"))
-    command = [cfn_lint, "-t", str(template), "-f", "json", "--include-checks", RESOURCES_FIT_ACTIONS, "-r", *regions]
+    command = [cfn_lint, "-t", str(template), "-f", "json", "-r", *regions]
     ran = subprocess.run(command, capture_output=True, text=True, check=False, cwd=folder)
     return [(one["Rule"]["Id"], one["Message"]) for one in json.loads(ran.stdout)]
 
@@ -56,20 +58,50 @@ def _of_an_option(rule: str, message: str) -> bool:
     return rule == "E3006" and any(f"'{kind}'" in message for kind in NOT_EVERYWHERE)
 
 
-def test_cfn_lint_knows_the_rights_of_roles_that_were_there_before(brought: Synthesized, tmp_path: Path) -> None:
-    """Their resources are paths of the stack in the report; the roles that are made have the same ones, as ARNs."""
-    rights = dict(of_report(brought))
-    assert {"studio-forebay-ingest", "studio-forebay-start-ingest"} <= rights.keys()
-    for document in rights.values():
-        document["Statement"] = [{**one, "Resource": "*"} for one in document["Statement"]]
+@pytest.mark.parametrize("which", SHAPES)
+def test_cfn_lint_finds_nothing_in_the_rights_of_any_role(
+    request: pytest.FixtureRequest, which: str, tmp_path: Path
+) -> None:
+    """With the roles that were there before, which no template has."""
+    rights = dict(policies(request.getfixturevalue(which)))
+    if which == "brought":
+        assert {"studio-forebay-ingest", "studio-forebay-start-ingest"} <= rights.keys()
     assert linted(template_of(rights, tmp_path), tmp_path, "eu-west-1") == []
 
 
-def test_cfn_lint_would_find_a_right_that_there_is_not_and_one_on_another_kind_of_resource(tmp_path: Path) -> None:
-    bucket = "arn:aws:s3:::lake"
-    wrong = {"Effect": "Allow", "Action": ["s3:PutObjekt", "sqs:SendMessage"], "Resource": [bucket]}
+@pytest.mark.parametrize("which", SHAPES)
+def test_each_right_is_on_resources_that_its_action_takes(request: pytest.FixtureRequest, which: str) -> None:
+    found = [
+        f"{name} {statement.get('Sid')}: {problem}"
+        for name, document in policies(request.getfixturevalue(which))
+        for statement in listed(document["Statement"])
+        if not (which == "emr" and statement.get("Sid") == OF_EMRS_GUIDE)
+        for problem in unfit(statement)
+    ]
+    assert found == []
+
+
+@pytest.mark.parametrize(
+    ("action", "resource", "problems"),
+    [
+        ("s3:GetObject", "arn:aws:s3:::lake/a/*", 0),
+        ("s3:GetObject", "arn:aws:s3:::lake", 2),
+        ("s3:ListBucket", "arn:aws:s3:::lake/*", 2),
+        (["s3:ListBucket", "s3:GetObject"], ["arn:aws:s3:::lake", "arn:aws:s3:::lake/*"], 0),
+        (["s3:ListBucket", "s3:GetObject"], ["arn:aws:s3:::lake", "arn:aws:sqs:eu-west-1:123456789012:q"], 2),
+        ("logs:PutLogEvents", "arn:aws:logs:eu-west-1:123456789012:log-group:/a:*", 0),
+        ("cloudwatch:PutMetricData", "*", 0),
+        ("cloudwatch:PutMetricData", "arn:aws:cloudwatch:eu-west-1:123456789012:alarm:a", 2),
+    ],
+)
+def test_a_right_on_another_kind_of_resource_is_found(action: Any, resource: Any, problems: int) -> None:
+    assert len(list(unfit({"Action": action, "Resource": resource}))) == problems
+
+
+def test_cfn_lint_would_find_a_right_that_there_is_not(tmp_path: Path) -> None:
+    wrong = {"Effect": "Allow", "Action": ["s3:PutObjekt"], "Resource": ["arn:aws:s3:::lake/*"]}
     found = linted(template_of({"r": {"Version": "2012-10-17", "Statement": [wrong]}}, tmp_path), tmp_path, "eu-west-1")
-    assert {rule for rule, _ in found} == {"W3037", RESOURCES_FIT_ACTIONS}
+    assert {rule for rule, _ in found} == {"W3037"}
 
 
 def template_of(policies: dict[str, Any], folder: Path) -> Path:
@@ -80,19 +112,6 @@ def template_of(policies: dict[str, Any], folder: Path) -> Path:
     template = folder / "policies.template.json"
     template.write_text(json.dumps({"Resources": made}))
     return template
-
-
-def policies(service: Synthesized) -> Iterator[tuple[str, Any]]:
-    for name, policy in service.of("IAM::Policy").items():
-        yield name, policy["Properties"]["PolicyDocument"]
-    yield from of_report(service)
-
-
-def of_report(service: Synthesized) -> Iterator[tuple[str, Any]]:
-    """Roles that were there before: synth leaves what each needs in a report."""
-    report = service.outdir / "iam-policy-report.json"
-    for role in json.loads(report.read_text())["roles"] if report.exists() else ():
-        yield role["roleName"], {"Version": "2012-10-17", "Statement": role["identityPolicyStatements"]}
 
 
 ON_ALL = (
@@ -130,10 +149,4 @@ def must_name_resources(action: str) -> bool:
     """As cfn-lint's copy of IAM's service authorization reference has it."""
     if action.startswith(ON_ALL):
         return False
-    service, _, right = action.lower().partition(":")
-    return bool(authorization()[service]["Actions"][right].get("Resources"))
-
-
-@cache
-def authorization() -> Any:
-    return json.loads(Path(cfnlint.data.AdditionalSpecs.__path__[0], "Policies.json").read_text())
+    return bool(takes(action))
