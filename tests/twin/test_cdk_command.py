@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from forebay.operate.doctor.examination import examine
 from forebay.operate.stack.deployment import look_up
 from forebay_local.twin import assembly, synth
 from forebay_local.twin.clients import A_PERSON, KEY, access_key, client, know, new_key
@@ -198,6 +199,67 @@ def test_a_first_deploy_that_fails_is_mended_examined_carries_a_probe_to_its_row
     account.run("destroy", "--force", app=good)
     assert of("glue").get_jobs()["Jobs"] == []
     assert bucket in [one["Name"] for one in of("s3").list_buckets()["Buckets"]], "a removed stack keeps its data"
+
+
+def names_of_the_page(key: str) -> dict[str, dict[str, str]]:
+    """The file of docs/upgrade.md, with our names in the place of its own."""
+    (file,) = re.findall(r"```json\n(.+?)```", (ROOT / "docs" / "upgrade.md").read_text(), re.DOTALL)
+    ours = {"forebay-prod": "forebay-local", "ACCOUNT": "123456789012", "REGION": REGION, '"KEY"': f'"{key}"'}
+    for theirs, name in ours.items():
+        assert theirs in file
+        file = file.replace(theirs, name)
+    found: dict[str, dict[str, str]] = json.loads(file)
+    return found
+
+
+def test_a_removed_stack_takes_its_buckets_back_as_the_page_says(cdk: Path, endpoint: str, tmp_path: Path) -> None:
+    """docs/upgrade.md: import them, delete what is in the way, and deploy. The new stack reads what the first one wrote."""
+    app, of = synth.assembly(), partial(client, endpoint=endpoint, region=REGION)
+    plan, account, s3 = assembly.read(app), Cdk(cdk, endpoint, tmp_path), of("s3")
+    account.run(*BOOTSTRAP, app=app)
+    account.run(*DEPLOY, app=app)
+    before = look_up(plan.stack, of)
+    (landing,) = before.landing_buckets
+    s3.put_object(Bucket=before.lake_bucket, Key="alpha/part-0.parquet", Body=b"kept")
+    s3.put_object(Bucket=landing, Key=f"{before.landing_prefix}a.json", Body=b"{}")
+    account.run("destroy", "--force", app=app)
+    account.run(*DEPLOY, app=app, fails=True)
+
+    (rule,) = s3.get_bucket_encryption(Bucket=before.lake_bucket)["ServerSideEncryptionConfiguration"]["Rules"]
+    key = rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"].rpartition("/")[2]
+    kept, mapping = names_of_the_page(key), tmp_path / "kept.json"
+    command = ("import", "--resource-mapping", str(mapping))
+    (of_landing,) = [
+        name for name in json.loads(plan.template)["Resources"] if re.fullmatch("Landing[0-9A-F]{8}", name)
+    ]
+    mapping.write_text(json.dumps({**kept, of_landing: {"BucketName": landing}}))
+    assert "skipping import" in account.run(*command, app=app), "the deployment that failed left a stack"
+    account.run("destroy", "--force", app=app)
+    assert "Unresolved resource dependencies" in account.run(*command, app=app, fails=True)
+    mapping.write_text(json.dumps(kept))
+    said = account.run(*command, app=app)
+    assert "Some resources were skipped" in said
+    (stack,) = of("cloudformation").describe_stacks(StackName=plan.stack)["Stacks"]
+    assert stack["StackStatus"] == "IMPORT_COMPLETE"
+
+    for by in kept.values():
+        if bucket := by.get("BucketName"):
+            s3.delete_bucket_policy(Bucket=bucket)
+    for version in s3.list_object_versions(Bucket=landing)["Versions"]:
+        s3.delete_object(Bucket=landing, Key=version["Key"], VersionId=version["VersionId"])
+    s3.delete_bucket(Bucket=landing)
+    account.run(*DEPLOY, app=app)
+    assert "no differences" in account.run("diff", "--method=template", app=app)
+    after = look_up(plan.stack, of)
+    assert (after.lake_bucket, after.outputs["DataKey"]) == (before.lake_bucket, before.outputs["DataKey"])
+    job = of("glue").get_job(JobName=f"{plan.stack}-ingest")["Job"]["Role"].rpartition("/")[2]
+    as_job = client("s3", endpoint, REGION, job)
+    assert as_job.get_object(Bucket=after.lake_bucket, Key="alpha/part-0.parquet")["Body"].read() == b"kept"
+    s3.put_object(Bucket=landing, Key=f"{after.landing_prefix}b.json", Body=b"{}")
+    counted = of("sqs").get_queue_attributes(QueueUrl=after.queue_url, AttributeNames=["ApproximateNumberOfMessages"])
+    assert counted["Attributes"]["ApproximateNumberOfMessages"] == "1"
+    of("sns").subscribe(TopicArn=after.alarm_topic, Protocol="email", Endpoint="night@example.org")
+    assert list(examine(after)) == []
 
 
 def until_it_ended(glue: Any, job: str, within_s: float = 300) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from moto.logs.models import LogGroup
 from moto.s3.models import FakeBucket
 
 from forebay_local.twin import clients
-from forebay_local.twin.cloudformation import rollback
+from forebay_local.twin.cloudformation import importing, rollback
 from forebay_local.twin.cloudformation.kinds import COMPLETED, KINDS, Kind, Made, Order
 from forebay_local.twin.patch import Patch, apply
 
@@ -45,6 +45,7 @@ def install(endpoint: str) -> None:
     """Applies the patches, and lets moto make our kinds by calls to `endpoint`, which is itself."""
     apply(PATCHES, relied_on)
     apply(rollback.PATCHES, rollback.relied_on)
+    apply(importing.PATCHES, importing.relied_on)
 
     def ask(region: str) -> Callable[[str], Any]:
         return lambda service: clients.client(service, endpoint, region)
@@ -183,6 +184,7 @@ def outputs(self: Any) -> Any:
 
 def execute_change_set(self: Any, change_set_name: str, stack_name: str | None = None) -> None:
     changes = self.describe_change_set(change_set_name)
+    importing.adopt(self, changes)
     _execute(self, change_set_name, stack_name)
     stack = self.stacks[changes.stack_id]
     if stack.status == rollback.ROLLED_BACK:

@@ -95,9 +95,21 @@ def queue_policy(order: Order) -> Made:
 
 
 def bucket_policy(order: Order) -> Made:
+    """CloudFormation creates none where one is, such as one that an earlier stack kept."""
     s3, bucket = order.client("s3"), order.properties["Bucket"]
+    if not order.before and _has_policy(s3, bucket):
+        raise ValueError(f"The bucket policy already exists on bucket {bucket}.")
     s3.put_bucket_policy(Bucket=bucket, Policy=json.dumps(order.properties["PolicyDocument"]))
     return Made(bucket, partial(s3.delete_bucket_policy, Bucket=bucket))
+
+
+def _has_policy(s3: Any, bucket: str) -> bool:
+    try:
+        return bool(s3.get_bucket_policy(Bucket=bucket))
+    except ClientError as refusal:
+        if refusal.response["Error"]["Code"] != "NoSuchBucketPolicy":
+            raise
+        return False
 
 
 # --- rights ---
