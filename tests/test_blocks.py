@@ -24,26 +24,28 @@ DOCUMENTS = [
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 NOT_RUN = {
-    "aws": "needs an account",
-    "cdk": "needs an account; `make synth` runs in tests/infra",
-    "docker": "needs Docker",
-    "pip": "installs; tests/infra/test_wheel.py installs the wheel",
-    "uvx": "installs; tests/infra/test_wheel.py installs the wheel",
+    "aws": "needs an account; test_other_programs.py reads each against the model of the API",
+    "cdk": "needs an account; tests/twin/test_cdk_command.py deploys, compares and removes with it",
+    "docker": "needs Docker; tests/infra/test_wheel.py compares the versions of the image with the lock",
+    "pip": "changes the environment; tests/infra/test_wheel.py installs the wheel into a new one",
+    "uvx": "runs in tests/infra/test_wheel.py",
     ".forebay/uv/bin/uv": "installs; tests/test_set_up.py",
-    "python": "serves the site to a browser",
-    ".venv/bin/python": "the names of tests are checked in test_docs.py",
-    "make": "the targets are checked in test_docs.py",
+    "python": "serves the site to a browser until it is stopped",
+    ".venv/bin/python": "runs tests, whose names test_docs.py checks; the line that empties a bucket runs here",
+    "make": "runs everything; test_docs.py checks that the targets exist",
     "export": "sets a variable of the shell",
     "mkdir": "makes a folder",
     "echo": "prints",
 }
 """Programs that blocks call, and why no test runs them."""
 PROVED = {
-    "docs/query.md": "tests/test_docs.py",
+    "docs/declarations.md": "tests/test_query_page.py",
+    "docs/query.md": "tests/test_query_page.py",
     "docs/source.md": "tests/source/test_contents.py",
+    "docs/tutorial.md": "tests/test_query_page.py",
     "infra/README.md": "tests/infra/test_construct.py",
 }
-"""Blocks of Python without a mark, by document, and the test that runs them."""
+"""Blocks of Python and SQL without a mark, by document, and the test that runs them."""
 OF_THE_SHELL = {"--install-completion", "--show-completion"}
 """Options that change the shell, or print a script for it."""
 MARK = re.compile(r"<!-- not run: [a-z].{10,} -->")
@@ -99,7 +101,7 @@ def _is_json(text: str) -> bool:
 
 def test_a_block_of_python_or_sql_runs_or_says_why_not() -> None:
     for block in BLOCKS:
-        if block.language == "sql" or (block.language == "python" and block.document not in PROVED):
+        if block.language in ("python", "sql") and block.document not in PROVED:
             assert MARK.fullmatch(block.before), f"{block.document}: {block.text[:60]!r}"
     assert all((ROOT / test).exists() for test in PROVED.values())
 

@@ -234,30 +234,6 @@ def test_every_variable_of_the_environment_is_in_the_reference() -> None:
     assert set(re.findall(r"\bFOREBAY_[A-Z_]+", code)) - of_tests == set(ENVIRONMENT)
 
 
-QUERY = (ROOT / "docs" / "query.md").read_text()
-RUN = [
-    block
-    for before, block in re.findall(r"([^\n]*)\n```python\n(.*?)```", QUERY, re.S)
-    if "<!-- not run: " not in before
-]
-
-
-@pytest.mark.parametrize("block", RUN, ids=range(len(RUN)))
-def test_a_block_about_reading_a_table_runs(block: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import pyarrow as pa
-    from deltalake import write_deltalake
-
-    rows = {"order_id": ["o-1", "o-3"], "total": [49.9, None], "_rescued": [None, '{"total":"free"}']}
-    write_deltalake(tmp_path / "orders", pa.table(rows))
-    monkeypatch.setenv("FOREBAY_LAKE", str(tmp_path))
-    exec(compile(block, "docs/query.md", "exec"), {})
-
-
-def test_most_readers_have_a_block_and_each_that_does_not_run_says_why() -> None:
-    assert len(RUN) == 3
-    assert len(re.findall(r"<!-- not run: [a-z].{10,} -->\n```python", QUERY)) == QUERY.count("```python") - len(RUN)
-
-
 def test_the_declarations_in_the_tutorial_are_right() -> None:
     tutorial = (ROOT / "docs" / "tutorial.md").read_text()
     (text,) = re.findall(r"```toml\n(#:schema.*?)```", tutorial, re.S)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shlex
 import subprocess
 import sys
 import tomllib
@@ -15,22 +17,14 @@ import pytest
 from forebay.spark import runtime
 from forebay.spark.libraries import LOG_STORE_JAR, NotFetched, fetched_once
 from infra.bundle import ROOT, wheel
-
-UV = ROOT / ".forebay" / "uv" / "bin" / "uv"
+from tests import clean_environment
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of programs of an environment that has the wheel and what it asks for, at the locked versions."""
     folder = tmp_path_factory.mktemp("bare")
-    uv = str(UV) if UV.exists() else "uv"
-    subprocess.run([uv, "venv", "-q", "--python", sys.executable, str(folder / "venv")], check=True)
-    command = [uv, "pip", "install", "-q", "--python", str(folder / "venv"), "-c", str(ROOT / "requirements.lock")]
-    command.append(str(wheel(folder)))
-    # What set-up fetched is enough, as a rule.
-    if subprocess.run([*command, "--offline"], capture_output=True).returncode:
-        subprocess.run(command, check=True)
-    return folder / "venv" / "bin"
+    return clean_environment.installed(folder / "venv", wheel(folder))
 
 
 def ran(installed: Path, folder: Path, *arguments: str, shell: Sequence[str] = ()) -> tuple[int, str]:
@@ -46,6 +40,18 @@ def test_a_file_can_be_tried_and_drafted_from(installed: Path, tmp_path: Path) -
     assert (status, "table in: 1 row" in said) == (0, True), said
     assert ran(installed, tmp_path, "tables", "init", "shop", "--from", "a.json")[0] == 0
     assert ran(installed, tmp_path, "try", "a.json", "--service", "shop")[0] == 0
+
+
+def test_uvx_runs_a_file_of_the_wheel_as_documented(tmp_path: Path) -> None:
+    (line,) = re.findall(r"^\$ uvx (.*?)  #", (ROOT / "docs" / "install.md").read_text(), re.M)
+    (tmp_path / "dist").mkdir()
+    assert wheel(tmp_path / "dist").name in line
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "a.json").write_text('{"event": "in", "n": 1}\n')
+    program, lock = clean_environment.program("uvx"), clean_environment.LOCK
+    command = [program, "--isolated", "--python", sys.executable, "--constraints", lock, *shlex.split(line)]
+    done = clean_environment.offline_if_possible(command, cwd=tmp_path)
+    assert (done.returncode, "table in: 1 row" in done.stdout) == (0, True), done.stderr
 
 
 def test_help_shows_what_can_be_run(installed: Path, tmp_path: Path) -> None:

@@ -1,0 +1,151 @@
+"""The blocks of docs/query.md, and other SQL of the documents, run against a small Delta table that delta-rs wrote."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from datetime import date
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from pyspark.sql import DataFrame, SparkSession
+
+from infra.bundle import ROOT
+from tests.clean_environment import installed
+
+PAGE = (ROOT / "docs" / "query.md").read_text()
+PLACE = "s3://studio-lake/orders"
+PINNED = ("pandas==3.1.1", "polars==2.1.0")
+"""The page's other packages are in requirements.lock."""
+
+
+class Block(NamedTuple):
+    text: str
+    needs: str
+    not_run: bool
+
+
+def _blocks() -> list[Block]:
+    found = re.findall(r"([^\n]*)\n```python\n(.*?)```", PAGE, re.S)
+    return [Block(text, _needs(text), before.startswith("<!-- not run: ")) for before, text in found]
+
+
+def _needs(text: str) -> str:
+    return "spark" if "spark." in text else "polars" if "polars" in text else "delta-rs"
+
+
+RUN = [block for block in _blocks() if not block.not_run]
+
+
+def blocks(needs: str) -> list[Any]:
+    chosen = [block.text for block in RUN if block.needs == needs]
+    return [pytest.param(text, id=str(number)) for number, text in enumerate(chosen)]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    """Orders of two days, in two versions."""
+    customers = pa.struct([("id", "string"), ("country", "string")])
+    columns = {"order_id": "string", "total": "float64", "customer": customers, "day": "date32", "_rescued": "string"}
+    customer = {"id": "c-1", "country": "DE"}
+    days = {date(2026, 11, 23): ["o-0"], date(2026, 11, 24): ["o-1", "o-3"]}
+    for day, names in days.items():
+        rows = [
+            {
+                "order_id": name,
+                "total": 49.9 if name == "o-1" else None,
+                "customer": customer,
+                "day": day,
+                "_rescued": None,
+            }
+            for name in names
+        ]
+        feed = {"delta.enableChangeDataFeed": "true"}
+        table = pa.Table.from_pylist(rows, pa.schema(columns))
+        write_deltalake(tmp_path / "orders", table, mode="append", partition_by=["day"], configuration=feed)
+    return str(tmp_path / "orders")
+
+
+@pytest.mark.parametrize("text", blocks("delta-rs"))
+def test_a_block_for_delta_rs_or_duckdb_runs(text: str, place: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FOREBAY_LAKE", str(Path(place).parent))
+    names: dict[str, Any] = {}
+    exec(compile(text, "docs/query.md", "exec"), names)
+    found = names.get("table") or names.get("orders") or names["before"].to_pyarrow_table()
+    assert found.num_rows == (1 if "version=0" in text else 3)
+
+
+@pytest.mark.deep
+def test_the_block_for_pandas_and_polars_runs_after_the_line_that_installs_them(place: str, tmp_path: Path) -> None:
+    (text,) = (block.text for block in RUN if block.needs == "polars")
+    (packages,) = re.findall(r"`pip install (pandas .*?)`", PAGE)
+    programs = installed(tmp_path / "analyst", *packages.split(), pinned=PINNED)
+    text += "print(len(frame), lazy.collect().height)\n"
+    env = {**os.environ, "FOREBAY_LAKE": str(Path(place).parent)}
+    done = subprocess.run([programs / "python", "-c", text], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.splitlines()[-1:]) == (0, ["3 1"]), done.stderr
+
+
+@pytest.mark.deep
+def test_the_blocks_for_spark_run(spark: SparkSession, place: str, tmp_path: Path) -> None:
+    newest = DeltaTable(place).history(1)[0]["timestamp"]
+    at = spark.sql(f"select string(timestamp_millis({newest}))").first()
+    assert at
+    read = {}
+    for text in [block.text for block in RUN if block.needs == "spark"]:
+        here = text.replace(PLACE, place).replace("2026-11-24 12:00", at[0])
+        names: dict[str, Any] = {"spark": spark}
+        exec(compile(here, "docs/query.md", "exec"), names)
+        read |= {name: frame for name, frame in names.items() if isinstance(frame, DataFrame)}
+    counts = {name: _counted(frame, tmp_path / name) for name, frame in read.items()}
+    assert counts == {"orders": 3, "by_number": 1, "by_time": 3, "new_rows": 3, "changes": 3}
+
+
+def _counted(frame: DataFrame, scratch: Path) -> int:
+    """The rows of a table, or those that a stream has written when it has read all."""
+    if not frame.isStreaming:
+        return frame.count()
+    stream = frame.writeStream.format("parquet").option("checkpointLocation", f"{scratch}/checkpoint")
+    stream.trigger(availableNow=True).start(f"{scratch}/rows").awaitTermination()
+    return frame.sparkSession.read.parquet(f"{scratch}/rows").count()
+
+
+def test_two_blocks_do_not_run_and_the_others_all_have_a_test() -> None:
+    assert [block.text.split("; ")[0] for block in _blocks() if block.not_run] == [
+        'import duckdb\n\nduckdb.sql("install delta'
+    ]
+    documents = ("query.md", "tutorial.md", "declarations.md")
+    found = [re.findall(r"([^\n]*)\n```sql\n", (ROOT / "docs" / document).read_text()) for document in documents]
+    marked = [[before.startswith("<!-- not run: ") for before in of_one] for of_one in found]
+    assert marked == [[False, True], [False], [False]]
+
+
+@pytest.mark.parametrize("document", ["query.md", "tutorial.md"])
+def test_sql_for_athena_is_of_the_columns_that_the_tutorial_declares(document: str, place: str) -> None:
+    """DuckDB has the same words for it."""
+    (text,) = re.findall(
+        r"```sql\n(select [^`]*?forebay_prod\.orders.*?)```", (ROOT / "docs" / document).read_text(), re.S
+    )
+    with duckdb.connect() as database:
+        database.execute("create schema forebay_prod")
+        database.register("rows", DeltaTable(place).to_pyarrow_table())
+        database.execute("create table forebay_prod.orders as from rows")
+        assert sum(row[-1] or 0 for row in database.execute(text).fetchall()) == (2 if document == "query.md" else 49.9)
+
+
+def test_sql_for_a_table_with_a_history_finds_the_version_of_the_time() -> None:
+    (text,) = re.findall(r"```sql\n(select e\.\*.*?)```", (ROOT / "docs" / "declarations.md").read_text(), re.S)
+    with duckdb.connect() as database:
+        database.execute(
+            "create table purchases as select * from (values ('p', 2), ('p', 7), ('q', 1)) t(player, \"at\")"
+        )
+        database.execute(
+            "create table player_versions as select * from "
+            "(values ('p', 'DE', 1, 5), ('p', 'FR', 5, null)) t(player, country, valid_from, valid_to)"
+        )
+        assert sorted(database.execute(text).fetchall(), key=str) == [("p", 2, "DE"), ("p", 7, "FR"), ("q", 1, None)]
