@@ -33,7 +33,8 @@ class Bar:
 
 
 def chart(title: str, description: str, bars: Sequence[Bar], limit: float | None = None) -> str:
-    """A bar that is longer than the picture is cut at its edge; its text has the value."""
+    """A bar that is longer than the picture is cut at its edge; its text has the value. Beside a limit, all texts are at the
+    right edge, where the line of the limit crosses none."""
     most = max(limit * 2 if limit else 0.0, *(0.0 if limit else bar.value for bar in bars))
     height = TOP + ROW * len(bars) + 8
     parts = [
@@ -49,7 +50,7 @@ def chart(title: str, description: str, bars: Sequence[Bar], limit: float | None
         parts += [
             f'  <text x="{LABELS - 8}" y="{y + 15}" text-anchor="end">{escape(bar.label)}</text>',
             f'  <rect class="{bar.kind}" x="{LABELS}" y="{y + 2}" width="{width}" height="{ROW - 8}" rx="3"/>',
-            f'  <text x="{LABELS + width + 8}" y="{y + 15}">{escape(bar.text)}</text>',
+            f'  <text x="{LABELS + (BARS if limit else width) + 8}" y="{y + 15}">{escape(bar.text)}</text>',
         ]
     if limit:
         x = LABELS + round(limit / most * BARS)
