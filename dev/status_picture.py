@@ -1,9 +1,9 @@
-"""Takes the picture of a status page in the documents: of the lake of `make demo`, after 50 more files with faults.
+"""Takes the picture of a status page in the documents: of the lake of `make demo`, after 50 more files with faults. `compact` measures its tables.
 
     make demo
     export FOREBAY_LOCAL=.forebay/demo && eval "$(forebay local env)"
     forebay local feed --files 50 --chaos && forebay ingest --drain --wait-s 1
-    python -m dev.status_picture && forebay local down
+    forebay compact && python -m dev.status_picture && forebay local down
 
 In: the lake that the environment names, and Chromium on the PATH. Out: docs/status.png. All its numbers are of that run.
 """

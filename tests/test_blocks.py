@@ -115,8 +115,8 @@ def test_every_program_that_a_block_calls_is_forebay_or_has_a_reason() -> None:
 def test_a_command_in_a_block_is_understood_as_it_stands(
     document: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The parser reads it, with all its arguments. The variables are those that a twin sets."""
-    for name in ("LAKE", "QUEUE_URL", "LANDING", "SERVICE"):
+    """The parser reads it, with all its arguments. The variables are those that a twin or the runbook sets."""
+    for name in ("LAKE", "QUEUE_URL", "LANDING", "SERVICE", "STACK"):
         monkeypatch.setenv(f"FOREBAY_{name}", "s3://b/p/")
     monkeypatch.chdir(tmp_path)
     typed = line.partition("  #")[0].removeprefix('eval "$(').removesuffix(')"').strip()

@@ -17,14 +17,11 @@ from infra.settings import Settings
 from tests.test_blocks import BLOCKS, DOCUMENTS
 
 OF_ALL = {"output", "query", "region", "profile", "cli-input-json", "cli-binary-format", "no-cli-pager"}
-OF_S3 = {
-    "cp": {"recursive"},
-    "sync": {"exclude", "delete"},
-    "presign": {"expires-in"},
-    "ls": set(),
-    "rm": {"recursive"},
+OF_THE_CLI = {
+    "s3": {"cp": {"recursive"}, "sync": {"exclude"}, "presign": {"expires-in"}, "ls": set(), "rm": {"recursive"}},
+    "logs": {"tail": {"since"}},
 }
-"""Commands that the AWS CLI adds to the API of S3, and their options."""
+"""Commands that the AWS CLI adds to an API, and the options of theirs that documents use."""
 ENDS = {"|", ";", "done", ">", "&&"}
 CDK = {"bootstrap", "deploy", "destroy", "diff", "import"}
 
@@ -65,8 +62,8 @@ def test_a_command_of_the_aws_cli_is_of_the_api(document: str, words: tuple[str,
     following = [*rest[1:], ""]
     options = {word[2:]: value for word, value in zip(rest, following, strict=False) if word.startswith("--")}
     assert isinstance(jmespath.compile(options.get("query", "@")), jmespath.parser.ParsedResult)
-    if service == "s3":
-        assert set(options) <= OF_S3[verb] | OF_ALL
+    if verb in OF_THE_CLI.get(service, {}):
+        assert set(options) <= OF_THE_CLI[service][verb] | OF_ALL
         return
     model = get_session().get_service_model(service.removesuffix("api"))
     (operation,) = (one for one in model.operation_names if xform_name(one, "-") == verb)
