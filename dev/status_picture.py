@@ -1,11 +1,11 @@
-"""Takes the picture of a status page in the documents: of the lake of `make demo`, after 50 more files with faults. `compact` measures its tables.
+"""Takes the picture of a status page in the documents: of the lake of `make demo`, after 50 more files with faults.
 
     make demo
     export FOREBAY_LOCAL=.forebay/demo && eval "$(forebay local env)"
     forebay local feed --files 50 --chaos && forebay ingest --drain --wait-s 1
     forebay compact && python -m dev.status_picture && forebay local down
 
-In: the lake that the environment names, and Chromium on the PATH. Out: docs/status.png. All its numbers are of that run.
+The compaction measures the tables. In: the lake that the environment names, and Chromium on the PATH. Out: docs/status.png. All its numbers are of that run.
 """
 
 from __future__ import annotations
