@@ -5,7 +5,7 @@
     forebay local feed --files 50 --chaos && forebay ingest --drain --wait-s 1
     forebay compact && python -m dev.status_picture && forebay local down
 
-The compaction measures the tables. In: the lake that the environment names, and Chromium on the PATH. Out: docs/status.png. All its numbers are of that run.
+The compaction measures the tables. In: the lake that the environment names, and Chromium on the PATH. Out: docs/status.png.
 """
 
 from __future__ import annotations
