@@ -16,13 +16,13 @@ __all__ = ["own_renamed", "with_fields"]
 
 
 def with_fields(record: bytes, keys: Sequence[str], fields: bytes) -> bytes:
-    """The record with these before its own. `fields` are members of an object, with these keys."""
+    """The record with these fields before its own fields. `fields` are members of an object, with these keys."""
     rest = own_renamed(record, keys)[1:].lstrip(WHITE)
     return b"{" + fields + (b"" if rest == b"}" else b",") + rest
 
 
 def own_renamed(record: bytes, keys: Sequence[str]) -> bytes:
-    """That of an object within it is none of its own."""
+    """Renames the record's own fields with these keys. Keys of inner objects stay."""
     # Of an ordinary record this is one search.
     if (b'"@' not in record and b'"\\u0040' not in record) or not any(names(record, key) for key in keys):
         return record

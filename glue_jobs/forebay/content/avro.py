@@ -107,7 +107,7 @@ class _File:
 
 
 def _fed(begin: Callable[[], Any]) -> Callable[[bytes, int], bytes]:
-    """Never more than one byte too much."""
+    """Feeds the decompressor, and stops at most one byte after the limit."""
 
     def expanded(block: bytes, most: int) -> bytes:
         codec = begin()

@@ -32,7 +32,8 @@ PLACES = {"millis": 3, "micros": 6, "nanos": 9}
 
 @dataclass(slots=True)
 class Cursor:
-    """Bytes, and how far they were read. `most_items` is how many elements of arrays and maps a row may still have."""
+    """Bytes, and the position up to which they were read. `most_items` is how many elements of arrays and maps a row may
+    still have."""
 
     data: bytes
     at: int = 0
@@ -45,7 +46,7 @@ class Cursor:
         return self.data[begin : self.at]
 
     def number(self) -> int:
-        """Zigzag: small numbers are short, whatever their sign."""
+        """A zigzag number: small numbers of either sign are short."""
         data, at, value = self.data, self.at, 0
         for shift in range(0, 70, 7):
             if at >= len(data):
@@ -83,7 +84,7 @@ def writer_of(schema: Any) -> Writer:
 
 @dataclass
 class _Schema:
-    """The types that were named so far. A type may name itself within itself."""
+    """The named types so far. A type may refer to itself."""
 
     named: dict[str, Writer] = field(default_factory=dict)
 
@@ -230,7 +231,7 @@ def _finite(value: float, *, single: bool = False) -> str:
 
 
 def _date(cursor: Cursor) -> str:
-    """A day that is in none of the years 1 to 9999 stays the number that it is; so do times."""
+    """A day outside the years 1 to 9999 stays a number, and so does a time."""
     days = cursor.number()
     try:
         return f'"{date.fromordinal(EPOCH.toordinal() + days).isoformat()}"'

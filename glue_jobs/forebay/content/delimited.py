@@ -54,8 +54,8 @@ class _Made:
 def delimited_parts(
     text: Text, dialect: Dialect, header: Sequence[str], limits: Limits, *, personal: bool = False
 ) -> Iterator[Part]:
-    """A stretch of the text at a time. Where fields are `personal`, a header with people's names is refused: names of columns
-    are not treated."""
+    """The parts, one stretch of the text at a time. If fields are `personal`, a header with personal values is refused,
+    because names of columns are not treated."""
     utf8 = text.utf8
     if b"\n" not in utf8:
         utf8 = utf8.replace(b"\r", b"\n")
@@ -90,7 +90,7 @@ def _counted_from(rows: Rows, at: int) -> Rows:
 
 
 def _with_header(rows: Rows, window: bytes, dialect: Dialect) -> tuple[list[str], Rows]:
-    """The names of the first row that is not blank, and the rows behind it. Without such a row there are no names."""
+    """The names from the first row that is not blank, and the rows after it. Without such a row there are no names."""
     for n, (first, stop) in enumerate(zip(rows.first[:-1].tolist(), rows.first[1:].tolist(), strict=True)):
         places = list(zip(rows.starts[first:stop].tolist(), rows.ends[first:stop].tolist(), strict=True))
         if places != [(places[0][0], places[0][0])]:
@@ -109,7 +109,7 @@ def _with_header(rows: Rows, window: bytes, dialect: Dialect) -> tuple[list[str]
 
 
 def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -> list[str]:
-    """Without blanks around them. A column without a name is called by its number."""
+    """The names without blanks around them. A column without a name gets its number as name."""
     if len(places) > MOST_COLUMNS:
         raise NotTaken("bad-header", f"it has {counted(len(places), 'column')}, and {MOST_COLUMNS:,} is the limit")
     names = []
@@ -137,7 +137,7 @@ def _unquoted(name: bytes, dialect: Dialect) -> bytes:
 
 
 def _bare(name: bytes, dialect: Dialect) -> bytes:
-    """A name in quotes, with blanks before them: to the dialect such quotes are signs as any other."""
+    """A name without its quotes, where blanks precede them: the dialect treats such quotes as ordinary characters."""
     bare, quote = name.strip(), dialect.quote
     is_quoted = quote and bare != name and len(bare) > 1 and bare.startswith(quote) and bare.endswith(quote)
     return _unquoted(bare, dialect) if is_quoted else name
@@ -146,7 +146,7 @@ def _bare(name: bytes, dialect: Dialect) -> bytes:
 def _taken_apart(
     rows: Rows, window: Text, names: Sequence[str], dialect: Dialect, line: int, limits: Limits
 ) -> tuple[Part, Iterator[_Made]]:
-    """The rows that are none, and the records of the others."""
+    """Separates malformed rows from the records of the others."""
     counts = np.diff(rows.first)
     starts, ends = rows.starts[rows.first[:-1]], rows.ends[rows.first[1:] - 1]
     filled = (counts > 1) | (ends > starts)
@@ -159,7 +159,7 @@ def _taken_apart(
 
 
 def _made(taken: Any, rows: Rows, window: bytes, names: Sequence[str], dialect: Dialect) -> Iterator[tuple[Any, Any]]:
-    """JSON of these rows, some at a time, with their numbers."""
+    """The JSON of these rows, in batches, with their numbers."""
     keys = [spelt(name) for name in names]
     is_plain = _are_plain(rows, window, dialect)
     at_once = max(1, MADE_BYTES // (sum(map(len, keys)) + 1))
@@ -174,7 +174,7 @@ def _part_of(held: Sequence[_Made], limits: Limits) -> Part:
 
 
 def _fields_of(some: Any, rows: Rows, count: int) -> tuple[Any, Any]:
-    """Where the fields of these rows begin and end. Mostly none is between them that is not theirs."""
+    """Where the fields of these rows begin and end. Usually no field of another row is between them."""
     first, stop = rows.first[some[0]], rows.first[some[-1]] + count
     if stop - first == len(some) * count:
         return rows.starts[first:stop], rows.ends[first:stop]
@@ -198,7 +198,7 @@ def _odd_rows(rows: Rows, odd: Any, count: int, limits: Limits) -> Iterator[_Odd
 
 
 def _lines_of_rows(starts: Any, window: bytes, dialect: Dialect) -> Any:
-    """Counted in the window. Where no newline is within a row, and no header came before, each row is a line."""
+    """The line of each row in the window. Without a newline inside a row or a header before it, each row is a line."""
     if len(starts) and not starts[0] and not (dialect.quote and dialect.quote in window):
         return np.arange(1, len(starts) + 1)
     return lines_of(window, starts)
@@ -220,7 +220,7 @@ def _refused_part(refused: Sequence[_Odd], window: Text, line: int) -> Part:
 def _documents(
     window: bytes, starts: Any, ends: Any, keys: Sequence[bytes], dialect: Dialect, *, is_plain: bool
 ) -> Any:
-    """A field is every second stretch between borders. It is only copied out where JSON may write it otherwise."""
+    """Every second stretch between borders is a field. It is copied only where JSON may write it differently."""
     is_null = starts == ends
     is_quoted = _are_quoted(window, starts, dialect) & ~is_null
     borders = np.stack((starts + is_quoted, ends - is_quoted), axis=1).ravel().astype(np.int32)

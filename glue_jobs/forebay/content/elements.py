@@ -76,7 +76,7 @@ class _Members:
 
 
 def as_one_document(text: bytes, start: int, end: int, paths: Sequence[Keys], limits: Limits) -> Records | None:
-    """The elements of a long text that is one document, which is looked through only once; None where it is not one."""
+    """The elements of a long text that is one document, which is scanned once; None where it is not one document."""
     if end - start <= SHORT_BYTES or text[end - 1] != OBJECT_END:
         return None
     members = _members_of_long(text, start, end)
@@ -121,7 +121,7 @@ def taken_apart(
 
 
 def _can_surround(text: bytes, limits: Limits) -> bool:
-    """Whether a record can carry it, one level further in."""
+    """Whether a record can contain it, one level deeper."""
     try:
         text.decode()
     except UnicodeDecodeError:
@@ -172,7 +172,7 @@ def _spellings(key: str) -> frozenset[bytes]:
 def _without_arrays(
     text: bytes, start: int, end: int, paths: Sequence[Keys], members: _Members | None = None
 ) -> _Object:
-    """Looks closer only where a document names what is wanted: for most documents of most texts this is one search."""
+    """Examines a document only where it contains one of the names. For most documents this is one search."""
     wanted = [path for path in paths if names(text, path[0], start, end)]
     members = members or (_members_of(text, start, end) if wanted else _Members([]))
     arrays: list[tuple[Span, Skeleton | None]] = []
@@ -247,7 +247,7 @@ def _objects_in_all(text: bytes, arrays: list[tuple[Span, Skeleton | None]], lim
 def objects_in(
     text: bytes, first: int, last: int, limits: Limits, outline: Skeleton | None = None
 ) -> tuple[Any, list[Span]]:
-    """The objects of an array, a row of two each, and what else is in it."""
+    """The places of the objects in an array, a row of two each, and its other elements."""
     if last - first <= SHORT_BYTES:
         try:
             places = list(_elements_of_short(text[first:last].decode("latin-1"), first))

@@ -28,7 +28,7 @@ class Located(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """UTF-8 bytes (as far as they are that), where they began in the original, and how wide its code units are."""
+    """UTF-8 bytes (or bytes that are not valid UTF-8), their start in the original, and the width of its code units."""
 
     utf8: bytes
     offset: int = 0

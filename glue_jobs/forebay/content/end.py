@@ -25,8 +25,8 @@ _COLUMNS_OF_THEIR_OWN = ("piece", "reason", "detail")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PieceEnd:
-    """The last word on one piece. `head` is how a file begins that was not taken; `requests` counts GETs. `content_hash` is of
-    the bytes that belong to the piece, unchanged."""
+    """The result of one piece. `head` is the beginning of a file that was refused; `requests` counts GETs. `content_hash`
+    is of the bytes that belong to the piece, unchanged."""
 
     piece: int
     outcome: ReadOutcome
@@ -57,8 +57,8 @@ class PieceEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileEnd:
-    """The last word on one file; `lines_before` tells for each of its pieces how many lines lie before it. Files that land with
-    the same `content_hash` hold the same bytes."""
+    """The result of one file; `lines_before` has the number of lines before each of its pieces. Files that land with the
+    same `content_hash` hold the same bytes."""
 
     file: LandedFile
     outcome: ReadOutcome
@@ -75,13 +75,13 @@ class FileEnd:
 
     @property
     def lands(self) -> bool:
-        """Whether the rows of its pieces count; without that, any that are there must be left out."""
+        """Whether the rows of its pieces count. If not, the reader leaves them out."""
         return self.outcome in ("loaded", "empty", "forgotten", "deleted")
 
 
 def file_ends(pieces: Sequence[Piece], ends: Iterable[PieceEnd]) -> list[FileEnd]:
-    """One end per file, in the order of their first pieces. A piece without its end, or with two, halts: its rows could
-    be counted by nobody."""
+    """One end per file, in the order of their first pieces. A piece without its end, or with two, halts: nobody could count
+    its rows."""
     known = list(ends)
     by_piece = {end.piece: end for end in known}
     if len(known) != len(pieces) or by_piece.keys() != {p.number for p in pieces}:

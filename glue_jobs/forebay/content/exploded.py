@@ -39,7 +39,7 @@ _Why = tuple[RecordReason, str] | None
 
 @dataclass
 class _Found:
-    """The finds so far, in lists that belong together."""
+    """The elements found so far, in parallel lists."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -109,7 +109,7 @@ def _add(found: _Found, text: bytes, array: Span, number: int, kept: bytes, limi
 
 
 def _why_not_kept(kept: bytes, limits: Limits) -> _Why:
-    """Why no element can carry this of its record."""
+    """The reason why no element can contain this part of its record."""
     if len(kept) > MOST_KEPT:
         detail = f"its record adds {len(kept)} bytes to each element, and {MOST_KEPT} is the limit"
         return "record-too-large", detail

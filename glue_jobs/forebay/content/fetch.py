@@ -64,14 +64,14 @@ Metadata = dict[LandedFile, Mapping[str, str]]
 
 
 class S3(Protocol):
-    """The one call that we make."""
+    """The one call that this module makes."""
 
     def get_object(self, **request: Any) -> dict[str, Any]: ...
 
 
 def s3_client(connections: int) -> S3:
-    """A client as the environment says (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). It does not retry: `Retrying`
-    does, and would otherwise wait on top of hidden waiting."""
+    """A client with the settings of the environment (`AWS_ENDPOINT_URL`, `AWS_REGION`, credentials). It does not retry,
+    because `Retrying` does."""
     from botocore.config import Config
 
     config = Config(
@@ -123,8 +123,8 @@ class GetObject:
 
 @dataclass(frozen=True)
 class Retrying:
-    """Asks again while the answer is `TryAgain`. The pause is drawn between nothing and a bound that doubles, so that
-    many readers that were throttled together do not come back together."""
+    """Repeats the request while the answer is `TryAgain`. The pause is random, up to a bound that doubles, so that many
+    readers that were throttled together do not come back together."""
 
     get: Get
     attempts: int
@@ -147,7 +147,7 @@ class Retrying:
 
 
 def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:
-    """The version "null" is shared by all contents put before versioning was on, so there the etag pins, too."""
+    """The version "null" is shared by all contents put before versioning was on, so the etag pins those."""
     request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key}
     if file.version_id:
         request["VersionId"] = file.version_id

@@ -25,7 +25,7 @@ Broken = tuple[int, int, str]
 
 
 class Torn(Exception):
-    """A quote opens at this byte, and never closes."""
+    """A quote opens at this byte and never closes."""
 
     def __init__(self, at: int) -> None:
         super().__init__(f"the quote at byte {at} never closes")
@@ -90,12 +90,12 @@ def _whole_rows(buffer: Any, at: int, stop: int, dialect: Dialect) -> Rows | Non
 
 
 def _stands_before(window: Any, byte: int, positions: Any) -> Any:
-    """Not before the end of a text that has no newline there."""
+    """Whether this byte is right before each position; never for the end of a text without a newline."""
     return (positions < len(window)) & (window[positions - 1] == byte)
 
 
 def _are_well_placed(window: Any, quotes: Any, dialect: Dialect) -> bool:
-    """Whether each opens or closes a field, or is one of two within."""
+    """Whether each quote opens or closes a field, or is one of two inside a field."""
     if not len(quotes):
         return True
     quote = dialect.quote[0]
@@ -120,7 +120,7 @@ class _Fields:
 
 
 def _one_by_one(text: bytes, at: int, until: int, dialect: Dialect) -> Rows:
-    """The rows that begin before a place, and at least one."""
+    """The rows that begin before a place; at least one row."""
     found = _Fields([0], [], [], [])
     plain = re.compile(b"[^\n" + re.escape(dialect.delimiter) + b"]*")
     q = re.escape(dialect.quote)
@@ -134,7 +134,7 @@ def _one_by_one(text: bytes, at: int, until: int, dialect: Dialect) -> Rows:
 def _add_row(
     text: bytes, at: int, plain: re.Pattern[bytes], quoted: re.Pattern[bytes] | None, dialect: Dialect, found: _Fields
 ) -> int:
-    """Reads one row, and says where the next one begins."""
+    """Reads one row, and returns the start of the next one."""
     begin, starts, ends = at, list[int](), list[int]()
     while True:
         is_quoted = quoted is not None and text.startswith(dialect.quote, at)

@@ -79,7 +79,7 @@ def documents_of_texts(keys: Sequence[bytes], texts: Any, places: Any, is_null: 
 
 
 def escaped(texts: Any) -> Any:
-    """Texts as they stand between the quotes of JSON."""
+    """Texts as JSON has them between quotes."""
     held = texts.buffers()[2]
     seen = np.frombuffer(held or b"", np.uint8)
     there = [byte for byte in (QUOTE, BACKSLASH) if (seen == byte).any()]
@@ -91,7 +91,7 @@ def escaped(texts: Any) -> Any:
 
 
 def quoted(texts: Any) -> Any:
-    """Texts that are escaped, in quotes; null where they are."""
+    """Escaped texts in quotes; null where the text is null."""
     return _or_null(texts, pc.binary_join_element_wise(b'"', pc.fill_null(texts, b""), b'"', b""))
 
 
@@ -139,7 +139,7 @@ def _or_null(values: Any, texts: Any) -> Any:
 
 
 def _floats(values: Any, *, strict: bool) -> Any:
-    """A whole one is 1.0, so that it is not taken for a whole number."""
+    """A float without decimals is written as 1.0, so that it stays a float."""
     values = values.cast(pa.float32()) if kinds.is_float16(values.type) else values
     texts = _text(values)
     is_whole = pc.invert(pc.match_substring_regex(texts, "[.enE]"))
@@ -154,7 +154,7 @@ def _floats(values: Any, *, strict: bool) -> Any:
 
 
 def _moments(values: Any) -> Any:
-    """With a Z where they are moments, and without one where they are the time of a wall clock."""
+    """With a Z for an instant, and without one for a local time."""
     texts = pc.replace_substring_regex(_text(values.cast(pa.timestamp(values.type.unit))), r"^([^< ]+) ", r"\1T")
     return texts if values.type.tz is None else pc.binary_join_element_wise(texts, b"Z", b"")
 

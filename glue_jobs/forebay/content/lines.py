@@ -47,7 +47,8 @@ Span = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """Where the records are, ascending, and what is none. `tight`: between two records is only white space."""
+    """The places of the records, ascending, and of text that is not a record. `tight`: between two records is only white
+    space."""
 
     starts: Any
     ends: Any
@@ -141,7 +142,7 @@ def _split_block(text: bytes, start: int, stop: int, found: _Found) -> None:
 
 
 def _lines_with_seams(text: bytes, start: int, stop: int, starts: Any) -> list[int]:
-    """Which of the lines have `}{` in them; a line is asked once."""
+    """The lines that contain `}{`, each once."""
     found: list[int] = []
     while seam := _SEAM.search(text, start, stop):
         found.append(int(np.searchsorted(starts, seam.start(), "right")) - 1)
@@ -206,7 +207,7 @@ Places = list[tuple[int, int]]
 
 
 def _in_line(text: bytes, start: int, end: int, limits: Limits) -> tuple[Places | Structure, Places, bool]:
-    """The records of one line, what in it is none, and whether only white space lies between the records. A `Structure` is
+    """The records of one line, its other text, and whether only white space is between the records. A `Structure` is
     counted from the line's start."""
     place = trimmed(text, start, end)
     if place is None:

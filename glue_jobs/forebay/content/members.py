@@ -82,7 +82,8 @@ def _members(data: bytes, limits: Limits) -> Iterator[Content]:
 
 
 def _refuse_too_many(data: bytes, limits: Limits) -> None:
-    """Counts the entries of the archive's directory before any of them is read: a hundred bytes each are soon a million."""
+    """Counts the entries of the archive's directory before any of them is read: a hundred bytes each soon add up to a
+    million."""
     count = data.count(ENTRY)
     if count > limits.max_members:
         raise NotTaken("too-many-members", f"a zip archive of {count} members, and {limits.max_members} is the limit")

@@ -1,8 +1,9 @@
-"""The original personal values: a column beside the records, on its way into the vault. It has the key to encrypt it.
+"""The original personal values: a column beside the records, on its way into the vault. The column includes the encryption
+key.
 
 In: batches of rows, and the values of each record before it was treated. Out: the batches with `personal`. Their reader
-encrypts the column before anything keeps a row (`batch.one_pass.vault`). Values without a subject are not kept: nobody could
-request them, or have them erased.
+encrypts the column before anything keeps a row (`batch.one_pass.vault`). Values without a subject are not kept: nobody
+could request them, or have them erased.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class NotTaken(Exception):
 
 
 class TooMany(Exception):
-    """A text has more records, or more that are none, than its limits allow; as a whole it is not read."""
+    """A text has more records, or more refused parts, than its limits allow. The whole text is refused."""
 
     def __init__(self, reason: FileReason, detail: str) -> None:
         super().__init__(detail)
@@ -104,7 +104,7 @@ class TooMany(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """A record that is not taken; `start` and `end` are its place in the text."""
+    """A refused record; `start` and `end` are its place in the text."""
 
     start: int
     end: int

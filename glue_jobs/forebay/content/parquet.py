@@ -64,7 +64,7 @@ def _rows_at_once(metadata: Any, keys: list[bytes]) -> int:
 
 
 def _refuse_twins_in(schema: Iterable[Any]) -> None:
-    """On every level: of two fields of one name JSON would keep one."""
+    """Refuses two fields of one name on any level, because JSON would keep one of them."""
     fields = list(schema)
     refuse_twins([field.name for field in fields])
     for field in fields:

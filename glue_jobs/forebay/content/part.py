@@ -31,7 +31,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Made:
-    """JSON that was made of rows: each position in it has a place in the file."""
+    """JSON made from rows: each position in it has a place in the file."""
 
     utf8: bytes
     starts: Any
@@ -59,7 +59,7 @@ def part_of_rows(
 
 
 def refuse_twins(names: Sequence[str]) -> None:
-    """A record keeps one value of a name."""
+    """Refuses columns of one name, because a record keeps one value of a name."""
     name, count = next(iter(Counter(names).most_common(1)), ("", 0))
     if count > 1:
         raise NotTaken("bad-header", f"two columns are called {name!r}")

@@ -86,7 +86,7 @@ def _delimiter(kind: Format, form: Form, text: Text) -> bytes:
 
 
 def _refuse_to_explode(part: Part, kind: Format, form: Form, limits: Limits) -> None:
-    """A row is known by its number, and its elements would have none."""
+    """Refuses to explode: the number of a row identifies it, and its elements would have no number."""
     rows = part.records
     if form.exploded and len(with_exploded(part.text.utf8, rows, form.exploded, limits).starts) > len(rows.starts):
         raise NotTaken("wrong-format", f"a table explodes an array of its rows, but rows of {kind} cannot be exploded")
@@ -112,7 +112,7 @@ def _json(content: Content, text: Text, form: Form, limits: Limits) -> Part:
 
 
 def _not_json(content: Content) -> NotTaken:
-    """A content with the name of an archive that is neither one nor text is treated as a broken archive."""
+    """Content with the name of an archive that is neither an archive nor text is treated as a broken archive."""
     named_falsely = is_named_archive(content.key) and not content.was_packed
     reason: FileReason = "corrupt-archive" if named_falsely else "not-json"
     return NotTaken(

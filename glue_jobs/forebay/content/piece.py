@@ -33,7 +33,7 @@ ARCHIVE_WEIGHT = 6
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes `start` up to `stop` of a file; `stop` None means all of it. `number` stands for the piece in every row."""
+    """Bytes `start` up to `stop` of a file; `stop` None means all of it. `number` identifies the piece in every row."""
 
     number: int
     file: LandedFile

@@ -47,7 +47,7 @@ def take(piece: Piece, get: Get, limits: Limits, form: Form = FOUND) -> Fetched:
 
 
 def can_be_cut(head: bytes, form: Form) -> bool:
-    """Whether a file that begins so may be cut at newlines. CSV has a header, and newlines within quotes."""
+    """Whether a file with this beginning may be cut at newlines. CSV has a header, and newlines within quotes."""
     text = decoded(head)
     if text.unit_bytes > 1 or is_archive(head):
         return False
@@ -123,7 +123,7 @@ def _owned(
 
 
 def _read_on(stretch: _Stretch, stop: int, get: _Counted, limits: Limits) -> Unread | None:
-    """More of the last line, twice as much each time; but no more than it takes to know that it is too long."""
+    """Reads more of the last line, twice as much each time, until it ends or is too long."""
     end = stretch.at + len(stretch.data)
     if end - stop > limits.max_record_bytes:
         stretch.ended = True

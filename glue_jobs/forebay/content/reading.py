@@ -139,7 +139,7 @@ class _Taken:
     rows: int = 0
 
     def close(self, content: Content) -> None:
-        """A row of Parquet may take less than a byte."""
+        """Ends a content. A row of Parquet may take less than a byte."""
         self.expanded_bytes += len(content.data)
         self.base += max(len(content.data), self.documents + self.refused - self.rows)
         self.rows = self.documents + self.refused

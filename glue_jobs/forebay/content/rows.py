@@ -105,7 +105,7 @@ def _with_values(rows: pa.RecordBatch, values: Any) -> pa.RecordBatch:
 
 
 def _marked(values: list[bytes], elements: Elements, first: int) -> list[bytes]:
-    """Elements of exploded arrays say which they are."""
+    """Marks the elements of exploded arrays."""
     these = slice(first, first + len(values))
     numbers = zip(elements.ordinals[these].tolist(), elements.arrays[these].tolist(), strict=True)
     return [
@@ -155,7 +155,7 @@ class Member:
 
 
 def of_members(rows: Iterator[tuple[pa.RecordBatch, Member]]) -> Iterator[pa.RecordBatch]:
-    """The rows of all members. Many are named at once, as a member may hold but one record."""
+    """The rows of all members. Many members are named at once, because a member may have only one record."""
     for some in _some_at_a_time(rows, lambda one: one[0]):
         yield _named(_one([batch for batch, _ in some]), [(member, batch.num_rows) for batch, member in some])
 
@@ -225,8 +225,8 @@ def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
 
 
 def _values(utf8: bytes, starts: Any, ends: Any, *, tight: bool) -> Any:
-    """Where only white space lies between records, each value runs on to the next record, and the text is used as it
-    is in memory. Otherwise records and the texts between them alternate, and every second one is copied out."""
+    """Where only white space lies between records, each value runs on to the next record, and the text is not copied.
+    Otherwise records and the texts between them alternate, and every second one is copied out."""
     if tight:
         borders = np.concatenate((starts, ends[-1:])).astype(np.int32)
         return _strings(utf8, borders)

@@ -35,7 +35,7 @@ _STRICT = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
 
 def salvaged(text: bytes, by_line: Records, limits: Limits) -> Records:
-    """The same records, but for those within documents over many lines, which are found instead."""
+    """The same records, with documents over many lines in place of the records within them."""
     walk = _Walk(text, limits, WASTED_BYTES + 2 * len(text))
     for place in by_line.leftovers:
         walk.take(place)
@@ -65,7 +65,7 @@ class _Walk:
         self.done.append((start, self.position))
 
     def _from(self, start: int, line: int) -> None:
-        """Settles all from here to the end of a line: documents, and what is none."""
+        """Decides about all text from here to the end of a line: documents, and the rest."""
         at, line_end = start, _line_end(self.text, start)
         while True:
             end = self._document_end(at)

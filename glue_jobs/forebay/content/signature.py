@@ -56,12 +56,12 @@ def looks_like(content: bytes) -> str | None:
 
 
 def is_packed(content: bytes) -> bool:
-    """Whether more may come of it than its own bytes: an archive, Parquet or Avro."""
+    """Whether it may expand: an archive, Parquet or Avro."""
     return is_archive(content) or is_zip(content) or looks_like(content) in BINARY
 
 
 def format_of(content: bytes, key: str, form: Form) -> Format:
-    """Never `auto`."""
+    """The format that the content is read as; never `auto`."""
     looks = looks_like(content)
     if looks == ENCRYPTED:
         raise _not_taken("encrypted", f"it begins like {looks}", content)

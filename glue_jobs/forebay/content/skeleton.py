@@ -44,7 +44,7 @@ class Skeleton:
 
     @property
     def even(self) -> bool:
-        """Complete, and each closing bracket was opened."""
+        """Whether each bracket has its partner."""
         steps = _STEP[self.symbol[self.level == 0]]
         return self.complete and not steps.sum()
 
@@ -75,7 +75,7 @@ def skeleton(text: bytes, start: int = 0, stop: int | None = None, *, most: int 
 
 
 def depth_beyond(text: bytes, most: int) -> int:
-    """How deep the text is nested where that is deeper than `most`; else 0. Few brackets cannot be deep."""
+    """The depth of the text if it is greater than `most`, else 0. A text with few brackets is not deep."""
     deepest = skeleton(text).deepest if text.count(b"{") + text.count(b"[") > most else 0
     return deepest if deepest > most else 0
 
@@ -123,7 +123,7 @@ class _Scan:
         self._keep_outer(position[outer], symbol[outer], (step[outer] == 1), level[outer].astype(np.int8))
 
     def _keep_outer(self, position: Any, symbol: Any, opens: Any, level: Any) -> None:
-        """Keeps the outer signs; at level 1 only the objects in an array."""
+        """Keeps the outer brackets and commas; at level 1 only the objects in an array."""
         if not len(position):
             return
         opener = np.maximum.accumulate(np.where((level == 0) & opens, np.arange(len(symbol)), -1))

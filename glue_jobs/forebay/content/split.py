@@ -143,7 +143,7 @@ def _split_one_line(text: bytes, begin: int, limits: Limits) -> Records:
 
 
 def _decoded(text: bytes, begin: int) -> Records | None:
-    """Where it is objects, one after the other, and nothing else."""
+    """The records of a text that consists only of objects, one after the other."""
     places, torn_at = decoded_places(text[begin:])
     if not places or torn_at is not None:
         return None
@@ -153,8 +153,8 @@ def _decoded(text: bytes, begin: int) -> Records | None:
 
 
 def _split_array(text: bytes, outline: Skeleton, limits: Limits) -> Records:
-    """One whose brackets do not come out even is taken line by line, unless that finds less JSON in it: a bracket may stand
-    in a torn string."""
+    """The records of an array. If its brackets are unbalanced, it is read line by line, unless that finds less JSON: a
+    bracket may be in a torn string."""
     shape = structure_in(text, 0, len(text), outline)
     by_shape = _by_shape(text, shape)
     if shape.complete:
@@ -180,7 +180,7 @@ def _with_open_array(text: bytes, records: Records, outline: Skeleton) -> Record
 
 
 def _are_values(parts: Iterable[bytes]) -> bool:
-    """Whether the examined ones are JSON."""
+    """Whether the examined values are JSON."""
     return all(is_value(part) for part in islice(parts, LOOKED_AT))
 
 
@@ -196,7 +196,7 @@ def _count_json(text: bytes, records: Records) -> int:
 
 
 def _is_json(part: bytes) -> bool:
-    """Whether it is one, to the last character; long ones are believed."""
+    """Whether it is valid JSON to the last character; long texts are not checked."""
     try:
         return len(part) > SHORT_BYTES or isinstance(json.loads(part.decode("latin-1")), dict)
     except (ValueError, RecursionError):
@@ -204,7 +204,7 @@ def _is_json(part: bytes) -> bool:
 
 
 def _even_shape(text: bytes, limits: Limits) -> Structure | None:
-    """The shape of a text whose brackets come out even, with nothing else between the records."""
+    """The shape of a text with balanced brackets and nothing else between the records."""
     shape = structure_of(text, limits)
     return shape if shape.complete and not shape.leftovers else None
 
@@ -216,7 +216,7 @@ def _are_within_documents(text: bytes, shape: Structure, leftovers: list[Span]) 
 
 
 def _holds_json(text: bytes, shape: Structure, numbers: Iterable[int]) -> bool:
-    """Whether these of the shape's records are JSON, as far as there are so many."""
+    """Whether these records of the shape are JSON; missing ones are ignored."""
     places = ((int(shape.starts[n]), int(shape.ends[n])) for n in numbers if n < len(shape.starts))
     return all(end - start > SHORT_BYTES or _is_decoded(text[start:end]) for start, end in places)
 

@@ -51,7 +51,7 @@ def outline_of(text: bytes, limits: Limits | None = None) -> Skeleton:
 
 
 def structure_in(text: bytes, start: int, stop: int, outline: Skeleton) -> Structure:
-    """The same of a part of a text, whose outline is known."""
+    """The records of a part of a text whose outline is known."""
     position, symbol, level = outline.position, outline.symbol, outline.level
     opening = np.flatnonzero(symbol == OBJECT)
     closed = opening[opening + 1 < len(position)]
@@ -64,8 +64,7 @@ def structure_in(text: bytes, start: int, stop: int, outline: Skeleton) -> Struc
 
 
 def _leftovers(text: bytes, begin: Any, end: Any, separators: Any) -> tuple[list[tuple[int, int]], bool]:
-    """The texts in the gaps between the records. Nearly every gap is empty, or a byte or two; only the others are
-    looked at."""
+    """The texts in the gaps between the records. Nearly every gap is empty, or a byte or two; only the others are examined."""
     buffer = np.frombuffer(text, np.uint8)
     first, second = (_IS_SEPARATOR[buffer[np.minimum(begin + n, len(buffer) - 1)]] for n in (0, 1))
     length = end - begin

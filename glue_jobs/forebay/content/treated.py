@@ -83,7 +83,7 @@ def _erased(texts: pa.StringArray, form: Form) -> pa.BooleanArray | None:
 
 
 def _naming(texts: pa.StringArray, fields: tuple[PersonalField, ...]) -> Any:
-    """Which texts may have one of the fields: the others need not be read."""
+    """The texts that may have one of the fields. The others need not be parsed."""
     return np.asarray(pc.fill_null(pc.match_substring_regex(texts, pattern_of(fields)), False))
 
 
@@ -95,7 +95,7 @@ def _subject_paths(form: Form) -> tuple[Keys, ...]:
 def treated_documents(
     texts: pa.StringArray, form: Form, originals: dict[int, Original] | None = None
 ) -> pa.StringArray:
-    """Those that name no personal field are not read."""
+    """Treats the documents. Documents without the name of a personal field are not parsed."""
     of_record, of_element = _fields_of(form)
     named = _naming(texts, (*of_record, *of_element))
     marked = _marked(texts) if of_element != of_record else named
@@ -105,7 +105,7 @@ def treated_documents(
 
 
 def _marked(texts: pa.StringArray) -> Any:
-    """Which records say that they are elements of an exploded array."""
+    """The records that are marked as elements of an exploded array."""
     may = np.asarray(pc.fill_null(pc.match_substring_regex(texts, MAY_BE_MARK), False))
     found = np.asarray(pc.fill_null(pc.match_substring(texts, MARK), False))
     for row in np.flatnonzero(may & ~found).tolist():

@@ -129,7 +129,7 @@ def _members(data: bytes, begin: Callable[[], Any], leftover: Leftover, magic: b
 
 
 def _member(member: Any, leftover: Leftover, data: memoryview, at: int) -> Chunks:
-    """Feeds in small pieces and takes what comes out in bounded ones, so that a bomb is noticed early."""
+    """Reads and expands in small bounded steps, so that it detects a bomb early."""
     while not member.eof:
         fed = leftover(member)
         if fed is None:
@@ -149,7 +149,7 @@ def _zlib_leftover(member: Any) -> bytes | None:
 
 
 def _bz2_leftover(member: Any) -> bytes | None:
-    """It keeps what it has not used yet to itself."""
+    """The unused input of a bz2 decompressor, which does not expose it."""
     return None if member.needs_input else b""
 
 

@@ -56,7 +56,7 @@ class Split:
 
     @property
     def bytes_around(self) -> int:
-        """The bytes of surroundings that all records get together."""
+        """The total bytes of the surroundings that records get."""
         if self.parents is None:
             return 0
         lengths = np.array([*map(len, self.surroundings), 0], np.int64)
@@ -122,7 +122,7 @@ def why_no_record(part: bytes, limits: Limits) -> Reason:
 
 
 def is_value(part: bytes) -> bool:
-    """Whether it is JSON, though no object."""
+    """Whether it is JSON, but not an object."""
     return len(part) <= SHORT_BYTES and why_no_record(part, Limits())[0] == "not-an-object"
 
 
@@ -130,7 +130,7 @@ _KINDS = {list: "array", str: "string or number", bool: "boolean", type(None): "
 
 
 def _too_deep(text: bytes, starts: Any, ends: Any, limits: Limits) -> Iterator[tuple[int, int]]:
-    """A record of n levels has n opening brackets and n closing ones, which rules out nearly all without a look."""
+    """A record of n levels has n opening brackets and n closing ones, so nearly all records need no closer check."""
     long = np.flatnonzero((ends - starts > 2 * limits.max_depth) & (ends - starts <= limits.max_record_bytes))
     for n, start, end in zip(long.tolist(), starts[long].tolist(), ends[long].tolist(), strict=True):
         if depth := depth_beyond(text[start:end], limits.max_depth):

@@ -24,7 +24,7 @@ Fetched = TypeVar("Fetched")
 def fetch_all(
     pieces: Iterable[Piece], fetch: Callable[[Piece], Fetched], limits: Limits
 ) -> Iterator[tuple[Piece, Fetched]]:
-    """Each piece with what `fetch` made of it."""
+    """Each piece with the result of `fetch`."""
     waiting = deque(pieces)
     if not waiting:
         return

@@ -85,7 +85,7 @@ def _twins(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
 
 
 def _never_reached(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
-    """Tables whose records an earlier table takes, all of them."""
+    """Tables that never get a record, because an earlier table takes them all."""
     for number, table in enumerate(tables):
         earlier = taken_before(tables, number)
         if earlier is not None and _key_of(earlier) != _key_of(table):
@@ -107,7 +107,7 @@ def _states_of_others(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
 
 
 def _rollups_of_nothing(service: Service, at: Place) -> Iterable[Problem]:
-    """Rollups of tables that nobody makes, and those whose own table something else writes."""
+    """Rollups of tables that do not exist, and rollups whose own table something else writes."""
 
     def writers(name: str) -> list[str]:
         states = (table.name for table in service.tables if table.may_merge_into(name))

@@ -28,7 +28,7 @@ RecordPath = Annotated[str, AfterValidator(path_in_record)]
 
 
 def widens(before: str, after: str) -> bool:
-    """Whether every value of one type is one of the other, and Delta's readers of `typeWidening` can take it for one."""
+    """Whether each value of one type is also a value of the other, and Delta's `typeWidening` supports the change."""
     if (before, after) in {("int", "long"), ("int", "double"), ("float", "double")}:
         return True
     into = _digits(after)
@@ -49,8 +49,8 @@ class Declared(BaseModel):
 
 
 class Column(Declared):
-    """One column of a table. Its type holds, whatever comes: a value that does not fit is null here, and in _rescued as it
-    came."""
+    """One column of a table. Its type never changes. A value that does not fit is null here, and `_rescued` keeps it
+    unchanged."""
 
     name: str = Field(description="the column's name in the table")
     type: Annotated[str, AfterValidator(column_type)] = Field(
@@ -81,7 +81,7 @@ class Column(Declared):
 
     @property
     def of_record(self) -> bool:
-        """Whether it is a field of the record, and not of its file or made of other columns."""
+        """Whether it is a field of the record: not of its file, and not computed from other columns."""
         return self.expression is None and not of_the_file(self.source)
 
     @property

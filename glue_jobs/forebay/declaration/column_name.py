@@ -44,7 +44,7 @@ def taken_key(keys: Collection[str], declared: str) -> str | None:
 
 
 def family_of(key: str) -> str:
-    """The text that a key shares with its twins alone."""
+    """The text that a key has in common with its twins only."""
     return _folded(key) or key
 
 

@@ -175,7 +175,7 @@ def _fields(text: str, levels: int, before: str) -> dict[str, ColumnType]:
 
 
 def _between_commas(text: str) -> Iterator[str]:
-    """The parts of a text between the commas that are in no brackets."""
+    """The parts of a text between commas outside brackets."""
     start = opened = 0
     for at, sign in enumerate(text):
         opened += (sign in "<(") - (sign in ">)")
@@ -208,7 +208,7 @@ def _plain(value: str) -> str:
 
 
 def _type_meant(typed: str) -> str:
-    """By its first word: `varchar(20)`, `double precision`, `string[]`."""
+    """The type that is meant, by its first word: `varchar(20)`, `double precision`, `string[]`."""
     word = "array" if typed.endswith("[]") else re.split(r"[^a-z0-9_]", typed)[0]
     if typed.endswith("[]") and (of := TYPED.get(typed[:-2], typed[:-2])) in PLAIN_TYPES:
         return f"array<{of}>"

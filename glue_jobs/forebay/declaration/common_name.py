@@ -36,13 +36,14 @@ class Pattern:
 
     @property
     def regular_expression(self) -> str:
-        """Flags such as (?i) hold for the values alone."""
+        """The regular expression. Flags such as (?i) apply to the values only."""
         values = re.sub(r"^\(\?([a-z]+)\)(.*)$", r"(?\1:\2)", self.values, flags=re.DOTALL)
         return f"(?:{values})".join(map(re.escape, self._literals))
 
     @property
     def rank(self) -> tuple[bool, int, bool]:
-        """Smaller where it says more of its names: all of each, more of their characters, or the words that come as values."""
+        """The rank of a pattern. A more specific pattern ranks lower: a full name, more literal characters, or listed
+        values."""
         literals = self._literals
         return len(literals) > 1, -sum(map(len, literals)), WORDS.fullmatch(self.values) is None
 
@@ -91,7 +92,7 @@ def _names(one: tuple[str, ...], other: tuple[str, ...], visits: int) -> Iterato
 
 
 def _both(one: str, other: str) -> str:
-    """Characters that fit both; a sample of them where there are many."""
+    """Characters that both allow; a sample if there are many."""
     literal = [part for part in (one, other) if part not in (FIRST, MORE)]
     if not literal:
         return "a1"

@@ -96,7 +96,7 @@ class Complete(Declared):
         return ZoneInfo(self.zone)
 
     def period_of(self, file: LandedFile) -> Period | None:
-        """None of a file whose key, or whose time, says none, or an hour that the clocks leave out."""
+        """The period of a file; None if neither its key nor its time names one, or if clocks skip that hour."""
         if not self.folder:
             return self._at(file.event_time.astimezone(self._tz)) if file.event_time else None
         found = _pattern(self.folder).match(file.key)
@@ -110,7 +110,7 @@ class Complete(Declared):
         return period if period.start < period.end else None
 
     def _at(self, local: datetime) -> Period:
-        """Counted on the clock of its zone: a day may have 23 hours, and the hour that comes twice is one period."""
+        """By the clock of the time zone: a day may have 23 hours, and a repeated hour is one period."""
         start = local.replace(minute=0, second=0, microsecond=0, fold=0)
         start = start.replace(hour=0) if self.period == "day" else start
         return Period(start.astimezone(UTC), (start + LENGTHS[self.period]).astimezone(UTC))
@@ -124,18 +124,18 @@ class Complete(Declared):
         return self.period_before(period.end) == period
 
     def may_be_in(self, period: Period, file: LandedFile) -> bool:
-        """Also where S3 names the time of a file a little differently."""
+        """Whether a file may be in it, even if S3 reports a slightly different time."""
         if self.folder or file.event_time is None:
             return self.period_of(file) == period
         return period.start - TIMES_DIFFER <= file.event_time < period.end + TIMES_DIFFER
 
     def folder_of(self, file: LandedFile) -> str:
-        """The begin of its key that names the period; empty where none does."""
+        """The beginning of the key that names the period; empty if none does."""
         found = _pattern(self.folder).match(file.key) if self.folder else None
         return found[0] if found else ""
 
     def is_said_by(self, file: LandedFile) -> bool:
-        """Whether it is a marker or a manifest, and no data."""
+        """Whether it is a marker or a manifest, not data."""
         name, folder = self.marker or self.manifest, self.folder_of(file)
         return bool(name and folder) and file.key == folder + name and not file.is_deletion
 

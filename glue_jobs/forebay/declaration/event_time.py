@@ -17,7 +17,7 @@ LONGEST_DAYS = 3_650_000
 
 
 class EventTime(Declared):
-    """Bounds are relative to the time when the file landed, so a batch that is replayed much later gives the same result."""
+    """Bounds are relative to the time when the file landed, so a much later replay of a batch gives the same result."""
 
     column: str = Field("event_time", description="the declared timestamp column with the event time")
     otherwise: Literal["null", "landed"] = Field(

@@ -48,5 +48,5 @@ class Expectation(Declared):
 
     @property
     def fails_above(self) -> float | None:
-        """The share from which on the table fails; None for never."""
+        """The share above which the table fails; None for never."""
         return 0.0 if self.on_violation == "fail" else self.fail_above_percent

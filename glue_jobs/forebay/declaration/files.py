@@ -74,7 +74,7 @@ def written_at(file: str, *, s3: Any = None) -> datetime:
 
 
 def fingerprint(place: str, *, s3: Any = None) -> str:
-    """Another one when a file of the declarations was changed, came or went; without reading them."""
+    """A fingerprint that changes when a file is changed, added or removed. It reads no file."""
     if is_s3(place):
         seen = sorted((name, found["ETag"]) for name, found in _listed(place, s3 or client("s3")))
     else:

@@ -96,5 +96,5 @@ class Forms:
 
     @property
     def without_secrets(self) -> Forms:
-        """Their tokens are not real."""
+        """The forms without secrets, for a trial. Their tokens are not real."""
         return replace(self, forms=tuple(replace(form, secret="", erased="", vault="") for form in self.forms))

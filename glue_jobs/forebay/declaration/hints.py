@@ -138,7 +138,7 @@ def _for_key(model: type[BaseModel], names: Names, within: type[BaseModel]) -> s
 
 
 def _path_of(around: Sequence[str]) -> Names:
-    """Without the name that a person gave: `where` and `expectations` hold one for each field or rule."""
+    """The path without names of the user's own: `where` and `expectations` have one for each field or rule."""
     return (around[0],) if around and around[0] in ("where", "expectations") else tuple(around)
 
 

@@ -1,4 +1,4 @@
-"""The declarations that a lake's ingest job uses, kept in the lake for commands that get none.
+"""The declarations that a lake's ingest job uses, kept in the lake for commands without `--service`.
 
 In: a lake, and a service. Out: one small object for each service, which the job writes when it adopts declarations; and the
 service again. A lake with several services, or with one that no job has stored yet, is `InvalidConfiguration`: the built-in
@@ -20,13 +20,13 @@ __all__ = ["keep_in_force", "kept_service", "kept_services", "service_for"]
 
 
 def keep_in_force(lake: str, service: Service) -> None:
-    """Repeated, it changes nothing."""
+    """Keeps the declarations. A second call changes nothing."""
     plain = pinned(service.with_paused(()).with_erased(""))
     open_objects(lake).write(f"{SERVICES}/{service.name}.json", json.dumps(plain).encode())
 
 
 def kept_service(lake: str, name: str) -> Service | None:
-    """This service, as its job works by it; None where no job has kept it yet."""
+    """The declarations that the job of this service uses; None if no job has kept them yet."""
     text = open_objects(lake).read(f"{SERVICES}/{name}.json")
     return None if text is None else unpinned(json.loads(text), f"the service {name}")
 
@@ -37,8 +37,8 @@ def kept_services(lake: str) -> list[Service]:
 
 
 def service_for(place: str, lake: str, deployed: str = "") -> Service:
-    """The declarations at this place; without one, those that the lake's job works by. `deployed` is used while the place is
-    empty."""
+    """The declarations at this place; without a place, those that the lake's job uses. `deployed` is used while the place
+    is empty."""
     if place:
         is_empty = deployed and open_objects(place).read("service.toml") is None
         return load_service(deployed if is_empty else place)

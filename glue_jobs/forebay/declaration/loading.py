@@ -165,7 +165,7 @@ def _taken_out(section: Section, model: type[BaseModel]) -> tuple[Any, list[Prob
 def _service_of(
     main: dict[str, Any], filled: dict[str, Any], texts: Mapping[str, str], problems: list[Problem]
 ) -> tuple[Service, set[str]]:
-    """The service, without those of its sections that are wrong, which are named."""
+    """The service without its invalid sections, and their names."""
     section = Section(text := Text("service.toml", texts["service.toml"]), "", 0, main, text.all_lines)
     try:
         return Service.model_validate({**main, **filled}), set()
@@ -180,7 +180,7 @@ def _service_of(
 def _explained(
     refused: ValidationError, section: Section, model: type[BaseModel], filled: Mapping[str, Any] | None = None
 ) -> list[Problem]:
-    """Also what is wrong beside these mistakes: pydantic checks a whole only when each of its parts holds."""
+    """These mistakes and further ones. pydantic checks a section as a whole only if each of its parts is valid."""
     found, given, damaged = dict.fromkeys(refusals_of(refused)), section.given, set()
     removed: set[tuple[Location, str]] = set()
     for _ in range(MOST_ROUNDS):

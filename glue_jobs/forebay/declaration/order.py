@@ -1,7 +1,7 @@
 """The order in which tables are tried, and the tables that can never get a record.
 
-In: declared tables, in the order of their files. Out: the same tables in the order in which a record tries them, and for each
-table the earlier one that takes all of its records. Nobody should have to know the order of files: a table with conditions
+In: declared tables, in the order of their files. Out: the same tables in the order in which a record tries them, and for
+each table the earlier one that takes all of its records. Users need not know the order of files: a table with conditions
 comes before a table without, and a family such as `{game}` before the table that takes every record.
 """
 
@@ -52,7 +52,7 @@ def _has_fields_of(earlier: Table, later: Table) -> bool:
 
 
 def _implied(path: str, condition: Condition, later: Table) -> bool:
-    """Whether each record that the later table asks for meets an earlier table's condition on this field."""
+    """Whether each record for the later table meets the earlier table's condition on this field."""
     theirs = later.where.get(path)
     if theirs is not None and theirs.one_of:
         return all(condition.holds(value) for value in theirs.one_of if theirs.holds(value))

@@ -55,7 +55,7 @@ class PersonalField:
 
 
 def begins(path: Sequence[str], keys: Sequence[str]) -> bool:
-    """Whether a personal path lies on the way to these keys, or is theirs."""
+    """Whether a personal path is a prefix of these keys, or equals them."""
     return len(path) <= len(keys) and all(means(step, key) for step, key in zip(path, keys, strict=False))
 
 
@@ -86,7 +86,7 @@ def _columns_of(path: Keys, joint: str) -> re.Pattern[str] | None:
 
 
 def of_surrounded(fields: Iterable[PersonalField], parent: str) -> tuple[PersonalField, ...]:
-    """The same fields of a record, and of what surrounds it, and that; and of what it calls so itself (`content.added`)."""
+    """The same fields of a record, of its surroundings and of theirs, and of its own field of that name (`content.added`)."""
     again = tuple(fields)
     own = (replace(one, path=(f"@{parent}", *one.path)) for one in again)
     around = (replace(one, path=(parent, *one.path)) for one in again)
@@ -102,8 +102,8 @@ def of_whole_documents(fields: Iterable[PersonalField], arrays: Iterable[Keys]) 
 
 
 def of_flattened(fields: Iterable[PersonalField], joints: Iterable[str]) -> tuple[PersonalField, ...]:
-    """The same fields, and each under the keys of a record that was flattened before: with the joint `_`, `device_id` shares
-    the column of device.id. A field that is declared itself goes by its own declaration."""
+    """The same fields, and each under the keys of a record that was flattened before: with the joint `_`, `device_id`
+    shares the column of device.id. A field with its own declaration follows that."""
     again = tuple(fields)
     joined = (replace(one, path=path) for one in again for joint in joints for path in _joined(one.path, joint))
     own = (one for one in joined if not any(begins(other.path, one.path) for other in again))
@@ -111,7 +111,7 @@ def of_flattened(fields: Iterable[PersonalField], joints: Iterable[str]) -> tupl
 
 
 def _joined(path: Keys, joint: str) -> Iterator[Keys]:
-    """a.b.c, a_b.c, a.b_c and a_b_c. Of a step that is any key nobody knows how it begins."""
+    """The paths a.b.c, a_b.c, a.b_c and a_b_c. The beginning of a step that matches any key is unknown."""
     if len(path) < 2:
         yield path
         return

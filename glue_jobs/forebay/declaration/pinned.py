@@ -23,12 +23,12 @@ OF_UPKEEP = re.compile(r"schedules\.|tables\.\d+\.compaction\.")
 
 
 def pinned(service: Service) -> dict[str, Any]:
-    """Everything that is in force is written down: a default may be another one in the code that reads it."""
+    """Includes every value in force, because the code that reads it may have other defaults."""
     return {**service.model_dump(mode="json"), AT_DEFAULT: sorted(_at_default(service, ""))}
 
 
 def unpinned(plain: Mapping[str, Any], what: str) -> Service:
-    """`what` was begun by these declarations, for the sentence of a `Halt`."""
+    """The service again. `what` names the work that began with these declarations, for the message of a `Halt`."""
     at_default, left = frozenset(plain.get(AT_DEFAULT, ())), {k: v for k, v in plain.items() if k != AT_DEFAULT}
     while True:
         try:

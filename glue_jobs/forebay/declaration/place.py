@@ -19,12 +19,12 @@ class Place:
     bucket: str = ""
 
     def holds(self, bucket: str, key: str) -> bool:
-        """A file of this machine is in no bucket: its key alone decides."""
+        """Whether the place contains a file. A local file has no bucket, so only its key decides."""
         return key.startswith(self.prefix) and (not self.bucket or bucket in (self.bucket, ""))
 
 
 def deciding(places: Sequence[Place], bucket: str, key: str) -> int | None:
-    """The number of the place that decides about this file; None where none holds it."""
+    """The number of the place that applies to this file; None if no place contains it."""
     return next((n for n in most_specific_first(places) if places[n].holds(bucket, key)), None)
 
 

@@ -141,7 +141,7 @@ def _inside(given: Any, step: int | str) -> Any:
 
 
 def _shown(step: int | str, given: Any) -> re.Pattern[str] | None:
-    """How a line looks that has this step: its key, or the name of the list's element."""
+    """The expected text of a line with this step: its key, or the name of the list's element."""
     if isinstance(step, str):
         key = rf"""["']?{re.escape(step)}["']?"""
         return re.compile(rf"(^|[{{,\s]){key}\s*=|^\s*\[+\s*([^\]]*\.)?{key}\s*\]")

@@ -1,7 +1,7 @@
-"""The Delta properties that a table may declare: those that all writers here respect, and that no reader stumbles over.
+"""The Delta properties that a table may declare: those that all writers here respect and every reader supports.
 
-In: declared properties. Out: a line for each that is refused, with the reason. Names of your own are allowed: they are kept in
-the table's metadata, without an effect.
+In: declared properties. Out: a line for each that is refused, with the reason. Custom names are allowed: the table's
+metadata keeps them, and they have no effect.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Rollup(Declared):
 
 
 def _not_closed(sql: str) -> str | None:
-    """A parenthesis that the text alone shows to be wrong. Raw texts and comments are left to Spark."""
+    """A parenthesis that is wrong by the text alone. Spark checks raw strings and comments."""
     rest = QUOTED.sub("", sql)
     if re.search(r"['\"`]|--|/\*", rest):
         return None

@@ -41,7 +41,7 @@ Zone = Annotated[str, AfterValidator(_zone)]
 
 
 class Schedule(Declared):
-    """One job, again and again."""
+    """A job that runs repeatedly."""
 
     job: Literal["compact", "maintain", "reconcile"] = Field(
         description="compact: small files into large ones; maintain: delete old files; reconcile: files that S3 never announced"

@@ -110,7 +110,7 @@ class Service(Declared):
 
     @property
     def subject(self) -> Keys:
-        """The path of what says whose record it is; empty where nothing does."""
+        """The path of the field with a record's subject; empty if there is none."""
         return parse_path(self.privacy.subject).keys if self.privacy and self.privacy.subject else ()
 
     @property
@@ -127,7 +127,7 @@ class Service(Declared):
         return table in self.paused or ALL in self.paused
 
     def maker_of(self, table: str) -> Table | None:
-        """The declaration that a table of this name belongs to; None where none can make it."""
+        """The declaration that a table of this name belongs to; None if there is none."""
         number = self.owner_of(table)
         return None if number is None else self.tables[number]
 
@@ -137,8 +137,8 @@ class Service(Declared):
 
     @property
     def owners(self) -> list[int]:
-        """The numbers of the declarations, those first that go before others where several can make a name. A table's own
-        declaration comes first, then the family that says more of the name."""
+        """The numbers of the declarations in the order of precedence, for names that several can have. A table's own
+        declaration comes first, then the more specific family."""
         return sorted(range(len(self.tables)), key=lambda number: self.tables[number].names.rank)
 
     @cached_property
@@ -186,7 +186,7 @@ class Service(Declared):
 
     @property
     def asks_for_metadata(self) -> bool:
-        """Whether the declarations name anything of the objects' metadata."""
+        """Whether the declarations use the objects' metadata."""
         return any(parse_path(path).origin == "metadata" for table in self.tables for path in table.named)
 
     def _explosions(self, feed: Feed) -> tuple[Explosion, ...]:
@@ -246,7 +246,7 @@ class Service(Declared):
 
 
 def declaration_of(service: Service, table: str) -> Table:
-    """The declaration that makes this table; `InvalidConfiguration` where none does."""
+    """The declaration of this table; `InvalidConfiguration` if there is none."""
     found = service.maker_of(table)
     if found is None:
         raise InvalidConfiguration.one(f"table {table}", "no declaration defines it", "which --service defines it?")

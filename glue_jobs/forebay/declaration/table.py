@@ -49,8 +49,8 @@ NOT_OF_A_TABLE = {
 
 
 class Compaction(Declared):
-    """How a table's small files are made into large ones. Only types are checked here: a number out of range is for the
-    compaction job to name, and no reason to take no files in."""
+    """The compaction of a table's small files into large ones. Only types are checked here. The compaction job reports a
+    number that is out of range, so it does not stop the ingest job."""
 
     group: str = Field(
         "default", description="the set of tables that it is compacted with, which may have its own schedule"
@@ -163,7 +163,7 @@ class Table(Declared):
         return bool(derived or self.expectations or self.where_sql or deletes)
 
     def computes(self, column: Column) -> bool:
-        """Whether the column's value is more than what the record has in one place."""
+        """Whether the column's value is computed, not only read from one place in the record."""
         when = self.event_time
         filled = when is not None and when.otherwise == "landed" and when.column == column.name
         return filled or column.expression is not None
@@ -197,7 +197,7 @@ class Table(Declared):
         return self.states is not None and self.states.gives(state)
 
     def makes(self, table: str) -> bool:
-        """Whether a table of this name can be one of its."""
+        """Whether a table of this name can belong to it."""
         return self.names.gives(table)
 
     @property
@@ -247,7 +247,7 @@ class Table(Declared):
 
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Table:
-        """Everything that is wrong between its parts, at once: a line each."""
+        """Checks its parts against each other, and reports all mistakes at once, one a line."""
         checks = (
             self._names_a_table(),
             self._is_put_apart_by_its_columns(),

@@ -65,12 +65,12 @@ def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any =
 
 
 def is_of(by: str, log_id: str) -> bool:
-    """Whether the transactions of this name, or of none yet, are of this log."""
+    """Whether the transactions of this name belong to this log, or there are none yet."""
     return not by or by.startswith(f"{APPS}{log_id}:")
 
 
 def _merged(state: Objects) -> int | None:
-    """The log's version that the last merge brought."""
+    """The version of the log after the last merge."""
     last = list_log(state).version
     for version in range(last, max(-1, last - NEWEST), -1):
         for line in (state.read(commit_name(version)) or b"").splitlines():
@@ -80,6 +80,6 @@ def _merged(state: Objects) -> int | None:
 
 
 def waited_s(log: Objects, version: int) -> float:
-    """Since a commit was made; 0 where the log has it no more."""
+    """Seconds since a commit was made; 0 if the log no longer has it."""
     at = committed_at(log, version)
     return 0 if at is None else round((datetime.now(UTC) - at).total_seconds(), 1)

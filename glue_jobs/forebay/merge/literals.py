@@ -25,7 +25,7 @@ def has_literals(kind: DataType) -> bool:
 
 
 def to_collect(value: Expression, kind: DataType) -> Expression:
-    """The expression to collect, to make a `literal` of it."""
+    """The expression to collect for a `literal`."""
     return value.cast("string") if _is_time(kind) else value
 
 

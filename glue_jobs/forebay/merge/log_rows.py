@@ -71,8 +71,8 @@ class LogVersion:
 
 
 def _beside(schema: StructType, taken: Collection[str]) -> dict[str, list[str]]:
-    """Columns with names that are not `taken`, and what each is made of. A table may have a column of such a name from before.
-    The field then has a newer column as well, which says so (`SPELLED`) and gets the values of both."""
+    """Columns with names that are not `taken`, and the expression of each. A table may have a column of such a name from
+    before. The field then also has a newer column, marked with `SPELLED`, which gets the values of both."""
     newer = {key.lower(): field for field in schema.fields for key in field.metadata.get(SPELLED, ())}
     columns = {field.name: [field.name] for field in schema.fields if field.name.lower() not in taken}
     for field in schema.fields:

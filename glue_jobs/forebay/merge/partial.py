@@ -23,12 +23,13 @@ __all__ = ["Partial"]
 
 
 class Partial(State):
-    """A state whose rows are put together from several changes."""
+    """A state whose rows combine several changes."""
 
     whole_rows = False
 
     def grows_into(self, schema: StructType) -> bool:
-        """Values of both go into one column, so a type must be the same one, also inside."""
+        """Whether the log's columns fit. Values of both go into one column, so their types must be equal, including inner
+        types."""
         seen = self.table.seen()
         before = {} if seen is None else {field.name: field.dataType.simpleString() for field in seen.schema.fields}
         same = all(before.get(field.name) in (None, field.dataType.simpleString()) for field in schema.fields)
@@ -73,7 +74,7 @@ class Partial(State):
         return fresh.join(state, "k", "left").join(tombstones, "k", "left").withColumn("late", late)
 
     def _not_newer_than(self, known: str) -> Expression:
-        """A row that was put together has the hash of none of its changes, so the hash does not count."""
+        """A combined row does not have the hash of any of its changes, so the hash does not count."""
         from pyspark.sql import functions as F
 
         later = newer(self._ranking.parts_of("oldest")[:-1], self._ranking.parts_of(known)[:-1])

@@ -69,7 +69,8 @@ class Source:
 def roll_up(
     session: SparkSession, lake: str, rollup: Rollup, *, logs: TableLogs, lease: Lease, s3: Any = None
 ) -> Step | None:
-    """None where it is up to date, or none of its tables is there yet. Repeated after a crash, it does what is left."""
+    """The step; None if the rollup is up to date, or none of its tables exists yet. After a crash, a second call does the
+    rest."""
     began = time.monotonic()
     derived = Derived(session, logs, table_path(lake, rollup.name), ",".join(rollup.tables))
     derived.must_be_ours(open_objects(derived.path, s3=s3), "give the rollup another name")
@@ -186,7 +187,7 @@ class _Groups:
         return self._not_only_copied(source, found.came, stood).unionByName(passing).distinct()
 
     def merged(self, derived: Derived, touched: DataFrame) -> Any:
-        """The MERGE that puts these groups in the place of what they were."""
+        """The MERGE that replaces these groups."""
         from pyspark.sql import functions as F
 
         renamed = touched.select(*(F.col(name).alias(f"t{name}") for name in self._names))
@@ -223,7 +224,7 @@ class _Groups:
         return sums.where("n != 0 or content != 0").select(*self._names)
 
     def _near(self, source: Source, touched: DataFrame) -> DataFrame:
-        """Its rows, without files that cannot have any of these groups, as far as groups are named by plain columns."""
+        """Its rows without files that cannot contain any of these groups, if plain columns name the groups."""
         from pyspark.sql import functions as F
 
         rows, plain = source.at.rows(), {field.name: field.dataType for field in source.at.schema.fields}
@@ -264,7 +265,7 @@ class _Groups:
 
 
 def _together(tables: Iterable[DataFrame]) -> DataFrame:
-    """The rows of all; a column that a table lacks is null in its rows."""
+    """The rows of all tables; a column that a table lacks is null in its rows."""
     return reduce(lambda a, b: a.unionByName(b, allowMissingColumns=True), tables)
 
 
@@ -275,7 +276,7 @@ def _same_columns(derived: Derived, rows: DataFrame) -> bool:
 
 
 def _check(rollup: Rollup, sources: Sequence[Source]) -> None:
-    """Refuses SQL that Spark does not understand, or that would have another result when it is computed again."""
+    """Refuses SQL that Spark cannot parse, or whose result differs when it is computed again."""
     for source in sources:
         rows = source.at.rows()
         for key, sql in rollup.sql.items():

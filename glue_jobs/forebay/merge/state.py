@@ -73,14 +73,14 @@ class State:
         self._fresh: Places = ()
 
     def version(self, way: str) -> int:
-        """The version of the log that it is the state of, merged in this way; -1 where it must be computed from all of it."""
+        """The version of the log that the state has, merged in this way; -1 if it must be computed from the whole log."""
         self._app_id = self.table.transactions(way)
         if self._tombstones.version_of(self._app_id) < 0:
             return -1
         return self.table.version_of(self._app_id)
 
     def must_be_ours(self, objects: Objects) -> None:
-        """Refuses a table at the state's place that is none. `objects` are those at that place."""
+        """Refuses a table at the state's path that is not a state. `objects` are those at that place."""
         if self.name in RESERVED or self.name.startswith(("_", ".")):
             raise InvalidConfiguration.one(
                 f"table {self.name}", "has a name that is reserved for forebay", "give the state another name"
@@ -93,7 +93,7 @@ class State:
             raise Halt(origin_replaced(self.name, self._log))
 
     def grows_into(self, schema: StructType) -> bool:
-        """Whether the log's columns are the state's, or more of them."""
+        """Whether the log has the state's columns, or more."""
         seen = self.table.seen()
         return seen is not None and _grows(self._without_own(seen.schema), schema)
 
@@ -122,12 +122,11 @@ class State:
 
     @property
     def only_grows(self) -> bool:
-        """Whether no change of it deletes, so that nothing must be known of the winners before they are merged."""
+        """Whether none of its changes deletes, so that the winners can be merged without another query."""
         return self.whole_rows and self._merge.delete_when is None
 
     def add(self, winners: DataFrame, schema: StructType, version: int) -> None:
-        """Merges winners that delete nothing. The changes that they are of have said which partitions they are in: the winners
-        are computed once, by Delta."""
+        """Merges winners that delete nothing. Their changes name the partitions, so Delta computes the winners only once."""
         from pyspark.sql import functions as F
 
         values = {f"`{name}`": F.col(f"s.r.`{name}`") for name in schema.names}
@@ -137,9 +136,9 @@ class State:
         self.table.note(self.txn(version))
 
     def _competing(self, winners: DataFrame, fresh: DataFrame) -> DataFrame:
-        """Those that are not older than the deletion of their key, or than its row. MERGE rewrites each file that has a row of
-        such a key, also where no row changes. Ranks of rows are compared without their last part, for which all columns would
-        have to be read: MERGE compares that."""
+        """Changes that are not older than the deletion of their key, or than its row. MERGE rewrites each file that has a
+        row of such a key, also where no row changes. Ranks of rows are compared without their last part, for which all
+        columns would have to be read: MERGE compares that."""
         from pyspark.sql import functions as F
 
         keys = F.struct(*(F.col(f"`{name}`") for name in self._merge.keys))
@@ -228,7 +227,7 @@ class State:
         return reduce(lambda a, b: a & b, _within(places, "t."), self._same_key())
 
     def _places_of(self, keys: DataFrame) -> Places:
-        """The partitions that they are in, as literals, by which Delta passes over the files of others without opening them."""
+        """Their partitions as literals, so that Delta skips the files of other partitions."""
         from pyspark.sql import functions as F
 
         if not self._merge.partitions:
@@ -243,14 +242,14 @@ class State:
         )
 
     def _values(self, schema: StructType) -> list[Expression]:
-        """The keys first: Delta keeps statistics of the first columns, by which a merge passes over files."""
+        """The values, keys first: Delta keeps statistics of the first columns, and a merge skips files by them."""
         from pyspark.sql import functions as F
 
         names = [*self._merge.keys, *(name for name in schema.names if name not in self._merge.keys)]
         return [F.col(f"r.`{name}`") for name in names]
 
     def _without_own(self, schema: StructType) -> StructType:
-        """The columns that it has from the log."""
+        """Its columns from the log."""
         return schema
 
     def _as_tombstones(self, winners: DataFrame) -> DataFrame:
@@ -266,7 +265,7 @@ class State:
         return [*(F.col(f"k.`{name}`") for name in self._merge.keys), *of_row, F.col("q.content").alias("_content")]
 
     def _ordering(self) -> list[str]:
-        """A column may be a key and order the changes as well."""
+        """The columns that order the changes. A column may also be a key."""
         return [name for name in self._merge.sequence_by if name not in self._merge.keys]
 
     def _tombstone_rank(self, prefix: str) -> list[Expression]:

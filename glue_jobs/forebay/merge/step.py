@@ -69,7 +69,8 @@ def step(
     lease: Lease,
     s3: Any = None,
 ) -> Step | None:
-    """None where the state is up to date. Repeated after a crash, it does what is left. `s3` is the client for a lake there."""
+    """The step; None if the state is up to date. After a crash, a second call does the rest. `s3` is the client for a lake
+    there."""
     began, path = time.monotonic(), table_path(lake, log)
     commits, of_state = open_objects(path, s3=s3), open_objects(table_path(lake, state), s3=s3)
     now = _newest(commits, log, state)
@@ -184,7 +185,7 @@ def _forward(
 
 
 def _changed(there: State, winners: DataFrame, schema: StructType, version: int, lease: Lease) -> tuple[int, int]:
-    """How many keys changed, and how many deletes won."""
+    """The number of changed keys, and of deletes that won."""
     winners = winners.persist()
     try:
         counted = _counted(winners)

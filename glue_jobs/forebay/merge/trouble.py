@@ -30,7 +30,7 @@ class Trouble:
 
 
 class Troubles:
-    """Those of one lake. It remembers what it has read and written, so a merge that ends well costs no request."""
+    """The troubles of one lake. They are cached, so a successful merge needs no request."""
 
     def __init__(self, lake: str, *, s3: Any = None) -> None:
         self._objects = open_objects(f"{lake.rstrip('/')}/{NOT_MERGED}", s3=s3)
@@ -55,7 +55,7 @@ class Troubles:
                 del self.all()[table]
 
     def undeclared(self, service: str, tables: Collection[str]) -> set[str]:
-        """Tables with a trouble that this service had, and that it declares no more."""
+        """Tables with a trouble that this service no longer declares."""
         return {one.table for one in self.all().values() if one.service == service} - set(tables)
 
     def _there(self) -> Iterator[Trouble]:

@@ -134,7 +134,7 @@ class Ranking:
         return latest.unionByName(added)
 
     def rank(self, prefix: str) -> list[Expression]:
-        """The parts of a row's rank, the first first; never null in a change that can be placed."""
+        """The parts of a row's rank, in order; never null in a change that can be placed."""
         from pyspark.sql import functions as F
 
         def column(name: str) -> Expression:
@@ -153,7 +153,7 @@ class Ranking:
         return [F.col(f"{rank}.{name}") for name in names]
 
     def _touched(self, came: DataFrame, left: DataFrame) -> DataFrame:
-        """Keys whose rows are others than before. An overwrite copies the rows that stay: these are in both, and cancel out."""
+        """Keys whose rows differ from before. An overwrite copies unchanged rows: these are in both, and cancel out."""
         from pyspark.sql import functions as F
 
         def signed(rows: DataFrame, sign: int) -> DataFrame:
@@ -182,7 +182,7 @@ def hash_of(schema: StructType, column: Callable[[str], Expression], *, without:
 
 
 def newer(one: Sequence[Expression], other: Sequence[Expression]) -> Expression:
-    """Whether one rank is greater than the other. Later parts, such as a hash, are computed only where the first are equal."""
+    """Whether one rank is greater than another. Later parts, such as a hash, are computed only where the first are equal."""
     from pyspark.sql import functions as F
 
     found = F.lit(False)
