@@ -151,6 +151,13 @@ TOGETHER = {
 }
 
 
+def test_a_bracket_in_a_key_behind_a_torn_string_is_no_array_that_never_closes() -> None:
+    reading = read_one(b'[\n  {"n": 0}\n]\n{"t": "x\n{"n": 1, "][": ""}')
+
+    assert [json.loads(d.value) for d in reading.documents] == [{"n": 0}, {"n": 1, "][": ""}]
+    assert [row.value for row in reading.refused] == ['{"t": "x']
+
+
 @settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_whole_records_of_any_layouts_in_one_file_are_all_found_around_torn_lines(data: st.DataObject) -> None:

@@ -169,14 +169,20 @@ def _split_array(text: bytes, outline: Skeleton, limits: Limits) -> Records:
 
 def _with_open_array(text: bytes, records: Records, outline: Skeleton) -> Records:
     """The bracket of an array that the text ends within is left over, so that nobody takes the text for all of it. Where quotes
-    are missing, brackets are not what they seem: then an array at the end of the text counts as closed."""
+    are missing, brackets are not what they seem: an array at the end of the text counts as closed, and a bracket within a
+    record opens none."""
     at = outline.open_array
     end = _last_text(text)
     is_unsure = outline.in_string_at_end or outline.torn_string
-    if at is None or (is_unsure and text[end - 1 : end] == b"]"):
+    if at is None or (is_unsure and (text[end - 1 : end] == b"]" or _is_within(records, at))):
         return records
     line = int(lines_of(text, np.array([at]))[0])
     return replace(records, leftovers=sorted([*records.leftovers, (at, at + 1, line)]), tight=False)
+
+
+def _is_within(records: Records, at: int) -> bool:
+    before = int(np.searchsorted(records.starts, at, "right")) - 1
+    return before >= 0 and at < int(records.ends[before])
 
 
 def _are_values(parts: Iterable[bytes]) -> bool:
