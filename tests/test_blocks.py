@@ -139,6 +139,15 @@ def test_a_name_to_fill_in_is_no_redirection_and_no_tag(document: Path) -> None:
     assert set(re.findall(r"<[a-zA-Z][^>\n]*>", prose)) <= {"<br>"}
 
 
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda one: str(one.relative_to(ROOT)))
+def test_what_belongs_to_an_item_of_a_list_is_indented_by_four(document: Path) -> None:
+    """With less, the site ends the list there and counts from 1 again. GitHub takes both."""
+    text = document.read_text()
+    assert re.findall(r"^ {1,3}(?:[*-] |```).*", text, re.M) == []
+    prose = re.sub(r"```.*?```", "", text, flags=re.S)
+    assert re.findall(r"\n\n( {1,3}\S.*)", prose) == []
+
+
 def test_the_command_that_empties_a_bucket_leaves_no_version(monkeypatch: pytest.MonkeyPatch) -> None:
     import boto3
     from moto import mock_aws
