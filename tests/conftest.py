@@ -133,7 +133,7 @@ def session_stays(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def _set_in(spark: Any) -> set[str]:
-    """The session's settings as one text from the JVM. `conf.getAll` calls it for each setting: 30 ms before and after a test."""
+    """The session's settings, in one call of the JVM. `conf.getAll` makes one for each setting, which takes 30 ms."""
     settings = spark._jsparkSession.conf().getAll().mkString("\0").split("\0")
     return {line for line in settings if not line.startswith("spark.databricks.delta.lastCommitVersionInSession -> ")}
 
