@@ -151,6 +151,21 @@ def test_entries_of_a_lake_that_moved_are_removed_by_the_command_of_the_page_and
     assert {one["Name"] for one in glue.get_tables(DatabaseName=database)["TableList"]} == {"beta", "view"}
 
 
+def test_a_key_that_somebody_wanted_to_delete_is_usable_again_after_both_commands_of_the_page(deploy: Deploy) -> None:
+    on = deploy("saved")
+    kms, key = on.client("kms"), on.outputs["DataKey"].rpartition("/")[2]
+    assert list(examine(on)) == []
+    kms.schedule_key_deletion(KeyId=key, PendingWindowInDays=30)
+    assert "keys.state" in {one.check for one in examine(on)}
+    section = PAGE.partition("\n## A key\n")[2].partition("\n## ")[0]
+    commands = re.findall(r"^\$ aws kms ([a-z-]+) --key-id KEY", section, re.M)
+    assert commands == ["cancel-key-deletion", "enable-key"], "the first one leaves it disabled"
+    for number, command in enumerate(commands):
+        assert "keys.state" in {one.check for one in examine(on)}, f"before command {number}"
+        getattr(kms, command.replace("-", "_"))(KeyId=key)
+    assert list(examine(on)) == []
+
+
 @pytest.mark.deep
 def test_a_stack_that_was_removed_left_its_buckets_and_another_prefix_adopts_them(
     shared_twin: Twin, deploy: Deploy
@@ -181,6 +196,17 @@ def test_a_second_service_on_the_topic_of_the_first_gets_the_same_files(shared_t
 def announced(twin: Twin, url: str) -> list[tuple[str, str]]:
     got = twin.client("sqs").receive_message(QueueUrl=url, MaxNumberOfMessages=10, WaitTimeSeconds=1)
     return [(f.bucket, f.key) for message in got.get("Messages", ()) for f in read_message(message["Body"]).files]
+
+
+def test_each_procedure_names_tests_and_they_exist() -> None:
+    root = Path(__file__).resolve().parents[2]
+    procedures = {part.partition("\n")[0]: part for part in PAGE.split("\n## ")[1:]}
+    assert len(procedures) == 6
+    for title, said in procedures.items():
+        assert re.search(r"Tests?: `tests/", said), f"{title} names no test"
+    for page in (PAGE, (root / "docs" / "upgrade.md").read_text()):
+        for named in re.findall(r"`(tests/[\w/.]+)`", page):
+            assert (root / named).is_file(), named
 
 
 def test_the_pages_say_what_these_tests_do() -> None:
