@@ -118,6 +118,14 @@ class Play:
         self.story.declared = self.chance.choice(KINDS)
         self.story.said.append(f"declared: {KINDS.index(self.story.declared)}")
 
+    def list_is_changed_in_place(self) -> None:
+        """By hand, so only the list tells the new row from the old one."""
+        if "items" not in DeltaTable(self.story.log).to_pyarrow_table().column_names:
+            self.story.spark.sql(f"ALTER TABLE delta.`{self.story.log}` ADD COLUMNS (items array<string>)")
+        items = self.chance.choice(["array()", "array('a')", "array('a', null)", "array(null, 'a')"])
+        self.log.update("pmod(_line, 2) = 0", {"items": items})
+        self.story.said.append(f"items = {items}")
+
     def another_process_goes_on(self) -> None:
         self.story.logs = TableLogs(self.story.spark)
 
@@ -261,7 +269,8 @@ def _die() -> None:
 def play(story: Story) -> None:
     its = Play(story)
     of_log = [its.rows_come, its.rows_come, its.file_is_replaced, its.file_is_forgotten, its.log_is_rolled_back,
-              its.log_is_optimized, its.files_are_deleted_that_left, its.column_comes, its.person_is_erased]  # fmt: skip
+              its.log_is_optimized, its.files_are_deleted_that_left, its.column_comes, its.person_is_erased,
+              its.list_is_changed_in_place]  # fmt: skip
     of_mergers = [its.merged, its.rolled_up, its.merger_dies, its.merger_dies, its.merger_is_overtaken,
                   its.lease_is_lost, its.declaration_changes, its.another_process_goes_on, its.names_meet]  # fmt: skip
     its.rows_come()

@@ -17,12 +17,11 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.attempt import attempt
 from forebay.declaration.merge import FOLDER_TEXTS, Merge
-from forebay.table.schema import has_map
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 __all__ = ["RANK", "ChangedKeys", "Ranking", "hash_of", "newer"]
 
@@ -176,9 +175,26 @@ def hash_of(schema: StructType, column: Callable[[str], Expression], *, without:
     for field in sorted(schema.fields, key=lambda field: field.name):
         if field.name not in without:
             value = column(field.name)
-            parts.append(F.when(value.isNotNull(), F.lit(field.name)))
-            parts.append(F.to_json(F.struct(value)) if has_map(field.dataType) else value)
+            parts += [F.when(value.isNotNull(), F.lit(field.name)), _hashable(value, field.dataType)]
     return F.xxhash64(*parts)
+
+
+def _hashable(value: Expression, kind: DataType) -> Expression:
+    """A hash passes over nulls in lists and structs, and refuses maps. So each element has a hash of its own."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    def hashed(one: Expression, its: DataType) -> Expression:
+        return F.xxhash64(one.isNull(), _hashable(one, its))
+
+    if isinstance(kind, StructType):
+        return hash_of(kind, value.getField)
+    if isinstance(kind, ArrayType):
+        return F.transform(value, lambda one: hashed(one, kind.elementType))
+    if isinstance(kind, MapType):
+        pair = StructType().add("key", kind.keyType).add("value", kind.valueType)
+        return F.array_sort(F.transform(F.map_entries(value), lambda one: hashed(one, pair)))
+    return value
 
 
 def newer(one: Sequence[Expression], other: Sequence[Expression]) -> Expression:
