@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.address import bucket_and_key, is_s3, local_folder, overlap
+from forebay.address import bucket_and_key, is_s3, local_folder, overlap, why_no_lake
 from forebay.errors import InvalidConfiguration
 
 
@@ -15,7 +15,7 @@ from forebay.errors import InvalidConfiguration
     [
         ("s3://lake", True),
         ("s3a://lake/deep", True),
-        ("s3n://lake", True),
+        ("s3n://lake", False),
         ("s3-folder/lake", False),
         ("s3", False),
         ("/tmp/s3://lake", False),
@@ -45,7 +45,7 @@ def test_a_folder_is_read_as_hadoop_reads_it(address: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "address", ["s3:/lake", "S3://lake", "S3A:/lake", "gs://lake", "abfss://lake@account", "https://lake"]
+    "address", ["s3:/lake", "S3://lake", "S3A:/lake", "s3n://lake", "gs://lake", "abfss://lake@account", "https://lake"]
 )
 def test_an_address_of_another_scheme_is_no_folder(address: str) -> None:
     """A job would fill a folder `s3:` of its machine, and delete the messages."""
@@ -74,3 +74,20 @@ def test_an_address_without_a_bucket_is_named(address: str) -> None:
 )
 def test_places_overlap_where_one_lies_in_the_other(one: str, other: str, do: bool) -> None:
     assert overlap(one, other) == overlap(other, one) == do
+
+
+@pytest.mark.parametrize(
+    ("address", "odd"),
+    [
+        *((f"/tmp/{name}", name) for name in ("%25", "%2F", "%e9", "\\", "[", "]", "^", "|", "\t", "\n", "\x7f")),
+        *((f"s3://b/a{name}b/c", name) for name in ("%20", "#", "?", "//", "\\", "\n")),
+        ("s3://b/../c", ".."),
+        ("s3://b/a/.", "."),
+        *((f"/tmp/{name}", "") for name in ("a b", "é", "100%", "%zz", "a#b", "a?b", "..a", "a'b", "a&b=c")),
+        *((f"s3://b/{name}", "") for name in ("", "a b/", "é", "100%", "..a", "a.", "a/.b/c", "a+b")),
+        ("file:///tmp/a b#c", ""),
+    ],
+)
+def test_a_folder_that_engines_read_differently_can_be_no_lake(address: str, odd: str) -> None:
+    said = f"has {odd!r} in its name, which not all engines read alike" if odd else ""
+    assert why_no_lake(address) == said

@@ -35,6 +35,8 @@ def test_both_spellings_and_the_equals_sign_are_understood() -> None:
         ([*GOOD, "--custom-metrics", "x", "--metric", "none"], r"--metric: is unknown \(did you mean --metrics\?\)"),
         (["--queue_url", "q", "--lake", "lake"], "--lake: must be s3://bucket"),
         (["--queue_url", "q", "--lake", "s3://"], "--lake: must be s3://bucket"),
+        (["--queue_url", "q", "--lake", "s3n://lake"], "--lake: must be s3://bucket"),
+        (["--queue_url", "q", "--lake", "/lakes/100%25"], "--lake: has '%25' in its name"),
         ([*GOOD, "--metrics", "statsd"], "--metrics: .*got 'statsd'"),
     ],
 )

@@ -11,11 +11,14 @@ from pathlib import Path
 
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap"]
+__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap", "why_no_lake"]
 
-S3_SCHEMES = ("s3", "s3a", "s3n")
+S3_SCHEMES = ("s3", "s3a")
+"""Hadoop has no `s3n` any more, and delta-rs never had it."""
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 WRITE = "write s3://bucket/prefix"
+NO_LAKE = re.compile(r"%[0-9A-Fa-f]{2}|[][^|\\\x00-\x1f\x7f]")
+NO_LAKE_IN_S3 = re.compile(r"[#?]|//|(?<![^/])\.{1,2}(?![^/])")
 
 
 def is_s3(address: str) -> bool:
@@ -37,6 +40,13 @@ def local_folder(address: str) -> Path:
     if path == address and SCHEME.match(address):
         raise InvalidConfiguration.one(address, "is neither in S3 nor a folder", WRITE)
     return Path("/" + path.lstrip("/") if path != address else path)
+
+
+def why_no_lake(address: str) -> str:
+    """Why no lake can be there; empty if one can. Spark and delta-rs would not agree which folder such an address names: the one
+    reads it as it is, the other as a URL."""
+    odd = NO_LAKE.search(address) or (NO_LAKE_IN_S3.search(bucket_and_key(address)[1]) if is_s3(address) else None)
+    return f"has {odd[0]!r} in its name, which not all engines read alike" if odd else ""
 
 
 def overlap(one: str, other: str) -> bool:

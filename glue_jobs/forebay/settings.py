@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from forebay.address import is_s3
+from forebay.address import is_s3, why_no_lake
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.lake.layout import CHECKPOINT
@@ -52,6 +52,8 @@ def _lake(value: Any) -> Any:
         value = value.rstrip("/")
         if not (is_s3(value) or value.startswith(("file:", "/"))) or value == "file:":
             raise ValueError("must be s3://bucket[/prefix] or a folder, such as s3://studio-lake or /tmp/lake")
+        if why := why_no_lake(value):
+            raise ValueError(why)
     return value
 
 

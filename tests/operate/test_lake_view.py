@@ -63,6 +63,48 @@ def test_an_address_that_is_no_place_of_a_lake_is_refused(command: tuple[str, ..
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["a b", "100%", "a#b", "a?b", "é e\u0301", "日本", "a'b", 'a"b', "a&b=c;d", "a+b", "a*", "a "]
+)
+@pytest.mark.parametrize("scheme", ["", "file:", "file://"])
+def test_a_folder_of_any_name_is_a_lake_however_it_is_written(name: str, scheme: str, tmp_path: Path) -> None:
+    lake = tmp_path / name
+    write_ledger(str(lake), entry("in/a.json", tables={"alpha": 2}))
+    write_deltalake(lake / "alpha", pa.table({"v": [1, 2]}))
+    assert ran("tables", "--lake", f"{scheme}{lake}").splitlines()[1].split()[:3] == ["alpha", "2", "1"]
+
+
+@pytest.mark.parametrize("name", ["a b", "100%", "é e\u0301", "日本", "a'b", "a&b=c;d", "a+b", "a*"])
+@pytest.mark.parametrize("scheme", ["s3", "s3a"])
+def test_a_prefix_of_any_name_is_a_lake(name: str, scheme: str, s3: str) -> None:
+    options = {
+        "aws_endpoint_url": s3,
+        "aws_allow_http": "true",
+        "aws_access_key_id": "AK",
+        "aws_secret_access_key": "SK",
+    }
+    write_ledger(f"s3://studio-lake/{name}", entry("in/a.json", tables={"alpha": 2}), storage_options=options)
+    write_deltalake(
+        f"s3://studio-lake/{name}/alpha", pa.table({"v": [1, 2]}), storage_options=options, mode="overwrite"
+    )
+    assert ran("tables", "--lake", f"{scheme}://studio-lake/{name}").splitlines()[1].split()[:3] == ["alpha", "2", "1"]
+
+
+@pytest.mark.parametrize("command", [*ANSWERS, *BEFORE_THE_FIRST_BATCH, ("tables", "health")], ids=" ".join)
+@pytest.mark.parametrize(
+    "lake", ["{}/100%25", "s3://studio-lake/a%2Fb", "s3://studio-lake/a#b", "s3a://studio-lake/a//b"]
+)
+def test_a_lake_that_engines_read_differently_is_refused(command: tuple[str, ...], lake: str, tmp_path: Path) -> None:
+    lake = lake.format(tmp_path)
+    said = failed(2, *command, "--lake", lake)
+    assert said.startswith(f"forebay: lake {lake}: has ")
+    assert said.endswith(" in its name, which not all engines read alike (choose another folder)\n")
+
+
+def test_a_scheme_that_hadoop_no_longer_knows_is_refused() -> None:
+    assert "s3n://studio-lake: is not the address of a lake" in failed(2, "tables", "--lake", "s3n://studio-lake")
+
+
 def test_a_mistyped_prefix_or_bucket_is_said_to_be_none(s3: str) -> None:
     assert "lake s3://studio-lake/gmaes: no job has written there" in failed(
         2, "accounts", "--lake", "s3://studio-lake/gmaes"

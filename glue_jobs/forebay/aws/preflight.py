@@ -23,7 +23,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from forebay.address import bucket_and_key, is_s3
+from forebay.address import bucket_and_key, is_s3, why_no_lake
 from forebay.aws.client import client
 from forebay.errors import InvalidConfiguration, Unreachable
 
@@ -60,6 +60,8 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
 
 def check_lake(lake: str, *, s3: Any = None, what: str = "lake") -> None:
     """`what` is the word for the place in the error."""
+    if why := why_no_lake(lake):
+        raise InvalidConfiguration.one(f"{what} {lake}", why, "choose another folder")
     if not is_s3(lake):
         return
     bucket, _ = bucket_and_key(lake)

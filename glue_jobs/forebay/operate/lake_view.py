@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
-from forebay.address import is_s3
+from forebay.address import is_s3, local_folder
 from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
 from forebay.errors import InvalidConfiguration
@@ -198,11 +198,13 @@ class LakeView:
 
     def __init__(self, lake: str) -> None:
         self.lake = lake.replace("s3a://", "s3://")
+        # delta-rs reads `file:` as a URL, and would cut off what follows `#` or `?`.
+        self._root = self.lake if is_s3(self.lake) else str(local_folder(self.lake))
         self._options = storage_options() if is_s3(self.lake) else None
 
     def table(self, name: str) -> DeltaTable | None:
         try:
-            return DeltaTable(f"{self.lake}/{name}", storage_options=self._options)
+            return DeltaTable(f"{self._root}/{name}", storage_options=self._options)
         except TableNotFoundError:
             return None
 
