@@ -14,7 +14,7 @@ from forebay.errors import InvalidConfiguration
 __all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap", "why_no_lake"]
 
 S3_SCHEMES = ("s3", "s3a")
-"""Hadoop has no `s3n` any more, and delta-rs never had it."""
+"""Hadoop removed `s3n`, and delta-rs never had it."""
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 WRITE = "write s3://bucket/prefix"
 NO_LAKE = re.compile(r"%[0-9A-Fa-f]{2}|[][^|\\\x00-\x1f\x7f]")
@@ -43,8 +43,8 @@ def local_folder(address: str) -> Path:
 
 
 def why_no_lake(address: str) -> str:
-    """Why no lake can be there; empty if one can. Spark and delta-rs would not agree which folder such an address names: the one
-    reads it as it is, the other as a URL."""
+    """Why the address cannot be that of a lake; empty if it can. Spark and delta-rs would not agree which folder it names: Spark
+    takes it literally, delta-rs reads it as a URL."""
     odd = NO_LAKE.search(address) or (NO_LAKE_IN_S3.search(bucket_and_key(address)[1]) if is_s3(address) else None)
     return f"has {odd[0]!r} in its name, which not all engines read alike" if odd else ""
 

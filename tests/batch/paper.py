@@ -124,6 +124,8 @@ class Lake:
     mine: bool = True
     """Whether the last commit is by whoever made it, and not by another driver that had the same transaction."""
     leases: set[str] = field(default_factory=set)
+    cleared: set[str] = field(default_factory=set)
+    """Ids of the deletions that `after_load` made, as far as it noted them."""
     meanwhile: tuple[int, Callable[[], None]] | None = None
     """Somebody else does all of his work right before the effect with this number."""
 
@@ -399,6 +401,10 @@ class PaperLedger(Ledger):
     @property
     def first(self) -> str:
         return FIRST
+
+    def deletions_of_ours(self, files: Sequence[LandedFile]) -> frozenset[str]:
+        """The first look at a lake's notes; those of a batch that goes on are in its plan."""
+        return frozenset(file.file_id for file in files if file.file_id in self.lake.cleared)
 
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Any, list[Earlier]]:
         found: dict[Any, list[Earlier]] = {}

@@ -35,6 +35,8 @@ class Deletions(Play):
         """When each file was put last, by its id."""
         self.deleted: dict[str, int] = {}
         """When each key was deleted last."""
+        self.cleared: set[str] = set()
+        """Versions that `after_load` deleted, until they are put again."""
         self.purged: set[str] = set()
         """Versions that were deleted for good, by their ids."""
         self.notices: list[LandedFile] = []
@@ -47,6 +49,7 @@ class Deletions(Play):
             self.put: 4,
             self.put_back: 4,
             self.unlink: 4,
+            self.clear: 3,
             self.withhold: 1,
             self.mend: 2,
             self.announce_again: 3,
@@ -66,6 +69,7 @@ class Deletions(Play):
 
     def announce(self, put: Any) -> None:
         super().announce(put)
+        self.cleared.discard(put.file.file_id)
         self.written[put.file.file_id] = self.versions.total()
         self.notices.append(put.file)
 
@@ -86,19 +90,32 @@ class Deletions(Play):
 
     def unlink(self, key: str) -> None:
         """As a producer does. A bucket with versions keeps them behind a delete marker."""
-        newest = self.model.newest.get(key)
-        if newest is None:
-            return
+        if key in self.model.newest and self.newest_of(key) not in self.cleared:
+            self.announce_deletion(key)
+            self.deleted[key] = self.versions.total()
+            self.model.delete(key)
+
+    def clear(self, key: str) -> None:
+        """As `after_load` does, which was declared before: the newest version was loaded, and its rows are wanted. Its note
+        comes before the notice."""
+        loaded = {row["file_id"] for row in self.ledger() if row["outcome"] == "loaded"}
+        if key in self.model.newest and self.newest_of(key) in loaded - self.cleared:
+            self.cleared.add(self.newest_of(key))
+            self.lake.cleared.add(self.announce_deletion(key).file_id)
+
+    def newest_of(self, key: str) -> str:
+        return self.model.newest[key].file.file_id
+
+    def announce_deletion(self, key: str) -> LandedFile:
         self.versions[key] += 1
-        self.deleted[key] = self.versions.total()
-        at = AT + timedelta(seconds=self.deleted[key])
-        sequencer = f"{self.deleted[key]:016X}"
-        notice = LandedFile("landing", key, 0, f"{DELETED}{sequencer}", None, sequencer, at)
+        at = self.versions.total()
+        sequencer = f"{at:016X}"
+        notice = LandedFile("landing", key, 0, f"{DELETED}{sequencer}", None, sequencer, AT + timedelta(seconds=at))
         if not self.versioned:
-            self.lake.answers[newest.file.file_id] = "missing"
-        self.model.delete(key)
+            self.lake.answers[self.newest_of(key)] = "missing"
         self.waiting.append(notice)
         self.notices.append(notice)
+        return notice
 
     def purge(self, key: str) -> None:
         """One version of a bucket that keeps them is deleted for good."""

@@ -84,7 +84,9 @@ class Known:
     def own(self, files: Sequence[LandedFile]) -> Sequence[LandedFile]:
         return files
 
-    def claim(self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = ()) -> Claim:
+    def claim(
+        self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = (), cleared: Any = None
+    ) -> Claim:
         earlier = {("landing", "in/a.json"): self.driver.earlier}
         return Claim(files, earlier, service.rule_of, skipped)
 

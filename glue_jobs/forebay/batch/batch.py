@@ -277,7 +277,7 @@ class Batch:
         self.service = unpinned(plan.service, f"batch {plan.batch}")
         writing = self.writing(txn, plan)
         with stages.stage("claim"):
-            claim = self.claimed(plan.files, plan.skipped)
+            claim = self.claimed(plan.files, plan.skipped, plan.cleared)
             split = plan.sorted_as_begun(claim)
             _must_be_unknown(plan, claim.to_read())
         writing.must_have_files(plan.staged, self.plans.address(plan))
@@ -328,8 +328,10 @@ class Batch:
             self.plans.forget(plan.generation, plan.batch)
             self.writing(self.txn(plan.generation, plan.batch), plan).delete(plan.staged)
 
-    def claimed(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Claim:
-        return self.ledger.claim(files, self.service, skipped)
+    def claimed(
+        self, files: Sequence[LandedFile], skipped: Collection[str], cleared: Collection[str] | None = None
+    ) -> Claim:
+        return self.ledger.claim(files, self.service, skipped, cleared)
 
     def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, landed: Collection[str]) -> bool:
         """Whether a retry is running, or people were erased since the batch began, now that the plan is durable. An erasure

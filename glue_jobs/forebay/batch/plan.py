@@ -25,6 +25,7 @@ from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import Entry
+from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import Sorted
 from forebay.plain import plain
 
@@ -67,6 +68,11 @@ class Plan:
     def without_bytes(self) -> tuple[FileEnd, ...]:
         """The ends that land without being read."""
         return tuple(end for end in self.ends if end.outcome in ("forgotten", "deleted"))
+
+    @property
+    def cleared(self) -> frozenset[str]:
+        """The ids of the deletions that forebay made itself, as far as was known when the batch began."""
+        return frozenset(entry.file.file_id for entry in self.left_out if entry.reason == CLEARED)
 
     @property
     def tables(self) -> frozenset[str]:

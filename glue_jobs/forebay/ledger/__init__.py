@@ -4,6 +4,6 @@
 * `skips` files that an operator wants left out             * `ignored` files that the declarations leave out
 * `index` which files are known, in the driver's memory      * `ledger` the Delta table
 * `withheld` files that S3 did not give, and the time of each one's next try      * `data_files` read without Spark
-* `deletions` of keys, which take out what was there before
+* `deletions` of keys, which take out what was there before      * `cleared` those that forebay made itself
 * `periods` the hours and days that are complete      * `services` of one lake, and the ids by which each knows its files
 """

@@ -5,6 +5,7 @@ Pure. In: a service and a file. Out: the rule by which it is ignored. The ledger
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from forebay.landed_file import LandedFile
@@ -14,23 +15,27 @@ from forebay.notification.debris import debris
 if TYPE_CHECKING:
     from forebay.declaration.service import Service
 
-__all__ = ["NO_FEED", "PERIOD_MARKER", "RULES", "why_ignored"]
+__all__ = ["CLEARED", "NO_FEED", "PERIOD_MARKER", "RULES", "why_ignored"]
 
 NO_FEED = "no-feed"
 PERIOD_MARKER = "period-marker"
+CLEARED = "after-load"
 
 RULES = {
     **REASONS,
     NO_FEED: "no declared feed has a matching prefix and bucket",
     PERIOD_MARKER: "it marks a period of its feed as complete, as declared",
+    CLEARED: "forebay itself deleted the object after it was loaded, as after_load declared; its rows stay",
 }
 """The meaning of each rule."""
 
 
-def why_ignored(service: Service, file: LandedFile) -> str:
-    """The name of the rule; empty for a file to read, or a deletion to carry out."""
+def why_ignored(service: Service, file: LandedFile, cleared: Collection[str] = ()) -> str:
+    """The name of the rule; empty for a file to read, or a deletion to carry out. `cleared` are ids of deletions by forebay."""
     if file.is_deletion and service.on_delete == "ignore":
         return "delete"
+    if file.file_id in cleared:
+        return CLEARED
     found = debris(file)
     if found is not None and found.reason in service.ignored:
         return found.reason

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forebay.declaration.service import Service
-from forebay.lake.layout import LEDGER, services_of, table_path
+from forebay.lake.layout import AFTER_LOAD, LEDGER, services_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
+from forebay.ledger.cleared import deletions_of_ours
 from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
 from forebay.ledger.ignored import why_ignored
@@ -46,6 +47,7 @@ class Ledger:
     def __init__(self, spark: SparkSession, lake: str, service: str, shares_with: Iterable[str] = ()) -> None:
         self.path, self.names = table_path(lake, LEDGER), (service, *shares_with)
         self._services = open_objects(services_of(lake))
+        self._notes = open_objects(table_path(lake, AFTER_LOAD))
         self._spark = spark
         self._index: Index | None = None
         self.withheld = Withheld()
@@ -73,14 +75,27 @@ class Ledger:
         new = file if self.names[0] == self.first else replace(file, service=self.names[0])
         return next((one for one in as_services_know(file, self.names) if one.file_id in known), new)
 
-    def claim(self, files: Sequence[LandedFile], service: Service, skipped: Collection[str] = ()) -> Claim:
+    def claim(
+        self,
+        files: Sequence[LandedFile],
+        service: Service,
+        skipped: Collection[str] = (),
+        cleared: Collection[str] | None = None,
+    ) -> Claim:
         """The ledger's rows of these files and the service's rules: they decide which files are new. Files with an id among
-        `skipped` are left out. A second call gives the same, until `remember` adds rows."""
+        `skipped` are left out, and so are deletions by forebay: those `cleared`, if they are known from before. A second call
+        gives the same, until `remember` adds rows."""
         earlier = self._versions_of(files)
         if service.on_delete == "forget":
             files = as_written_last(files, earlier)
             earlier = put_again(files, earlier)
-        return Claim(files, earlier, service.rule_of, skipped, partial(why_ignored, service))
+            cleared = self.deletions_of_ours(files) if cleared is None else cleared
+        ignored = partial(why_ignored, service, cleared=cleared or ())
+        return Claim(files, earlier, service.rule_of, skipped, ignored)
+
+    def deletions_of_ours(self, files: Sequence[LandedFile]) -> frozenset[str]:
+        """The ids of the deletions that `after_load` made."""
+        return deletions_of_ours(files, self._notes)
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, with the changed rows of earlier files."""

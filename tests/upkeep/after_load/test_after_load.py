@@ -321,9 +321,7 @@ def test_an_erasure_names_a_copy_of_a_run_that_died_and_had_no_other_after_it(tm
     s3.before = die_after
     with pytest.MonkeyPatch.context() as once:
         added = Notes.add
-        once.setattr(
-            Notes, "add", lambda self, done, at: added(self, (one for one in done if one.action == "started"), at)
-        )
+        once.setattr(Notes, "add", lambda self, done: added(self, (one for one in done if one.action == "started")))
         for _ in range(2):
             with suppress(Killed):
                 clear(tmp_path, s3)

@@ -11,7 +11,8 @@ the bucket's lifecycle rule deletes the old versions.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -38,11 +39,12 @@ LARGEST_COPY = 5 << 30
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`place` is the address of its copy; empty if it has none."""
+    """`place` is the address of its copy; empty if it has none. `at` is when that was done: a deletion is recognised by it."""
 
     file: DueFile
     action: Action
     place: str = ""
+    at: datetime = field(default_factory=lambda: datetime.now(UTC), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
@@ -121,9 +121,9 @@ def _clear(
                 chunk = due[at : at + CHUNK]
                 if rule.move:
                     meant = (one for one in chunk if settling.refusal(one) is None)
-                    notes.start(((one, _place(rule, one)) for one in meant), datetime.now(UTC))
+                    notes.start((one, _place(rule, one)) for one in meant)
                 ended = list(threads.map(settling.settle, chunk))
-                notes.add((one for one in ended if isinstance(one, Done)), datetime.now(UTC))
+                notes.add(one for one in ended if isinstance(one, Done))
                 _count(cleared, ended)
 
 

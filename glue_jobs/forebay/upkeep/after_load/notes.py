@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from datetime import datetime
 
 import pyarrow as pa
 
@@ -44,11 +43,11 @@ class Notes:
         """The ids of the files of a day that need nothing more."""
         return frozenset(file_id for file_id, action, _ in self._of(day) if action != STARTED)
 
-    def start(self, moves: Iterable[tuple[DueFile, str]], at: datetime) -> None:
+    def start(self, moves: Iterable[tuple[DueFile, str]]) -> None:
         """Files of one day that are about to be copied to these places."""
         of_day = [*moves]
         known = {(file_id, place) for file_id, _, place in self._of(of_day[0][0].day)} if of_day else set()
-        self.add((Done(file, STARTED, place) for file, place in of_day if (file.file_id, place) not in known), at)
+        self.add(Done(file, STARTED, place) for file, place in of_day if (file.file_id, place) not in known)
 
     def _of(self, day: str) -> Iterator[tuple[str, str, str | None]]:
         snapshot = self._snapshot()
@@ -58,20 +57,20 @@ class Notes:
                     rows = plainly_typed(parquet.read(columns=["file_id", "action", "place"]))
                 yield from zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
 
-    def add(self, done: Iterable[Done], at: datetime) -> None:
+    def add(self, done: Iterable[Done]) -> None:
         days = defaultdict[str, list[Done]](list)
         for one in done:
             days[one.file.day].append(one)
-        tables = {day: pa.Table.from_pylist([self._row(one, at) for one in some], SCHEMA) for day, some in days.items()}
+        tables = {day: pa.Table.from_pylist([self._row(one) for one in some], SCHEMA) for day, some in days.items()}
         for _ in range(ATTEMPTS if tables else 0):
             if add_files(self._table, self._snapshot(), DAY, tables):
                 return
         if tables:
             raise TryAgain(f"{self._table.place}: other writers keep changing it")
 
-    def _row(self, one: Done, at: datetime) -> dict[str, object]:
+    def _row(self, one: Done) -> dict[str, object]:
         told = {"file_id": one.file.file_id, "service": self._service, "bucket": one.file.bucket, "key": one.file.key}
-        return {**told, "action": one.action, "place": one.place or None, "at": at}
+        return {**told, "action": one.action, "place": one.place or None, "at": one.at}
 
     def _snapshot(self) -> Snapshot | None:
         try:

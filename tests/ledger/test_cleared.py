@@ -1,0 +1,91 @@
+"""Notices of deletions that forebay made itself are told apart from those of a producer."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from forebay.lake.objects import open_objects
+from forebay.landed_file import DELETED, LandedFile
+from forebay.ledger.cleared import CLOCKS_DIFFER, deletions_of_ours
+from forebay.upkeep.after_load.due import DueFile
+from forebay.upkeep.after_load.effect import Action, Done
+from forebay.upkeep.after_load.notes import Notes
+from tests.ledger.test_ignored import Known, row_of, service_of
+
+NOW = datetime.now(UTC)
+FILE = LandedFile("landing", "in/a.json", 10, "etag", sequencer="01", event_time=NOW - timedelta(days=7))
+
+
+def deletion(after: timedelta = timedelta(), bucket: str = "landing", key: str = "in/a.json") -> LandedFile:
+    return LandedFile(bucket, key, None, f"{DELETED}{after}", sequencer="05", event_time=NOW + after)
+
+
+def note(lake: Path, action: Action = "moved", at: datetime = NOW, key: str = "in/a.json") -> None:
+    file = DueFile(FILE.file_id, "landing", key, None, "etag", 10, "2026-11-20")
+    Notes(open_objects(str(lake)), "s").add([Done(file, action, "s3://archive/a.json", at)])
+
+
+@pytest.mark.parametrize("action", ["moved", "deleted"])
+@pytest.mark.parametrize("after", [-CLOCKS_DIFFER, timedelta(seconds=-1), timedelta(), CLOCKS_DIFFER])
+def test_a_deletion_at_the_time_of_a_note_is_ours(action: Action, after: timedelta, tmp_path: Path) -> None:
+    note(tmp_path, action)
+    ours = deletion(after)
+    assert deletions_of_ours([FILE, ours], open_objects(str(tmp_path))) == {ours.file_id}
+
+
+@pytest.mark.parametrize("action", ["gone", "replaced", "started"])
+def test_what_after_load_did_not_delete_is_not_ours(action: Action, tmp_path: Path) -> None:
+    note(tmp_path, action)
+    assert deletions_of_ours([deletion()], open_objects(str(tmp_path))) == set()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        deletion(CLOCKS_DIFFER + timedelta(seconds=1)),
+        deletion(-CLOCKS_DIFFER - timedelta(seconds=1)),
+        deletion(bucket="other"),
+        deletion(key="in/b.json"),
+        LandedFile("landing", "in/a.json", None, f"{DELETED}7"),
+    ],
+)
+def test_another_deletion_is_not_ours(other: LandedFile, tmp_path: Path) -> None:
+    note(tmp_path)
+    assert deletions_of_ours([other], open_objects(str(tmp_path))) == set()
+
+
+def test_without_deletions_or_notes_nothing_is_ours_and_old_notes_are_not_read(tmp_path: Path) -> None:
+    notes = open_objects(str(tmp_path))
+    assert deletions_of_ours([deletion()], notes) == set()
+    note(tmp_path)
+    for data in tmp_path.glob("day=*/*.parquet"):
+        data.unlink()
+    assert deletions_of_ours([FILE], notes) == set()
+    assert deletions_of_ours([deletion(2 * CLOCKS_DIFFER)], notes) == set()
+
+
+def test_a_deletion_of_ours_takes_out_nothing_and_is_told_in_the_ledger(tmp_path: Path) -> None:
+    note(tmp_path)
+    ledger = Known(row_of(FILE, "loaded"))
+    ledger._notes = open_objects(str(tmp_path))
+    ours, theirs = deletion(), deletion(timedelta(hours=1))
+    forgets = service_of('on_delete = "forget"')
+    found = ledger.claim([ours], forgets).decided({})
+    assert [(one.file, one.outcome, one.reason) for one in found.left_out] == [(ours, "ignored", "after-load")]
+    assert (found.fresh, found.superseded) == ((), ())
+    found = ledger.claim([ours, theirs], forgets).decided({})
+    assert [one.earlier.file for one in found.superseded] == [FILE]
+    assert [one.by for one in found.superseded] == [theirs]
+
+
+def test_a_batch_that_goes_on_asks_for_no_notes(tmp_path: Path) -> None:
+    """A note that came meanwhile would change what its plan says."""
+    note(tmp_path)
+    ledger = Known(row_of(FILE, "loaded"))
+    ledger._notes = open_objects(str(tmp_path))
+    ours, forgets = deletion(), service_of('on_delete = "forget"')
+    assert ledger.claim([ours], forgets, cleared=()).decided({}).fresh == (ours,)
+    assert ledger.claim([ours], forgets, cleared={ours.file_id}).decided({}).fresh == ()
