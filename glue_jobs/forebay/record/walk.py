@@ -131,11 +131,10 @@ def _object(
     for key, value, name in _without_twins(record, reserved):
         if value is None:
             continue
-        if type(value) is TwinValue:
-            rescued = {**(rescued or {}), key: value.value}
-            continue
         column = columns.fields.get(name) if is_text(key) else None
-        if column is None or column.name in made:
+        if type(value) is TwinValue:
+            left = value.value
+        elif column is None or column.name in made:
             left = NOTHING if value in ({}, []) else value
         else:
             made[column.name], left = _value(value, column.kind, depth - 1)
