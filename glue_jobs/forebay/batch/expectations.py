@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
 from forebay.batch.accounting import Fate
@@ -58,9 +59,10 @@ def verdicts(service: Service, fates: Sequence[Fate]) -> list[Verdict]:
 
 
 def _verdict(declared: Table, table: str, name: str, rows: int, violated: int) -> Verdict:
+    """A limit is the number that somebody wrote: as a float, 0.57 of 10,000 rows would be less than 57."""
     expectation = declared.expectations[name]
     fails, rings = (
-        limit is not None and violated * 100 > limit * rows
+        limit is not None and violated * 100 > Decimal(str(limit)) * rows
         for limit in (expectation.fails_above, expectation.alarm_above_percent)
     )
     return Verdict(table, name, expectation.on_violation, rows, violated, fails, rings or fails)
