@@ -401,7 +401,7 @@ class Play:
         there = {name: Counter(row["_file_id"] for row in self.lake.rows(name)) for name in told}
         self.sums_must_hold({name: +counts for name, counts in told.items()}, there)
         records = Counter((row["_file_id"], row["byte_offset"]) for name in told for row in self.lake.rows(name))
-        assert [one for one, times in records.items() if times > 1] == []
+        self.none_is_twice(records)
         if self.beside:
             self.beside.check()
         ledger = self.ledger()
@@ -410,6 +410,10 @@ class Play:
         assert [row for row in ledger if row["outcome"] == "superseded" and row["written"]] == []
         if self.dedupe and not self.versioned:
             self.every_id_stands_once()
+
+    def none_is_twice(self, records: Counter[tuple[str, int]]) -> None:
+        """Records by their file and their place there."""
+        assert [one for one, times in records.items() if times > 1] == []
 
     def sums_must_hold(self, told: dict[str, Counter[str]], there: dict[str, Counter[str]]) -> None:
         """Rows of each file in each table, by the ledger and by the tables."""
