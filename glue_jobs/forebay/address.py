@@ -43,7 +43,7 @@ def local_folder(address: str) -> Path:
 
 
 def why_no_lake(address: str) -> str:
-    """Why no lake can have this address; empty if one may. Spark and delta-rs would not agree which folder it names: Spark
+    """Why a lake cannot have this address; empty if it can. Spark and delta-rs would not agree which folder it names: Spark
     takes it literally, delta-rs reads it as a URL."""
     odd = NO_LAKE.search(address) or (NO_LAKE_IN_S3.search(bucket_and_key(address)[1]) if is_s3(address) else None)
     return f"has {odd[0]!r} in its name, which not all engines read alike" if odd else ""
