@@ -4,6 +4,7 @@ long."""
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 __all__ = ["plain"]
@@ -11,4 +12,9 @@ __all__ = ["plain"]
 
 def plain(one: Any) -> dict[str, Any]:
     """The values themselves, by the names of their fields."""
-    return {field.name: getattr(one, field.name) for field in fields(one)}
+    return {name: getattr(one, name) for name in _names(type(one))}
+
+
+@cache
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))

@@ -190,8 +190,9 @@ class Batch:
         writing = self.writing(txn)
         with stages.stage("claim"):
             claim = self.claimed(files, self.skips.among(files))
-            self.tell_of_arrival(files, claim.to_read())
-        begun = self.begun(files, claim, writing, stages)
+            to_read = claim.to_read()
+            self.tell_of_arrival(files, to_read)
+        begun = self.begun(files, claim, to_read, writing, stages)
         plan, split = begun.plan, begun.split
         if not plan.settled and self.must_begin_anew(files, split, begun.landed):
             self.withdraw(plan)
@@ -200,9 +201,10 @@ class Batch:
         plan = plan if plan.settled else self.plans.settle(plan)
         self.carry_out(plan, split, begun.changes, begun.dedupe, writing, stages)
 
-    def begun(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages) -> Begun:
+    def begun(
+        self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, writing: Writing, stages: Stages
+    ) -> Begun:
         """The files are read again until no file and no table has to be left out of what was read."""
-        to_read = claim.to_read()
         seen = Seen(to_read, self.turns.taken(to_read))
         while True:
             made = None

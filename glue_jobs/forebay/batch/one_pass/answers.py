@@ -107,7 +107,7 @@ def together(answers: Sequence[Answer]) -> Answer:
     total = Answer()
     for one in answers:
         total.ends += one.ends
-        total.fates += one.fates
+        total.fates.update(one.fates)
         total.files += one.files
         total.identified += one.identified
         total.vaulted += one.vaulted
