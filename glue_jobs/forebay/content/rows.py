@@ -62,6 +62,7 @@ Item = TypeVar("Item")
 MEMBER = "@member"
 _PARENT, _MARKS = spelt(PARENT) + b":", f'"{ORDINAL}":%d,"{EXPLODED}":%s'.encode()
 BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
+_NO_PLACE, _NO_TEXT = pa.nulls(1, pa.int64()), pa.nulls(1, pa.string())
 
 
 def document_batches(piece: int, records: Split, text: Located) -> Iterator[pa.RecordBatch]:
@@ -69,13 +70,13 @@ def document_batches(piece: int, records: Split, text: Located) -> Iterator[pa.R
     count = len(records.starts)
     if not count:
         return
-    columns = (
+    columns = [
         pa.array(np.full(count, piece, np.int32)),
         pa.array(records.lines.astype(np.int64, copy=False)),
         pa.array(text.offsets(records.starts).astype(np.int64, copy=False)),
-        *(pa.nulls(count, pa.string()) for _ in ("value", "problem", "detail", "metadata")),
-    )
-    everything = pa.RecordBatch.from_arrays(list(columns), schema=SCHEMA)
+        *[pa.nulls(count, pa.string())] * 4,
+    ]
+    everything = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
     if records.parents is not None:
         yield from _with_surroundings(everything, records, text.utf8)
         return
@@ -192,8 +193,9 @@ def _own_renamed(values: Any) -> Any:
 
 
 def end_batch(end: PieceEnd) -> pa.RecordBatch:
-    row = (end.piece, None, None, end.value(), end.reason, end.detail, None)
-    return pa.RecordBatch.from_arrays([pa.array([v], f.type) for v, f in zip(row, SCHEMA, strict=True)], schema=SCHEMA)
+    texts = (_NO_TEXT if text is None else pa.array([text], pa.string()) for text in (end.value(), end.reason, end.detail))
+    piece = pa.array([end.piece], pa.int32())
+    return pa.RecordBatch.from_arrays([piece, _NO_PLACE, _NO_PLACE, *texts, _NO_TEXT], schema=SCHEMA)
 
 
 def with_metadata(batch: pa.RecordBatch, metadata: str) -> pa.RecordBatch:
