@@ -193,7 +193,9 @@ def _own_renamed(values: Any) -> Any:
 
 
 def end_batch(end: PieceEnd) -> pa.RecordBatch:
-    texts = (_NO_TEXT if text is None else pa.array([text], pa.string()) for text in (end.value(), end.reason, end.detail))
+    texts = (
+        _NO_TEXT if text is None else pa.array([text], pa.string()) for text in (end.value(), end.reason, end.detail)
+    )
     piece = pa.array([end.piece], pa.int32())
     return pa.RecordBatch.from_arrays([piece, _NO_PLACE, _NO_PLACE, *texts, _NO_TEXT], schema=SCHEMA)
 
