@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
-__all__ = ["borders_of", "bytes_of", "pieces", "read_json"]
+__all__ = ["borders_of", "bytes_of", "listed", "pieces", "read_json"]
 
 SMALLEST_BLOCK = 16
 """Arrow refuses some smaller ones."""
@@ -26,6 +26,13 @@ def borders_of(texts: pa.StringArray) -> Any:
 def bytes_of(texts: pa.StringArray) -> Any:
     """The bytes of the whole array, even if `texts` is a slice of it."""
     return np.frombuffer(texts.buffers()[2] or b"", np.uint8)
+
+
+def listed(array: pa.Array) -> list[Any]:
+    """`to_pylist` of texts or numbers, ten times as quick. In numpy, whole numbers beside nulls would become floats."""
+    if array.null_count and not pa.types.is_string(array.type):
+        return list(array.to_pylist())
+    return list(array.to_numpy(zero_copy_only=False).tolist())
 
 
 def pieces(text: Any, starts: Any, ends: Any) -> pa.StringArray:

@@ -20,7 +20,7 @@ from forebay.privacy.subject import subject_tokens
 from forebay.privacy.text import Level, Originals, level_of, treated_text
 from forebay.privacy.token import remembered_token
 from forebay.privacy.vault import labelled, packed
-from forebay.texts import pieces
+from forebay.texts import listed, pieces
 
 __all__ = ["NOT_KEPT", "Original", "records_of", "treated_texts"]
 
@@ -139,7 +139,7 @@ def _treated_values(level: Level, values: pa.StringArray) -> pa.StringArray:
     if level.whole == "masked":
         return pc.if_else(pc.equal(values, NULL), NULL, level.treated(ANY_TEXT))
     named = values.dictionary_encode()
-    treated = [level.treated(value) for value in named.dictionary.to_pylist()]
+    treated = [level.treated(value) for value in listed(named.dictionary)]
     return pa.array(treated, pa.string()).take(named.indices)
 
 
@@ -147,7 +147,7 @@ def _dropped_with_their_commas(seen: Texts, members: Members) -> tuple[Any, Any]
     """The ranges to replace. For a dropped member they include its key, the comma after it, and the blanks around; for the last
     member of an object the comma before it. Adjacent dropped members are a run, and the last one decides for all of it."""
     starts, ends = members.starts.copy(), members.ends.copy()
-    dropped = np.flatnonzero([members.levels[at].whole == "dropped" for at in members.level.tolist()])
+    dropped = np.flatnonzero(np.array([one.whole == "dropped" for one in members.levels], bool)[members.level])
     if not len(dropped):
         return starts, ends
     keys, behind = members.keys[dropped], seen.past_blanks(ends[dropped])
@@ -180,9 +180,9 @@ def _originals(seen: Texts, members: Members, owners: Members, secret: bytes) ->
 
 def _subjects(seen: Texts, owners: Members, secret: bytes) -> dict[int, tuple[str, ...]]:
     named = pieces(seen.raw, owners.starts, owners.ends).dictionary_encode()
-    tokens = [None if one == NULL else remembered_token(one.strip('"'), secret) for one in named.dictionary.to_pylist()]
+    tokens = [None if one == NULL else remembered_token(one.strip('"'), secret) for one in listed(named.dictionary)]
     found: dict[int, list[str]] = {}
-    for row, at in zip(owners.rows.tolist(), named.indices.to_pylist(), strict=True):
+    for row, at in zip(owners.rows.tolist(), listed(named.indices), strict=True):
         if (token := tokens[at]) is not None:
             found.setdefault(row, []).append(token)
     return {row: (his[0],) if len(his) == 1 else tuple(sorted({*his})) for row, his in found.items()}

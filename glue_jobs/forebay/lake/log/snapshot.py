@@ -31,6 +31,7 @@ from forebay.lake.log.listing import (
 )
 from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.objects import Objects
+from forebay.texts import listed
 
 __all__ = ["Followed", "Log", "Snapshot", "fetch_log", "read_snapshot", "replay"]
 
@@ -244,8 +245,8 @@ class _Replay:
     def _add_all(self, added: Any) -> None:
         """The same for a whole column of adds at once."""
         fields = {f.name for f in added.type}
-        size, modified, path = (_listed(added.field(name)) for name in ("size", "modificationTime", "path"))
-        stats = _listed(added.field("stats")) if "stats" in fields else [None] * len(added)
+        size, modified, path = (listed(added.field(name)) for name in ("size", "modificationTime", "path"))
+        stats = listed(added.field("stats")) if "stats" in fields else [None] * len(added)
         rows = [_rows(text) for text in stats]
         if "stats_parsed" in fields:
             parsed = added.field("stats_parsed").field("numRecords").to_pylist()
@@ -281,16 +282,9 @@ def _vector_id(vector: Mapping[str, Any] | None) -> str:
 
 def _entries(maps: Any) -> Iterator[tuple[Any, ...]]:
     """A map array's rows, each as pairs: much quicker than `to_pylist`."""
-    pairs = list(zip(_listed(maps.keys), _listed(maps.items), strict=True))
-    ends = _listed(maps.offsets)
+    pairs = list(zip(listed(maps.keys), listed(maps.items), strict=True))
+    ends = listed(maps.offsets)
     return (tuple(pairs[begin:end]) for begin, end in pairwise(ends))
-
-
-def _listed(array: Any) -> list[Any]:
-    """`to_pylist`, but ten times as quick. In numpy, whole numbers beside nulls would become floats."""
-    if array.null_count and not pa.types.is_string(array.type):
-        return list(array.to_pylist())
-    return list(array.to_numpy(zero_copy_only=False).tolist())
 
 
 def _rows(stats: str | None) -> int | None:
