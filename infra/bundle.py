@@ -25,6 +25,7 @@ from tempfile import TemporaryDirectory
 
 from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
+from forebay.transforms import PACKAGE as TRANSFORMS
 from infra.emr_environment import emr_environment
 
 __all__ = ["KERNEL_JARS", "LOG_STORE_JAR", "built", "bundle", "package_zip"]
@@ -58,12 +59,18 @@ def write_sums(folder: Path, made: Iterable[Path]) -> None:
     (folder / "SHA256SUMS").write_text("".join(sums))
 
 
-def package_zip(to: Path, package: Path = PACKAGE) -> Path:
+def package_zip(to: Path, package: Path = PACKAGE, *, functions: Path | None = None) -> Path:
+    """`functions` is the folder of the functions that declarations name, if there is one."""
+    ours = (file for file in files_of(package) if file.relative_to(package).parts[0] != OF_A_PERSON)
+    files = {f"{package.name}/{file.relative_to(package).as_posix()}": file.read_bytes() for file in ours}
+    if functions is not None:
+        files[f"{TRANSFORMS}/__init__.py"] = b""
+        files |= {f"{TRANSFORMS}/{file.name}": file.read_bytes() for file in sorted(functions.glob("*.py"))}
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
-        for file in (file for file in files_of(package) if file.relative_to(package).parts[0] != OF_A_PERSON):
-            entry = zipfile.ZipInfo(f"{package.name}/{file.relative_to(package).as_posix()}", EARLIEST)
+        for name, content in files.items():
+            entry = zipfile.ZipInfo(name, EARLIEST)
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, file.read_bytes(), zipfile.ZIP_DEFLATED)
+            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return to
 
 

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from datetime import date, time
+from pathlib import Path
 from typing import Any
 
 from forebay.declaration.loading import load_service
 from forebay.declaration.service import FILLED, Service
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, Problem
+from forebay.transforms import PACKAGE
 from infra.clocked import problems_of_schedules
 
-__all__ = ["declared", "one_text"]
+__all__ = ["declared", "functions_of", "one_text"]
 
 
 def declared(place: str) -> Service:
@@ -24,6 +26,21 @@ def declared(place: str) -> Service:
     if problems := problems_of_schedules(service):
         raise InvalidConfiguration(problems)
     return service
+
+
+def functions_of(service: Service, place: str) -> Path | None:
+    """The folder of the functions that the tables name, if they name any. Their code is shipped, and not run here."""
+    named = {table.name: table.transform.partition(":")[0] for table in service.tables if table.transform is not None}
+    around = Path(place)
+    folder = (around.parent if around.is_file() else around) / PACKAGE
+    missing = [
+        Problem(f"table {name}: transform", f"{folder / one}.py does not exist")
+        for name, one in named.items()
+        if not place or not (folder / f"{one}.py").is_file()
+    ]
+    if missing:
+        raise InvalidConfiguration(missing)
+    return folder if named else None
 
 
 def one_text(service: Service) -> str:

@@ -27,7 +27,7 @@ from infra.alarms import Alarms
 from infra.buckets import access_logs_bucket, arn_of
 from infra.budget import TAG, budget
 from infra.dashboard import dashboard
-from infra.declarations import declared
+from infra.declarations import declared, functions_of
 from infra.deliveries import rule_arns_of, topic_arns_of
 from infra.engines import engine_of
 from infra.foundation import Foundation
@@ -140,7 +140,7 @@ class Forebay(Construct):
             ),
             lake=Lake(self, "Lake", settings=settings, keys=keys, access_logs=access_logs),
             engine=engine_of(self, settings),
-            code=JobCode(self, "Code", service=service),
+            code=JobCode(self, "Code", service=service, functions=functions_of(service, settings.service)),
             alarms_to=alarm_topic(self, settings=settings, key=keys.data),
             untold=untold_queue(self, settings=settings),
             vault=self._vault(settings, service, keys, access_logs),

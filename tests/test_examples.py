@@ -31,6 +31,7 @@ ROWS = {
     "gold-rollup": {"sessions": 4, "level_ups": 5, "purchase_changes": 5},
     "github-webhooks": {"pull_requests": 2, "issues": 2, "pushes": 1},
     "one-bucket-many-games": {"alpha_events": 2, "beta_events": 2},
+    "python-step": {"orders": 3},
     "sdk-batches": {"move_events": 6, "purchase_events": 6},
     "several-feeds": {"alpha_events": 2, "audit": 2, "invoices": 2},
     "segment": {"identify_calls": 2, "page_calls": 2, "track_calls": 2},
@@ -86,3 +87,8 @@ def test_the_notebook_reads_as_the_one_that_is_tested() -> None:
     exec("\n".join(imports), found := {})
     inspect.signature(found["register"]).bind("spark", manifests="s3://my-lake/manifests")
     inspect.signature(found["session"]).bind("notebook")
+
+
+def test_the_function_of_an_example_is_the_one_that_the_documents_show() -> None:
+    shown = (EXAMPLES.parent / "docs" / "declarations.md").read_text().split("```python\n")[1].partition("```")[0]
+    assert shown in (EXAMPLES / "python-step" / "transforms" / "shop.py").read_text()

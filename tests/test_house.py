@@ -27,6 +27,7 @@ PACKAGE = ROOT / "glue_jobs" / "forebay"
 ORDER = [
     "errors",
     "events address landed_file nesting counted plain remembered",
+    "transforms",
     "texts",
     "refusal",
     "spark",

@@ -25,8 +25,15 @@ __all__ = ["JobCode"]
 
 class JobCode(Construct):
     def __init__(
-        self, scope: Construct, construct_id: str, *, service: Service, log_store_jar: Path = LOG_STORE_JAR
+        self,
+        scope: Construct,
+        construct_id: str,
+        *,
+        service: Service,
+        functions: Path | None = None,
+        log_store_jar: Path = LOG_STORE_JAR,
     ) -> None:
+        """`functions` is the folder of those that the declarations name."""
         super().__init__(scope, construct_id)
         self.jars = [
             assets.Asset(self, name, path=str(built(jar)))
@@ -35,7 +42,9 @@ class JobCode(Construct):
             )
         ]
         with TemporaryDirectory() as folder:
-            self.package = assets.Asset(self, "Package", path=str(package_zip(Path(folder, "forebay.zip"))))
+            self.package = assets.Asset(
+                self, "Package", path=str(package_zip(Path(folder, "forebay.zip"), functions=functions))
+            )
             self.wheels = _named(self, wheels_zip(Path(folder, f"packages{SUFFIX}")))
             written = Path(folder, "service.toml")
             written.write_text(one_text(service))

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from forebay.declaration.loading import load_service, parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
-from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, ROOT, bundle
+from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, ROOT, bundle, package_zip
+from infra.declarations import functions_of
 from infra.emr_environment import INTERPRETER, START, pack_interpreter
 from tests.infra.synthesized import Synthesized, text
 
@@ -51,6 +53,31 @@ def test_the_package_runs_out_of_the_zip_with_its_example(tmp_path: Path) -> Non
     place, name = said.stdout.split()
     assert place.startswith(str(zipped))
     assert name
+
+
+def test_a_job_gets_the_functions_that_its_declarations_name(tmp_path: Path) -> None:
+    """They are imported from the zip, by the same names as beside the declarations."""
+    place = ROOT / "examples" / "python-step"
+    folder = functions_of(load_service(str(place)), str(place))
+    zipped = package_zip(tmp_path / "forebay.zip", functions=folder)
+    names = {name for name in zipfile.ZipFile(zipped).namelist() if not name.startswith("forebay/")}
+    assert names == {"transforms/__init__.py", "transforms/shop.py"}
+    code = "from forebay.transforms import function_of; print(function_of('shop:priced').__module__)"
+    env = {**os.environ, "PYTHONPATH": str(zipped)}
+    said = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert said.stdout.split() == ["transforms.shop"]
+
+
+def test_a_deployment_without_a_function_is_refused(tmp_path: Path) -> None:
+    text = 'name = "s"\n[[tables]]\nname = "t"\ntransform = "shop:clean"\ncolumns = [{ name = "a" }]'
+    (tmp_path / "service.toml").write_text(text)
+    for place in (tmp_path, tmp_path / "service.toml"):
+        with pytest.raises(InvalidConfiguration, match=r"table t: transform: .*transforms/shop\.py does not exist"):
+            functions_of(load_service(str(place)), str(place))
+    service = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "t"'})
+    assert functions_of(service, "") is None
 
 
 def test_without_the_built_log_store_it_says_what_to_run(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ __all__ = [
     "REASONS",
     "TABLE_FAILED",
     "TOO_MANY_NEW_TABLES",
+    "TRANSFORM",
 ]
 
 BAD_TABLE_NAME = "bad-table-name"
@@ -31,6 +32,7 @@ EVENT_IN_THE_FUTURE = "event-in-the-future"
 NO_KEY = "no-key"
 NO_SEQUENCE = "no-sequence"
 EXPECTATION = "expectation"
+TRANSFORM = "transform"
 TABLE_FAILED = "table-failed"
 TOO_MANY_NEW_TABLES = "too-many-new-tables"
 EXPECTATION_FAILED = "expectation-failed"
@@ -53,6 +55,7 @@ REASONS = {
     NO_KEY: "the change has no value for a key of its table, or the value does not fit the key's type",
     NO_SEQUENCE: "the change has no value that orders it among the changes to its key",
     EXPECTATION: "the record violates an expectation whose violations are quarantined",
+    TRANSFORM: "the table's `transform` refused the record, or failed on it",
     EXPECTATION_FAILED: "too many of the table's records in this batch violate an expectation",
     TABLE_FAILED: "the table could not be written; the next start of the job retries it",
     TOO_MANY_NEW_TABLES: "the table would be new, and today's limit of new tables is reached",

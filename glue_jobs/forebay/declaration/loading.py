@@ -28,6 +28,7 @@ from forebay.declaration.service import FILLED, Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.refusal import Location, refusals_of
+from forebay.transforms import use_folder
 
 __all__ = ["builtin_service", "load_service", "parse_service", "version_of"]
 
@@ -47,10 +48,12 @@ def builtin_service() -> Service:
 
 
 def load_service(place: str, *, s3: Any = None, strict: bool = False) -> Service:
-    """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty."""
+    """From a folder, an s3:// prefix, or one .toml file in either; the built-in example where `place` is empty. The process
+    finds functions beside local declarations from then on."""
     if not place:
         return builtin_service()
     texts = texts_at(place, s3=s3)
+    use_folder(place)
     try:
         return parse_service(texts, strict=strict)
     except InvalidConfiguration as invalid:

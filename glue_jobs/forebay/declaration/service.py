@@ -10,9 +10,10 @@ from typing import Any, Literal, get_args
 
 from pydantic import Field, field_validator
 
-from forebay.declaration.column import Declared
+from forebay.declaration.column import Column, Declared
+from forebay.declaration.column_name import family_of
 from forebay.declaration.feed import EVERYTHING, AfterLoad, Envelope, Feed
-from forebay.declaration.form import Explosion, Form, Forms, Keys
+from forebay.declaration.form import PARENT, Explosion, Form, Forms, Keys
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import PersonalField, of_flattened
 from forebay.declaration.place import deciding
@@ -112,6 +113,16 @@ class Service(Declared):
     def subject(self) -> Keys:
         """The path of the field with a record's subject; empty if there is none."""
         return parse_path(self.privacy.subject).keys if self.privacy and self.privacy.subject else ()
+
+    def transformed(self, table: Table) -> list[Column]:
+        """The columns that the table's `transform` gets: none that could have the subject, by which an erasure finds rows."""
+        of_subject = {*map(family_of, self.subject)}
+
+        def may_name_somebody(column: Column) -> bool:
+            keys = parse_path(column.source).keys if column.of_record else ()
+            return bool(of_subject) and (keys[:1] == (PARENT,) or not of_subject.isdisjoint(map(family_of, keys)))
+
+        return [column for column in table.transformed if not may_name_somebody(column)]
 
     @property
     def joints(self) -> tuple[str, ...]:

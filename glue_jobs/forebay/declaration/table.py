@@ -19,6 +19,7 @@ from forebay.declaration.form import PARENT, Explosion
 from forebay.declaration.merge import Merge
 from forebay.declaration.path import parse_path
 from forebay.declaration.properties import refusals
+from forebay.transforms import TRANSFORM_NAME
 
 __all__ = ["RESERVED", "Compaction", "Table"]
 
@@ -92,6 +93,11 @@ class Table(Declared):
     )
     columns: tuple[Column, ...] = Field(
         (), description="columns whose type is declared; `undeclared` decides about other fields"
+    )
+    transform: str | None = Field(
+        None,
+        description="a function of your deployment that changes the columns of the table's rows, such as shop:clean for the "
+        "function clean in transforms/shop.py: a pyarrow.Table in, one with the same rows out",
     )
     undeclared: Undeclared = Field(
         default_factory=lambda: Undeclared(), description="how fields that are not declared are kept"
@@ -167,6 +173,11 @@ class Table(Declared):
         when = self.event_time
         filled = when is not None and when.otherwise == "landed" and when.column == column.name
         return filled or column.expression is not None
+
+    @property
+    def transformed(self) -> tuple[Column, ...]:
+        """The columns that `transform` gets: all but those that Spark computes or reads."""
+        return tuple(column for column in self.columns if column.expression is None and not column.formats)
 
     @property
     def glob(self) -> str:
@@ -254,6 +265,7 @@ class Table(Declared):
             self._is_clustered_as_delta_can(),
             self._names_its_columns(),
             self._knows_its_parents(),
+            self._names_a_function(),
             self._says_how_it_is_merged(),
             refusals(self.properties),
         )
@@ -317,6 +329,14 @@ class Table(Declared):
                 "explode: no column identifies the record of a row; add one of the record's fields, such as "
                 '{ name = "order_id", path = "@parent.order_id" }'
             )
+
+    def _names_a_function(self) -> Iterator[str]:
+        if self.transform is None:
+            return
+        if TRANSFORM_NAME.fullmatch(self.transform) is None:
+            yield f"transform: {self.transform!r} is not module:function, such as shop:clean"
+        if not self.transformed:
+            yield "transform: the function would get no column; it gets declared columns without `expression` and `formats`"
 
     def _names_its_columns(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}

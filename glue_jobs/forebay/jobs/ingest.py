@@ -49,6 +49,7 @@ from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
 from forebay.privacy.vault import must_lie_apart
+from forebay.record.transform import check_transforms
 from forebay.settings import IngestSettings, names_in
 from forebay.source.drain import Drain
 from forebay.source.source import register
@@ -81,6 +82,7 @@ def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """The checks that need more than the text of the declarations."""
     must_keep_subject(lake, service)
     check_expressions(spark, service)
+    check_transforms(service)
     if service.privacy is not None:
         must_lie_apart(service.privacy, lake)
 

@@ -77,7 +77,7 @@ class Answer:
     run whose records it got. `identified` are the data files of tables that leave out duplicates, and `vaulted` those of the
     vault, if a row may still leave it. `moved` are records that were held. `is_crowded`: the task had too little memory.
     `lacks_ids`: the rows have more ids than the task's share, so `identified` is empty. `read_twice` says why files were read
-    once more."""
+    once more. `broken` are tables whose `transform` cannot be used, and why."""
 
     ends: list[PieceEnd] = field(default_factory=list)
     fates: Counter[Judged] = field(default_factory=Counter)
@@ -85,6 +85,7 @@ class Answer:
     identified: list[Identified] = field(default_factory=list)
     vaulted: list[Vaulted] = field(default_factory=list)
     moved: list[Moved] = field(default_factory=list)
+    broken: dict[str, str] = field(default_factory=dict)
     odd: str | None = None
     is_crowded: bool = False
     lacks_ids: bool = False
@@ -112,6 +113,7 @@ def together(answers: Sequence[Answer]) -> Answer:
         total.identified += one.identified
         total.vaulted += one.vaulted
         total.moved += one.moved
+        total.broken |= one.broken
         total.read_twice = total.read_twice or one.read_twice
         total.lacks_ids = total.lacks_ids or one.lacks_ids
     crowded = [one for one in answers if one.is_crowded]

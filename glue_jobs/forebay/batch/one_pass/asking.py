@@ -26,6 +26,8 @@ from forebay.batch.one_pass.vault import without_originals
 from forebay.content.piece import Piece
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
+from forebay.record.transform import Transform
+from forebay.transforms import NoFunction
 
 __all__ = ["AnswersTask", "Asking", "FromHeld", "FromParcels", "FromPieces", "QuestionsTask", "SentTask", "parcels_of"]
 
@@ -126,7 +128,7 @@ class Asking:
         if name is not None and declared is not None and question is not None:
             shaping = self.told.place(name, declared).shaping
             assert shaping is not None
-            given = self.given(block, shaping.rules, declared, question)
+            given = self.given(block, shaping.rules, declared, question, self.told.transform_of(declared))
         return self._encrypted(block, given, self.told.questions)
 
     def unrouted(self, block: Block) -> tuple[Block, pa.Table | None]:
@@ -146,9 +148,14 @@ class Asking:
             block, given = Block(rows, block.whole), given | originals
         return block, pa.table(given) if given else None
 
-    def given(self, block: Block, rules: Rules, declared: int, question: Question) -> dict[str, Any]:
+    def given(
+        self, block: Block, rules: Rules, declared: int, question: Question, transform: Transform | None = None
+    ) -> dict[str, Any]:
         records = Records(block.rows["value"].combine_chunks(), rules, None, block.whole, shaped=False)
-        read = read_columns(records, block.rows, question.table, self.landed)
+        try:
+            read = read_columns(records, block.rows, question.table, self.landed, transform=transform)
+        except NoFunction:  # then the table is not written, whatever Spark answers
+            read = read_columns(records, block.rows, question.table, self.landed)
         made = {slot: self._values(one, read, block.rows) for slot, one in question.given.items()}
         return {DECLARED: pa.repeat(pa.scalar(declared, pa.int32()), block.rows.num_rows), **made}
 

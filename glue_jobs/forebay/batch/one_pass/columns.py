@@ -21,7 +21,14 @@ from forebay.batch.one_pass.day import day_source
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.questions import Question
 from forebay.batch.one_pass.times import Times
-from forebay.batch.reasons import BAD_PARTITION_VALUE, EVENT_IN_THE_FUTURE, EVENT_TOO_OLD, NO_KEY, NO_SEQUENCE
+from forebay.batch.reasons import (
+    BAD_PARTITION_VALUE,
+    EVENT_IN_THE_FUTURE,
+    EVENT_TOO_OLD,
+    NO_KEY,
+    NO_SEQUENCE,
+    TRANSFORM,
+)
 from forebay.declaration.column import Column
 from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.path import parse_path
@@ -29,6 +36,7 @@ from forebay.declaration.table import Table
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.number import write_json
+from forebay.record.transform import Transform
 from forebay.record.typed import converted, typed, with_elements, with_misfits
 from forebay.table.partition import can_be_folder
 
@@ -40,12 +48,13 @@ Bits = Any
 @dataclass(frozen=True)
 class ReadColumns:
     """The declared columns that Spark need not compute, and the `misfits`: values that did not fit them. `texts` are those of
-    times that Spark reads, by column."""
+    times that Spark reads, by column. `refused` says why the table's `transform` refused a row."""
 
     columns: dict[str, pa.Array]
     misfits: pa.StringArray
     times: Times
     texts: dict[str, pa.StringArray]
+    refused: pa.StringArray
 
     def bucketed(self, name: str) -> pa.Array:
         """The event time for the columns that are computed from it."""
@@ -54,17 +63,32 @@ class ReadColumns:
 
 @dataclass(frozen=True)
 class Filled:
-    """`refused` has null for each row that may be in its table. `violated` are the expectations of the table that a row does
-    not meet, by name."""
+    """`refused` has null for each row that may be in its table, and `detail` more about some of the others. `violated` are the
+    expectations of the table that a row does not meet, by name."""
 
     columns: dict[str, pa.Array]
     misfits: pa.StringArray
     refused: pa.StringArray
+    detail: pa.StringArray
     violated: dict[str, Bits]
+
+    def only(self, which: pa.BooleanArray) -> Filled:
+        return Filled(
+            {name: values.filter(which) for name, values in self.columns.items()},
+            self.misfits.filter(which),
+            self.refused.filter(which),
+            self.detail.filter(which),
+            {name: bits[np.asarray(which)] for name, bits in self.violated.items()},
+        )
 
 
 def read_columns(
-    records: Records, rows: pa.Table, table: Table, landed: Landed, answered: Mapping[str, pa.Array] | None = None
+    records: Records,
+    rows: pa.Table,
+    table: Table,
+    landed: Landed,
+    answered: Mapping[str, pa.Array] | None = None,
+    transform: Transform | None = None,
 ) -> ReadColumns:
     """`answered` are the times that Spark read by their formats, if it did so already."""
     read = [_as_text(column) for column in table.columns if column.expression is None]
@@ -73,24 +97,35 @@ def read_columns(
     columns = dict(zip([column.name for column in of_record], made.columns, strict=True))
     columns |= {column.name: _of_object(column, landed, rows) for column in read if not column.of_record}
     texts = {column.name: columns.pop(column.name) for column in table.columns if column.formats}
+    refused = pa.nulls(rows.num_rows, pa.string())
+    if transform is not None:
+        done = transform.applied({column.name: columns[column.name] for column in landed.service.transformed(table)})
+        columns, refused = columns | done.columns, done.refused
     columns |= answered or {}
     times = Times(table, columns, landed.landed_at(rows["piece"].combine_chunks()))
     columns |= {
         c.name: times.day_of(source, columns) for c in table.columns if (source := day_source(c, table)) is not None
     }
-    return ReadColumns(columns, made.misfits, times, texts)
+    return ReadColumns(columns, made.misfits, times, texts, refused)
 
 
 def _as_text(column: Column) -> Column:
     return column.model_copy(update={"type": "string", "formats": ()}) if column.formats else column
 
 
-def filled(records: Records, rows: pa.Table, table: Table, landed: Landed, question: Question | None) -> Filled:
+def filled(
+    records: Records,
+    rows: pa.Table,
+    table: Table,
+    landed: Landed,
+    question: Question | None,
+    transform: Transform | None = None,
+) -> Filled:
     """`rows` are those of the records, with Spark's answers where there is a `question`."""
     times, derived, checks = (question.times, question.derived, question.checks) if question else ({}, {}, {})
     answers = {name: Answered.of(rows[slot]) for name, slot in derived.items()}
     answered = {name: Answered.of(rows[slot]).values for name, slot in times.items()}
-    read = read_columns(records, rows, table, landed, answered)
+    read = read_columns(records, rows, table, landed, answered, transform)
     unfit = {
         name: np.asarray(pc.and_(pc.is_null(values), pc.is_valid(read.texts[name])))
         for name, values in answered.items()
@@ -102,7 +137,9 @@ def filled(records: Records, rows: pa.Table, table: Table, landed: Landed, quest
     columns = read.columns | {name: one.values for name, one in answers.items()}
     violated = {name: Answered.of(rows[slot]).is_false for name, slot in checks.items()}
     columns = {column.name: columns[column.name] for column in table.columns}
-    return Filled(columns, misfits, _refused(table, columns, read.times, rows.num_rows), violated)
+    refused = _refused(table, columns, read.times, rows.num_rows)
+    refused = pc.if_else(pc.is_valid(read.refused), TRANSFORM, refused)
+    return Filled(columns, misfits, refused, read.refused, violated)
 
 
 @dataclass(frozen=True)

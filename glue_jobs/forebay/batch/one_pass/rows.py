@@ -19,7 +19,7 @@ from forebay.batch.one_pass.columns import Bits, Filled, filled
 from forebay.batch.one_pass.ids import ID, ids_of
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.told import KeptOut, Told
-from forebay.batch.reasons import EXPECTATION
+from forebay.batch.reasons import EXPECTATION, TABLE_FAILED
 from forebay.declaration.table import Table
 from forebay.record.arrow_parser import ParseHints, may_be_whole
 from forebay.record.conform import Records
@@ -27,6 +27,7 @@ from forebay.record.growth import grown
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, with_columns
+from forebay.transforms import NoFunction
 
 __all__ = ["IDENTITY", "VIOLATED", "Block", "Kept", "Made", "TableRows", "joined"]
 
@@ -67,7 +68,8 @@ class Kept:
 class Made:
     """Rows that may not be in the table, rows that are left out, rows of a table that is not written, and the other rows, ready
     to be written but for `VIOLATED`, the expectations that a row violates, as JSON, and for `IDENTITY`. `kept` are the records
-    of all but those that are left out, and `written` those of the rows."""
+    of all but those that are left out, and `written` those of the rows. `failed` says why the table's `transform` cannot be
+    used; some rows are kept out for it."""
 
     refused: list[Kept] = field(default_factory=list)
     dropped: list[Kept] = field(default_factory=list)
@@ -75,6 +77,7 @@ class Made:
     rows: pa.Table | None = None
     kept: list[pa.Table] = field(default_factory=list)
     written: list[pa.Table] = field(default_factory=list)
+    failed: str = ""
 
 
 class TableRows:
@@ -85,6 +88,7 @@ class TableRows:
         self.table, self.place = told.service.tables[declared], told.place(name, declared)
         self.question, self.kept_out = told.questions.of.get(declared), told.kept_out(name)
         self.batch, self.at = told.batch, told.shared["at"]
+        self.transform = told.transform_of(declared)
         shaping = self.place.shaping
         assert shaping is not None
         self.columns: Struct = shaping.columns
@@ -111,7 +115,11 @@ class TableRows:
         made, kept = Made(), []
         for block in joined(blocks):
             records = self._records(block)
-            values = self._filled(records, block)
+            try:
+                values = self._filled(records, block)
+            except NoFunction as failed:
+                self._keep_out(block.rows, f"transform {failed}", made)
+                continue
             judged = Judgement(self.table, values)
             made.refused += judged.kept(block.rows, judged.refused)
             made.dropped += judged.kept(block.rows, judged.dropped)
@@ -121,11 +129,10 @@ class TableRows:
                 made.kept_out += [self._identified(one, values, judged.written) for one in mine]
                 continue
             if not judged.written.all():
-                block = block.only(pa.array(judged.written))
+                block, values = block.only(pa.array(judged.written)), values.only(pa.array(judged.written))
                 if not block.rows.num_rows:
                     continue
                 records = self._records(block)
-                values = self._filled(records, block)
             kept.append((self._with_declared(block, values, lines), records))
             made.written.append(block.rows)
         if not kept:
@@ -135,6 +142,13 @@ class TableRows:
         self.columns = grown(self._known, self.seen, self._rules)
         made.rows = pa.concat_tables([with_columns(rows, records, self.columns) for rows, records in kept])
         return made
+
+    def _keep_out(self, rows: pa.Table, failed: str, made: Made) -> None:
+        """The table fails, unless it is not written anyway."""
+        why = self.kept_out or KeptOut(TABLE_FAILED, failed)
+        made.failed = "" if self.kept_out else failed
+        made.kept_out.append(Kept(rows, {"reason": why.reason, "detail": why.detail}))
+        made.kept.append(rows)
 
     def _records(self, block: Block) -> Records:
         """Parsed again where the records of other tables may have decided the type of a column that this one gets."""
@@ -146,7 +160,7 @@ class TableRows:
         return records
 
     def _filled(self, records: Records, block: Block) -> Filled:
-        return filled(records, block.rows, self.table, self.landed, self.question)
+        return filled(records, block.rows, self.table, self.landed, self.question, self.transform)
 
     def _identified(self, kept: Kept, values: Filled, which: Bits) -> Kept:
         """The rows with their ids, if the table leaves out duplicates."""
@@ -201,7 +215,7 @@ class Judgement:
         if which is self.refused:
             said["reason"] = pc.fill_null(self.values.refused.filter(chosen), EXPECTATION)
             details = [None if names is None else ", ".join(json.loads(names)) for names in violated.to_pylist()]
-            said["detail"] = pa.array(details, pa.string())
+            said["detail"] = pc.coalesce(self.values.detail.filter(chosen), pa.array(details, pa.string()))
         elif why is not None:
             said |= {"reason": why.reason, "detail": why.detail}
         return [Kept(rows.filter(chosen), said)]

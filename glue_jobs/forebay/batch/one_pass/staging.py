@@ -45,6 +45,7 @@ from forebay.table.in_arrow import arrow_schema, columns_of_ddl, map_in_arrow
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.shaping import RESCUED, Shaping, known_columns
 from forebay.table.storage import storage_as
+from forebay.transforms import folders
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -102,7 +103,8 @@ class OnePass:
         answer, poison = self._read(told, files)
         made = self._pass_of(answer, service)
         rows = rows_with_ids(made.fates, service)
-        has_few, again = rows.total() <= IDS_AT_MOST, next(iter(made.written.failed.values()), "")
+        has_few = rows.total() <= IDS_AT_MOST
+        again = next((why for name, why in made.written.failed.items() if name not in answer.broken), "")
         if answer.lacks_ids and has_few:
             again = "one task had most of the ids"
         if again and not answer.odd:
@@ -186,6 +188,7 @@ class OnePass:
             standing={},
             only_unwritten=False,
             ids_at_most=2 * IDS_AT_MOST,  # some tasks have more than their share
+            functions_in=folders(),
         )
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
@@ -213,7 +216,9 @@ class OnePass:
         return together(apart.parts), [poison_end(file, why, private=private) for file, why in apart.poison.items()]
 
     def _pass_of(self, answer: Answer, service: Service) -> Pass:
-        made = Pass([], answer.counted, answer.written, self.lake, answer.identified)
+        written = answer.written
+        written = replace(written, failed={**written.failed, **answer.broken})
+        made = Pass([], answer.counted, written, self.lake, answer.identified)
         return replace(made, vault=service.vault, vaulted=answer.vaulted, read_twice=answer.read_twice)
 
     def _answer(self, told: Told) -> Answer:

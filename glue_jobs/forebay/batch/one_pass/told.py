@@ -20,6 +20,7 @@ from forebay.content.piece import Piece
 from forebay.declaration.service import Service
 from forebay.lake.layout import table_path
 from forebay.record.kind import Struct
+from forebay.record.transform import Transform
 from forebay.table.data_file import TableFolder
 from forebay.table.shaping import Shaping
 from forebay.table.storage import Storage
@@ -93,6 +94,12 @@ class Told:
     """The ends of all pieces, if they were read before (`one_pass.lean`), or if their records were held."""
     held: Held | None = None
     """Only for held records, which do not come from landed files."""
+    functions_in: tuple[str, ...] = ()
+    """The folders in which the driver finds the functions of tables."""
+
+    def transform_of(self, declared: int) -> Transform | None:
+        name = self.service.tables[declared].transform
+        return None if name is None else Transform(name, self.functions_in)
 
     def kept_out(self, table: str) -> KeptOut | None:
         if self.service.is_paused(table) and not self.only_unwritten:

@@ -144,6 +144,8 @@ class Writer:
         for table in list(tables):
             if blocks := list(table.take(landing, over)):
                 made = table.made(blocks, self.lines)
+                if made.failed:
+                    self.answer.broken[table.name] = made.failed
                 for place, some in ((QUARANTINE, made.refused), (DROPPED, made.dropped), (KEPT_OUT, made.kept_out)):
                     for kept in some:
                         self.held[place].add(kept.rows, table=table.name, declared=table.declared, **kept.said)

@@ -186,8 +186,10 @@ class _Said:
 def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     from forebay.declaration.loading import load_service
     from forebay.operate.declaring import declarations as declared
+    from forebay.record.transform import check_transforms
 
     service = load_service(place, strict=True)
+    check_transforms(service)
     shared = [*(_check_sql(service) if sql else ()), *declared.shares_names(service)]
     yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
     yield from (_Said("note", said) for said in (*declared.gets_few(service), *declared.shares_columns(service)))

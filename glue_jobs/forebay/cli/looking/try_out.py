@@ -90,6 +90,7 @@ def _show(trial: Trial) -> None:
         if table.rescued:
             said = f"  {counted(table.rescued, 'row', 'has')} rescued values in _rescued"
             _show_lines([said, *(f"    {example}" for example in table.examples)])
+        _show_some("changed by the transform", table.transformed)
         _show_some("would be dropped as duplicates", table.duplicates)
         if table.state is not None:
             _show_some(f"would win in the state {table.state.name}", table.state.winners)

@@ -11,14 +11,14 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.columns import rules_of
-from forebay.batch.reasons import BAD_TABLE_NAME, REASONS
+from forebay.batch.reasons import BAD_TABLE_NAME, REASONS, TRANSFORM
 from forebay.content.end import FileEnd
 from forebay.content.treated import NOT_KEPT
 from forebay.counted import counted
@@ -30,6 +30,7 @@ from forebay.ledger.ignored import RULES
 from forebay.operate.trying.samples import Sample, Samples, name_of
 from forebay.operate.trying.trial_dedupe import duplicates_in, is_known
 from forebay.operate.trying.trial_merge import TrialState, state_of, unplaced
+from forebay.operate.trying.trial_transform import TrialTransform, transformed
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits
 from forebay.record.growth import grown
@@ -59,7 +60,7 @@ class TrialColumn:
 class TrialTable:
     """`rescued` rows keep something in `_rescued`. `duplicates` are places of records that `dedupe` drops, which make no rows.
     `unchecked` are the rules that a trial does not judge: SQL, and what depends on when a file lands. `state` is what a merge
-    would make of the rows."""
+    would make of the rows. `transformed` are rows that the table's function changed, each by its place and one change."""
 
     name: str
     rows: int
@@ -69,6 +70,7 @@ class TrialTable:
     unchecked: tuple[str, ...]
     duplicates: tuple[str, ...] = ()
     state: TrialState | None = None
+    transformed: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -119,10 +121,19 @@ def try_out(service: Service, samples: Samples) -> Trial:
             refused.append({"place": sample.place, "reason": reason, "detail": detail, "record": text})
             broken[sample.file] += sample.reason is None
         fates[_known_as(sample)] = f"refused, {reason}" if reason else table or fate
-    tables = tuple(_tried(service, service.tables[n], name, rows, fates) for (n, name), rows in sorted(taken.items()))
+    tables = []
+    for (number, name), rows in sorted(taken.items(), key=lambda one: one[0]):
+        declared = service.tables[number]
+        done = transformed(service, declared, name, rows)
+        for at, why in done.refused.items():
+            one = rows[at][0]
+            refused.append({"place": one.place, "reason": TRANSFORM, "detail": why, "record": one.text})
+            broken[one.file] += 1
+            fates[_known_as(one)] = f"refused, {TRANSFORM}"
+        tables.append(_tried(service, declared, name, rows, done, fates))
     files = [_told(end, broken[end.file]) for end in samples.ends]
     files += [_not_read(file, rule) for file, rule in samples.ignored]
-    return Trial(tuple(files), tables, tuple(parked), tuple(refused), fates, samples.left_out)
+    return Trial(tuple(files), tuple(tables), tuple(parked), tuple(refused), fates, samples.left_out)
 
 
 def differences(before: Trial, after: Trial) -> list[str]:
@@ -145,11 +156,16 @@ def _known_as(sample: Sample) -> str:
 
 
 def _tried(
-    service: Service, table: Table, name: str, all_rows: Sequence[tuple[Sample, Any]], fates: dict[str, str]
+    service: Service,
+    table: Table,
+    name: str,
+    all_rows: Sequence[tuple[Sample, Any]],
+    done: TrialTransform,
+    fates: dict[str, str],
 ) -> TrialTable:
     again = duplicates_in(service, table, all_rows)
     fates |= {_known_as(all_rows[at][0]): f"dropped as a duplicate in {name}" for at in again}
-    rows = [row for at, row in enumerate(all_rows) if at not in again]
+    rows = [row for at, row in enumerate(all_rows) if at not in again and at not in done.refused]
     rules = rules_of(table)
     records = Records(pa.array([sample.text for sample, _ in rows], pa.string()), rules)
     columns = grown(Struct(), records.shape(), rules)
@@ -165,12 +181,13 @@ def _tried(
     return TrialTable(
         name=name,
         rows=len(rows),
-        columns=(*(column for column, _ in declared), *derived, *found),
+        columns=(*(replace(c, filled=done.filled.get(c.name, c.filled)) for c, _ in declared), *derived, *found),
         rescued=len(odd),
         examples=tuple(f"{rows[at][0].place}: {rescued[at]}" for at in sorted(odd) if rescued.get(at))[:EXAMPLES],
         unchecked=tuple(_unchecked(table)),
         duplicates=tuple(all_rows[at][0].place for at in sorted(again)),
         state=state_of(service, table, name, rows),
+        transformed=tuple(f"{all_rows[at][0].place}: {change}" for at, change in sorted(done.changed.items())),
     )
 
 
@@ -211,6 +228,8 @@ def _unchecked(table: Table) -> Iterator[str]:
     yield from (f"column {c.name}: {c.expression}" for c in table.columns if c.expression is not None)
     if table.dedupe is not None and not is_known(table):
         yield f"dedupe by {', '.join(table.dedupe.by)}"
+    if table.merge is not None and table.transform is not None:
+        yield f"merge into {table.merge.into}, which is of transformed rows"
     if table.merge is not None and table.merge.delete_when is not None:
         yield f"merge.delete_when: {table.merge.delete_when}"
     yield from (f"expectation {name}: {said.check}" for name, said in table.expectations.items())

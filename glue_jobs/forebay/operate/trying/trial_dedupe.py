@@ -22,7 +22,7 @@ __all__ = ["duplicates_in", "is_known"]
 def is_known(table: Table) -> bool:
     """Whether a trial can find the ids of this table's records."""
     by = columns_named(table, table.dedupe.by) if table.dedupe else []
-    return not any(table.computes(column) or column.formats for column in by)
+    return table.transform is None and not any(table.computes(column) or column.formats for column in by)
 
 
 def duplicates_in(service: Service, table: Table, rows: Sequence[tuple[Sample, Any]]) -> set[int]:

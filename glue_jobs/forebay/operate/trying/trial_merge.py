@@ -36,7 +36,7 @@ class TrialState:
 
 def unplaced(service: Service, table: Table, record: Any, origin: Origin) -> str | None:
     """Why the record could not be placed; None where it could be, or where only Spark knows."""
-    if table.merge is None:
+    if table.merge is None or table.transform is not None:
         return None
     for names, reason in ((table.merge.keys, NO_KEY), (table.merge.sequence_by, NO_SEQUENCE)):
         for column in columns_named(table, names):
@@ -50,7 +50,7 @@ def unplaced(service: Service, table: Table, record: Any, origin: Origin) -> str
 def state_of(service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]) -> TrialState | None:
     """The state's winners among these rows, which can all be placed; None where there are none, or only Spark knows them."""
     merge, state = table.merge, table.state_of(name)
-    if merge is None or state is None:
+    if merge is None or state is None or table.transform is not None:
         return None
     keys, sequence = columns_named(table, merge.keys), columns_named(table, merge.sequence_by)
     if any(column.expression is not None or column.formats for column in (*keys, *sequence)):

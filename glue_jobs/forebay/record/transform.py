@@ -1,0 +1,93 @@
+"""A declared Python step: the typed columns of some records, through a function.
+
+In: an array for each column. Out: the same after the function, and for each row that it refuses the reason. A row fails alone:
+if the function raises an error, each half of the rows is tried again, down to single rows. `NoFunction` where it cannot be used
+at all: it cannot be imported, or it returns other rows or types than it must.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.counted import counted
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration, Problem
+from forebay.transforms import HINT, NoFunction, function_of
+
+__all__ = ["REFUSED", "Transform", "Transformed", "check_transforms"]
+
+REFUSED = "_refused"
+"""The column in which a function may say why it refuses a row; null for a row that is fine."""
+
+
+@dataclass(frozen=True)
+class Transformed:
+    """`refused` has null for each row that is fine."""
+
+    columns: dict[str, pa.Array]
+    refused: pa.StringArray
+
+
+@dataclass(frozen=True)
+class Transform:
+    """One such step. `places` are the folders in which the driver finds its functions."""
+
+    name: str
+    places: tuple[str, ...] = ()
+
+    def applied(self, columns: Mapping[str, pa.Array]) -> Transformed:
+        rows = pa.table(dict(columns))  # at least one: see `Table`
+        made = self._tried(function_of(self.name, self.places), rows)
+        arrays = {name: made[name].combine_chunks() for name in made.column_names}
+        return Transformed({name: arrays[name] for name in columns}, arrays[REFUSED])
+
+    def _tried(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
+        try:
+            made = function(rows)
+        except MemoryError:
+            raise
+        except ImportError as missing:
+            raise NoFunction(f"{self.name} cannot be imported: {type(missing).__name__}: {missing}") from missing
+        except Exception as failure:
+            if rows.num_rows == 1:
+                return rows.append_column(REFUSED, pa.array([f"{type(failure).__name__}: {failure}"], pa.string()))
+            half = rows.num_rows // 2
+            return pa.concat_tables([self._tried(function, some) for some in (rows.slice(0, half), rows.slice(half))])
+        return self._like(rows, made)
+
+    def _like(self, rows: pa.Table, made: Any) -> pa.Table:
+        """The returned rows, with the columns that the function left out."""
+        if isinstance(made, pa.RecordBatch):
+            made = pa.Table.from_batches([made])
+        if not isinstance(made, pa.Table):
+            raise NoFunction(f"{self.name} returned {type(made).__name__} instead of a pyarrow.Table")
+        if made.num_rows != rows.num_rows:
+            returned = counted(made.num_rows, "row", of=rows.num_rows)
+            raise NoFunction(f"{self.name} returned {returned}; it must return each row once")
+        wanted = {field.name: field.type for field in rows.schema} | {REFUSED: pa.string()}
+        names: list[str] = made.column_names
+        for name, kind in zip(names, made.schema.types, strict=True):
+            if name not in wanted or names.count(name) > 1:
+                raise NoFunction(f"{self.name} returned the column {name}, which it did not get, or twice")
+            if kind not in (wanted[name], pa.null()):
+                raise NoFunction(f"{self.name} returned {name} as {kind}; it must be {wanted[name]}")
+        nothing = pa.nulls(rows.num_rows, pa.string())
+        found = {name: made[name].cast(wanted[name]) for name in names}
+        return pa.table({name: found.get(name, rows[name] if name != REFUSED else nothing) for name in wanted})
+
+
+def check_transforms(service: Service) -> None:
+    """`InvalidConfiguration` if this process does not have a function that a table names."""
+    problems = []
+    for table in service.tables:
+        if table.transform is not None:
+            try:
+                function_of(table.transform)
+            except NoFunction as why:
+                problems.append(Problem(f"table {table.name}: transform", str(why), HINT))
+    if problems:
+        raise InvalidConfiguration(problems)

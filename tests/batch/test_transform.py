@@ -1,0 +1,153 @@
+"""A declared Python step in the tasks of a batch: what it changes, what it refuses, and a table whose function is not there."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from decimal import Decimal
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.batch.events import TableFailed
+from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.retry import Retried, Retry
+from forebay.declaration.loading import load_service, parse_service
+from tests.batch.tasks import InMemory, told
+from tests.batch.world import World
+from tests.test_examples import EXAMPLES
+
+ORDERS = """
+name = "s"
+[[tables]]
+name = "orders"
+transform = "shop:priced"
+where = { order_id = { exists = true } }
+columns = [{ name = "order_id" }, { name = "amount" }, { name = "paid", type = "decimal(12,2)" }]
+"""
+CHECKED = f'{ORDERS}expectations = {{ paid = {{ check = "paid > 5", on_violation = "quarantine" }} }}\n'
+OTHERS = '[[tables]]\nname = "others"\n'
+LINES = [
+    '{"order_id": "o-1", "amount": "1.299,00", "more": {"x": 1}}',
+    '{"order_id": "o-2", "amount": "many"}',
+    '{"event": "no order"}',
+    '{"order_id": "o-3", "amount": "4,90"}',
+    '{"order_id": "o-4"}',
+]
+WRONG = "ArrowInvalid: The string 'many' is not a valid decimal128 number"
+
+
+@pytest.fixture(autouse=True)
+def functions() -> None:
+    load_service(str(EXAMPLES / "python-step"))
+
+
+def fates(answer: Answer) -> dict[tuple[str, str | None, str | None], int]:
+    found: Counter[tuple[str, str | None, str | None]] = Counter()
+    for one, rows in answer.fates.items():
+        found[one.fate, one.table, one.reason] += rows
+    return dict(found)
+
+
+def done(service: str, lines: list[str], patched: pytest.MonkeyPatch) -> tuple[Answer, InMemory]:
+    batch, storage = told(service, {"a.json": "\n".join(lines).encode()}, patched)
+    return together(list(Task(batch)([list(batch.pieces)]))), storage
+
+
+def test_a_row_is_changed_or_refused_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, storage = done(ORDERS + OTHERS, LINES, monkeypatch)
+    assert answer.odd is None
+    rows = storage.rows(answer, "orders")
+    assert [(row["order_id"], row["amount"], row["paid"], row["_line"]) for row in rows] == [
+        ("o-1", "1.299,00", Decimal("1299.00"), 1),
+        ("o-3", "4,90", Decimal("4.90"), 4),
+    ]
+    held = [
+        (row["table"], row["line"], row["reason"], row["detail"]) for row in storage.rows(answer, "_forebay/quarantine")
+    ]
+    assert held == [("orders", 2, "transform", WRONG), ("orders", 5, "transform", "no amount")]
+    assert fates(answer) == {
+        ("write", "orders", None): 2,
+        ("quarantine", "orders", "transform"): 2,
+        ("write", "others", None): 1,
+    }
+
+
+def test_a_table_without_its_function_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, _ = done(ORDERS.replace("shop:", "gone:") + OTHERS, LINES, monkeypatch)
+    assert fates(answer) == {("write", "orders", None): 4, ("write", "others", None): 1}
+    assert answer.broken == {
+        "orders": "transform gone:priced cannot be imported: ModuleNotFoundError: No module named 'transforms.gone'"
+    }
+
+
+def test_a_function_that_changes_nothing_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Random records, in tasks that write what they read, and in those that send it to others."""
+    random = Random(11)
+    columns = (
+        "string",
+        "long",
+        "double",
+        "decimal(9,2)",
+        "timestamp",
+        "date",
+        "json",
+        "map",
+        "boolean",
+        "array<string>",
+    )
+    declared = ", ".join(f'{{ name = "c{n}", type = "{kind}" }}' for n, kind in enumerate(columns))
+    plain = f'name = "s"\n[[tables]]\nname = "t"\ncolumns = [{declared}]\nevent_time = {{ column = "c4", oldest_days = 9 }}\n'
+    values = [
+        "x",
+        1,
+        -2.5,
+        "2026-11-20",
+        "2026-11-20T10:00:00Z",
+        "1969-01-01T00:00:00Z",
+        True,
+        None,
+        [],
+        ["a"],
+        {"a": 1},
+    ]
+    for _ in range(12):
+        keys = [*(f"c{n}" for n in range(len(columns))), "more"]
+        lines = [
+            json.dumps({key: random.choice(values) for key in keys if random.random() < 0.7})
+            for _ in range(random.randint(1, 30))
+        ]
+        before, storage = done(plain, lines, monkeypatch)
+        same = plain.replace('name = "t"\n', 'name = "t"\ntransform = "shop:same"\n')
+        monkeypatch.setattr("transforms.shop.same", lambda rows: rows, raising=False)
+        batch, in_memory = told(same, {"a.json": "\n".join(lines).encode()}, monkeypatch)
+        sent = ReadTask(batch, 1, 1)(0, [list(batch.pieces)])
+        after = together(list(GatherTask(batch, alone=True)(sent)))
+        assert in_memory.rows(after, "t") == storage.rows(before, "t")
+        assert fates(after) == fates(before)
+
+
+def test_expectations_see_the_changed_values_and_a_retry_applies_the_function(
+    spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first batch has a function that is not there; its table fails and keeps its records, and other tables go on."""
+    world = World(spark, lake, monkeypatch, service=CHECKED.replace("shop:", "gone:") + OTHERS)
+    world.answers = {"a.json": "\n".join(LINES).encode()}
+    world.try_batch(0, [world.file("a.json")])
+    assert (world.rows_of("others"), world.kept("quarantine")) == ({"a.json": 1}, {"a.json": 4})
+    (failed,) = [event for event in world.events if isinstance(event, TableFailed)]
+    assert (failed.table, failed.rows, "cannot be imported" in failed.error) == ("orders", 4, True)
+    world.tables_agree_with_the_ledger("others")
+    choice = Choice("quarantine", reason="table-failed")
+    for text, expected in ((world.service, Retried(4)), (CHECKED + OTHERS, Retried(4, {"orders": 1}))):
+        retry = Retry(spark, parse_service({"service.toml": text}), lake=lake, emit=world.events.append)
+        try:
+            assert retry.run(choice) == expected
+        finally:
+            retry.logs.close()
+    assert [row["paid"] for row in world._table("orders")] == [Decimal("1299.00")]
+    assert (world.rows_of("orders"), world.kept("quarantine")) == ({"a.json": 1}, {"a.json": 3})
+    world.tables_agree_with_the_ledger("orders", "others")

@@ -1,0 +1,155 @@
+"""A declared function gets the typed columns of records. Each row that it refuses, or fails on, is refused alone."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+
+import pyarrow as pa
+import pytest
+
+from forebay.declaration.loading import parse_service
+from forebay.errors import InvalidConfiguration
+from forebay.record.transform import Transform, check_transforms
+from forebay.transforms import NoFunction, use_folder
+
+FUNCTIONS = """
+import pyarrow as pa
+import pyarrow.compute as pc
+
+constant = 7
+
+def same(rows): return rows
+def as_batch(rows): return rows.combine_chunks().to_batches()[0]
+def only_amount(rows): return pa.table({"amount": pc.multiply(rows["amount"], 2)})
+def inverse(rows):
+    for amount in rows["amount"].to_pylist():
+        1 // amount
+    return rows
+def refuses_negative(rows):
+    why = pc.if_else(pc.less(rows["amount"], 0), "negative", pa.scalar(None, pa.string()))
+    return rows.append_column("_refused", why)
+def fewer(rows): return rows.slice(1)
+def other_type(rows): return pa.table({"amount": rows["amount"].cast(pa.string())})
+def other_column(rows): return rows.append_column("more", rows["amount"])
+def no_table(rows): return [1]
+def nothing(rows): return pa.table({"name": pa.nulls(rows.num_rows)})
+def imports(rows): import not_there_at_all
+"""
+AMOUNTS, NAMES = [1, 0, -3, None, 5], ["a", "b", None, "d", "e"]
+
+
+@pytest.fixture(autouse=True)
+def functions(tmp_path: Path) -> Iterator[None]:
+    (tmp_path / "transforms").mkdir()
+    (tmp_path / "transforms" / "of_record.py").write_text(FUNCTIONS)
+    before = [*sys.path]
+    use_folder(str(tmp_path))
+    yield
+    sys.path[:] = before
+    for name in [name for name in sys.modules if name.partition(".")[0] == "transforms"]:
+        del sys.modules[name]
+
+
+def applied(function: str, amounts: list[int | None] = AMOUNTS) -> tuple[dict[str, list[object]], list[str | None]]:
+    names = (NAMES * len(amounts))[: len(amounts)]
+    columns = {"amount": pa.array(amounts, pa.int64()), "name": pa.array(names, pa.string())}
+    done = Transform(f"of_record:{function}").applied(columns)
+    assert {name: values.type for name, values in done.columns.items()} == {n: v.type for n, v in columns.items()}
+    return {name: values.to_pylist() for name, values in done.columns.items()}, done.refused.to_pylist()
+
+
+@pytest.mark.parametrize("function", ["same", "as_batch"])
+def test_a_function_may_leave_the_rows_as_they_are(function: str) -> None:
+    assert applied(function) == ({"amount": AMOUNTS, "name": NAMES}, [None] * 5)
+
+
+def test_columns_that_it_leaves_out_stay() -> None:
+    assert applied("only_amount") == ({"amount": [2, 0, -6, None, 10], "name": NAMES}, [None] * 5)
+
+
+def test_it_may_empty_a_column() -> None:
+    assert applied("nothing")[0] == {"amount": AMOUNTS, "name": [None] * 5}
+
+
+def test_rows_that_it_refuses_have_its_reason() -> None:
+    assert applied("refuses_negative") == (
+        {"amount": AMOUNTS, "name": NAMES},
+        [None, None, "negative", None, None],
+    )
+
+
+def test_a_row_on_which_it_fails_is_refused_alone() -> None:
+    assert applied("inverse", [1, 2, 0, 3, None, 0, 7])[1] == [
+        None,
+        None,
+        "ZeroDivisionError: integer division or modulo by zero",
+        None,
+        "TypeError: unsupported operand type(s) for //: 'int' and 'NoneType'",
+        "ZeroDivisionError: integer division or modulo by zero",
+        None,
+    ]
+
+
+def test_any_rows_fail_as_each_of_them_does() -> None:
+    random = Random(7)
+    for _ in range(20):
+        amounts = [random.choice([0, None, 1, 2, 3]) for _ in range(random.randint(1, 60))]
+        assert [why is None for why in applied("inverse", amounts)[1]] == [bool(amount) for amount in amounts]
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        ("fewer", "returned 4 of 5 rows; it must return each row once"),
+        ("other_type", "returned amount as string; it must be int64"),
+        ("other_column", "returned the column more, which it did not get"),
+        ("no_table", "returned list instead of a pyarrow.Table"),
+        ("imports", "cannot be imported: ModuleNotFoundError: No module named 'not_there_at_all'"),
+        ("missing", "cannot be imported: AttributeError: .* has no attribute 'missing'"),
+        ("constant", "is not a function"),
+    ],
+)
+def test_a_function_that_cannot_be_used_says_why(function: str, says: str) -> None:
+    with pytest.raises(NoFunction, match=rf"of_record:{function} {says}"):
+        applied(function)
+
+
+def service_of(transform: str, columns: str = '{ name = "amount", type = "long" }', more: str = "") -> str:
+    return f'name = "s"\n{more}[[tables]]\nname = "sales"\ntransform = "{transform}"\ncolumns = [{columns}]'
+
+
+def test_declarations_name_functions_that_are_there() -> None:
+    check_transforms(parse_service({"service.toml": service_of("of_record:same")}))
+    for name in ("of_record:missing", "other:same", "os:getcwd"):
+        with pytest.raises(
+            InvalidConfiguration, match=rf"table sales: transform: {name} cannot be imported: .*transforms"
+        ):
+            check_transforms(parse_service({"service.toml": service_of(name)}))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (service_of("clean"), "transform: 'clean' is not module:function, such as shop:clean"),
+        (service_of("a.b:clean"), "transform: 'a.b:clean' is not module:function"),
+        (service_of("a:b", '{ name = "x", type = "long", expression = "1" }'), "the function would get no column"),
+    ],
+)
+def test_a_declaration_that_makes_no_sense_is_refused(text: str, says: str) -> None:
+    with pytest.raises(InvalidConfiguration, match=says):
+        parse_service({"service.toml": text})
+
+
+def test_it_does_not_get_the_subject_of_a_record() -> None:
+    """An erasure finds rows by it."""
+    columns = (
+        '{ name = "user" }, { name = "who", path = "user" }, { name = "amount" }, { name = "at", type = "timestamp" }'
+    )
+    more = (
+        '[privacy]\npersonal = [{ path = "user", become = "token" }]\nsubject = "user"\nsecret = "file:///tmp/secret"\n'
+    )
+    service = parse_service({"service.toml": service_of("a:b", columns, more)})
+    assert [column.name for column in service.transformed(service.tables[0])] == ["amount", "at"]
