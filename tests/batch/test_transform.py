@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from random import Random
 
@@ -151,3 +152,12 @@ def test_expectations_see_the_changed_values_and_a_retry_applies_the_function(
     assert [row["paid"] for row in world._table("orders")] == [Decimal("1299.00")]
     assert (world.rows_of("orders"), world.kept("quarantine")) == ({"a.json": 1}, {"a.json": 3})
     world.tables_agree_with_the_ledger("orders", "others")
+
+
+def test_a_paused_table_needs_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The retry after the pause calls it."""
+    batch, storage = told(ORDERS.replace("shop:", "gone:") + OTHERS, {"a.json": "\n".join(LINES).encode()}, monkeypatch)
+    batch = replace(batch, service=batch.service.with_paused(["orders"]))
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    assert (answer.broken, fates(answer)["write", "orders", None]) == ({}, 4)
+    assert {row["reason"] for row in storage.rows(answer, "_forebay/quarantine")} == {"paused"}

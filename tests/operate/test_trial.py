@@ -414,3 +414,32 @@ def test_records_that_dedupe_would_drop_are_told_and_make_no_rows(tmp_path: Path
     assert "2 records would be dropped as duplicates" in ran(*asked)
     before = try_out(service_of(REPEATED.replace('["id", "price", "at"]', '["id"]')), read_samples([str(tmp_path)]))
     assert "1 record: sales -> dropped as a duplicate in sales" in "\n".join(differences(trial, before))
+
+
+STEP = Path(__file__).resolve().parents[2] / "examples" / "python-step"
+
+
+def test_a_function_of_the_declarations_is_tried_on_the_samples(tmp_path: Path) -> None:
+    file = tmp_path / "orders.jsonl"
+    amounts = ['"1.299,00"', '"many"', "null", '"4,90"']
+    file.write_text("\n".join(f'{{"order_id": "o-{n}", "amount": {text}}}' for n, text in enumerate(amounts)))
+    said = json.loads(failed(1, "try", str(file), "--service", str(STEP), "--json"))
+    (table,) = said["tables"]
+    assert [one.partition("orders.jsonl:")[2] for one in table["transformed"]] == [
+        "1: paid: None -> 1299.00",
+        "4: paid: None -> 4.90",
+    ]
+    assert {column["name"]: column["filled"] for column in table["columns"]}["paid"] == table["rows"] == 2
+    assert [(one["reason"], one["detail"]) for one in said["refused"]] == [
+        ("transform", "ArrowInvalid: The string 'many' is not a valid decimal128 number"),
+        ("transform", "no amount"),
+    ]
+    assert [(one["records"], one["refused"]) for one in said["files"]] == [(2, 2)]
+
+
+def test_a_function_that_is_not_there_is_named_before_anything_is_tried(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text((STEP / "service.toml").read_text().replace("shop:", "nowhere:"))
+    for command in (("try", str(STEP / "samples"), "--service"), ("tables", "check", "--no-sql")):
+        said = failed(2, *command, str(tmp_path))
+        assert "table orders: transform" in said
+        assert "nowhere:priced cannot be imported: ModuleNotFoundError" in " ".join(said.split())
