@@ -70,6 +70,10 @@ def test_columns_that_it_leaves_out_stay() -> None:
     assert applied("only_amount") == ({"amount": [2, 0, -6, None, 10], "name": NAMES}, [None] * 5)
 
 
+def test_no_rows_need_no_function() -> None:
+    assert applied("inverse", []) == ({"amount": [], "name": []}, [])
+
+
 def test_it_may_empty_a_column() -> None:
     assert applied("nothing")[0] == {"amount": AMOUNTS, "name": [None] * 5}
 
@@ -153,3 +157,5 @@ def test_it_does_not_get_the_subject_of_a_record() -> None:
     )
     service = parse_service({"service.toml": service_of("a:b", columns, more)})
     assert [column.name for column in service.transformed(service.tables[0])] == ["amount", "at"]
+    with pytest.raises(InvalidConfiguration, match=r"transform: the function would get no column.*privacy\.subject"):
+        parse_service({"service.toml": service_of("a:b", '{ name = "user" }', more)})

@@ -50,6 +50,7 @@ def disagreements(
         yield from _read_though_dropped(service, at)
         yield from _nested_that_loses_all(service, at)
         yield from _subject_lost(service)
+        yield from _transforms_without_columns(service, at)
     yield from _landed_files_needed(service)
     if not {"envelope", "feeds"} & set(wrong):  # nor what their keys say
         yield from _not_in_the_key(service, at)
@@ -187,6 +188,14 @@ def _subject_lost(service: Service) -> Iterable[Problem]:
             yield Problem(
                 "service.toml: privacy.subject", problem, "declare the subject as a personal field that becomes a token"
             )
+
+
+def _transforms_without_columns(service: Service, at: Place) -> Iterable[Problem]:
+    """Where each column could have the subject."""
+    for table in service.tables:
+        if table.transform is not None and not service.transformed(table):
+            problem = "the function would get no column, because it gets none that could have privacy.subject"
+            yield Problem(f"{at(table)}: transform", problem, "declare another column, or remove the transform")
 
 
 def _landed_files_needed(service: Service) -> Iterable[Problem]:

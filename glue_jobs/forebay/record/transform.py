@@ -40,7 +40,9 @@ class Transform:
     places: tuple[str, ...] = ()
 
     def applied(self, columns: Mapping[str, pa.Array]) -> Transformed:
-        rows = pa.table(dict(columns))  # at least one: see `Table`
+        rows = pa.table(dict(columns))
+        if not rows.num_rows:
+            return Transformed(dict(columns), pa.array([], pa.string()))
         made = self._tried(function_of(self.name, self.places), rows)
         arrays = {name: made[name].combine_chunks() for name in made.column_names}
         return Transformed({name: arrays[name] for name in columns}, arrays[REFUSED])
