@@ -27,6 +27,7 @@ from forebay.operate.lake_view import rows_of
 from forebay.operate.trying.samples import read_samples
 from forebay.operate.trying.trial import TrialTable, try_out
 from forebay.record.kind import columns_of_json, leaves
+from forebay.transforms import use_folder
 from tests.batch.world import World
 from tests.test_examples import EXAMPLES, PARKED
 from tests.test_examples import ROWS as ALL_ROWS
@@ -45,6 +46,7 @@ def test_every_recipe_lands_as_it_was_tried_and_every_reader_sees_the_same(
 ) -> None:
     for recipe in ROWS:
         shutil.copytree(EXAMPLES / recipe / "samples", tmp_path / "samples" / recipe)
+    use_folder(str(EXAMPLES / "python-step"))
     service = parse_service({"service.toml": all_recipes()})
     samples = read_samples([str(tmp_path / "samples")], service)
     trial = try_out(service, samples)
