@@ -12,7 +12,7 @@ __all__ = ["plain"]
 
 def plain(one: Any) -> dict[str, Any]:
     """The values themselves, by the names of their fields."""
-    return {name: getattr(one, name) for name in _names(type(one))}
+    return {name: getattr(one, name) for name in _names(one.__class__)}
 
 
 @cache
