@@ -29,7 +29,7 @@ from forebay.content.piece import Piece, cut
 from forebay.content.reading import read_pieces
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
-from forebay.ledger.versions import standing
+from forebay.ledger.versions import Sorted, standing
 from forebay.privacy.vault import COLUMNS as VAULTED
 from forebay.privacy.vault import value_data
 from forebay.table.destination import Failed, Skipped
@@ -85,12 +85,16 @@ class Read:
 class BySpark(Batch):
     """No file of it is forgotten, waits for a retry, or ends its task."""
 
-    def begun(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, stages: Stages) -> Begun:
+    def begun(
+        self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, writing: Writing, stages: Stages
+    ) -> Begun:
         with ExitStack() as cached:
-            return self._begun(files, claim, writing, cached)
+            return self._begun(files, claim, to_read, writing, cached)
 
-    def _begun(self, files: Sequence[LandedFile], claim: Claim, writing: Writing, cached: ExitStack) -> Begun:
-        read = self.by_spark(claim.to_read().fresh, cached)
+    def _begun(
+        self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, writing: Writing, cached: ExitStack
+    ) -> Begun:
+        read = self.by_spark(to_read.fresh, cached)
         split = claim.decided(read.landed)
         dedupe = self.dedupe(writing, split, self.last_try())
         landed = {file.file_id for file in split.fresh} & read.landed.keys()
