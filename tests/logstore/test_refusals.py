@@ -17,7 +17,7 @@ SAFE = job_settings()
 
 
 @pytest.mark.parametrize(
-    "lake", ["s3://b/lake", "s3a://b", "s3n://b/lake/", "file:/tmp/lake", "/tmp/lake", "hdfs://n/lake"]
+    "lake", ["s3://b/lake", "s3a://b", "s3://b/lake/", "file:/tmp/lake", "/tmp/lake", "hdfs://n/lake"]
 )
 def test_the_settings_that_we_ship_are_taken(lake: str) -> None:
     refuse_unsafe_settings(SAFE, lake)
@@ -110,8 +110,12 @@ def test_a_server_that_ignores_if_none_match_is_refused(bucket: Bucket, driver: 
 
 
 def test_a_file_system_that_cannot_create_conditionally_is_refused(driver: DriverProcess) -> None:
-    driver.ask("configure", settings={"fs.s3n.impl": "org.apache.hadoop.fs.http.HttpFileSystem"})
-    sentence = refusal(driver, "s3n://somewhere/lake")
+    key = "spark.hadoop.fs.s3.impl"
+    driver.ask("configure", settings={key.removeprefix("spark.hadoop."): "org.apache.hadoop.fs.http.HttpFileSystem"})
+    try:
+        sentence = refusal(driver, "s3://somewhere/lake")
+    finally:
+        driver.ask("configure", settings={key.removeprefix("spark.hadoop."): SAFE[key]})
     assert "cannot create a file only if it does not exist" in sentence
     assert "HttpFileSystem" in sentence
     assert "3.4.2" in sentence

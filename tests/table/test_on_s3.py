@@ -183,4 +183,4 @@ def test_the_log_store_is_the_one_that_spark_was_told(spark: SparkSession) -> No
     from forebay.table.java import hadoop_conf
 
     conf = hadoop_conf(spark)
-    assert {conf.get(f"io.delta.kernel.logStore.{scheme}.impl") for scheme in ("s3", "s3a", "s3n")} == {LOG_STORE}
+    assert {conf.get(f"io.delta.kernel.logStore.{scheme}.impl") for scheme in ("s3", "s3a")} == {LOG_STORE}

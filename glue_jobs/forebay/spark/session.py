@@ -84,7 +84,7 @@ def job_settings() -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Two writers on S3 lose commits with Delta's default log store: see ARCHITECTURE.md, "The log store".
-        **{f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a", "s3n")},
+        **{f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a")},
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         # One-partition snapshots: our tables' logs are small, and a shuffle for each of a thousand appends is not.
         "spark.databricks.delta.snapshotPartitions": "1",

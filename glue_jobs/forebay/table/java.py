@@ -11,7 +11,7 @@ from typing import Any
 
 __all__ = ["Java", "hadoop_conf", "items_of", "java_of"]
 
-LOG_STORE_SCHEMES = ("s3", "s3a", "s3n", "abfs", "abfss", "gs", "hdfs", "file")
+LOG_STORE_SCHEMES = ("s3", "s3a", "abfs", "abfss", "gs", "hdfs", "file")
 
 
 class Java:

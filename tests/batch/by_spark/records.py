@@ -42,8 +42,8 @@ PROBLEM = "_read.problem"
 def read(rows: DataFrame, service: Service) -> DataFrame:
     columns = ", ".join(f"{name}: {spark_type(c)}, {name}_odd: STRING" for name, c in _columns(service))
     kind = f"_read STRUCT<problem: STRING, texts: MAP<STRING, STRING>{', ' if columns else ''}{columns}>"
-    made = StructType.fromDDL(kind).fields
-    return map_in_arrow(rows, _Read(service), StructType([*rows.schema.fields, *made]))
+    made: Any = StructType.fromDDL(kind)
+    return map_in_arrow(rows, _Read(service), StructType([*rows.schema.fields, *made.fields]))
 
 
 def field(path: str) -> Expression:
