@@ -1,6 +1,6 @@
 """In: the request of a schedule or a person, `{"JobName": ..., "Arguments": {...}}`, as for Glue's API; or the tick
-`{"waiting": true}`. Out: a run of that job. If one is at work already, a request with `"Wait": true` is kept, and the next
-tick retries it: so a weekly run is late, and not left out."""
+`{"waiting": true}`. Out: a run of that job. If one is at work already, or AWS refuses one, a request with `"Wait": true` is
+kept, and the next tick retries it: so a weekly run is late, and not left out."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import boto3
+from botocore.exceptions import ClientError
 
 from lambdas import environment
 from lambdas.engine.jobs import jobs_of
@@ -42,5 +43,10 @@ def start(event: dict[str, Any], jobs: Any, *, s3: Any, artefacts: str, ours: Co
     except jobs.exceptions.ConcurrentRunsExceededException:
         if not event.get("Wait"):
             return "it is already running"
-        keep(s3, artefacts, request)
-        return "it is already running: this run waits until that one has ended"
+        why = "it is already running: this run waits until that one has ended"
+    except (ClientError, jobs.exceptions.EntityNotFoundException) as refused:
+        if not event.get("Wait"):
+            raise
+        why = f"AWS refuses it, so this run waits: {refused}"
+    keep(s3, artefacts, request)
+    return why

@@ -1,6 +1,7 @@
-"""Runs that a schedule wanted while another run of the job was at work: one small object each, until they can start.
+"""Runs that a schedule wanted and that could not start, such as while another run of the job was at work: one small object
+each, until they can.
 
-A run whose job no longer exists is dropped, with a line in the log. The same request twice is one. If the object of a
+A run whose job the stack no longer has is dropped, with a line in the log. The same request twice is one. If the object of a
 started run cannot be removed, the run starts twice, which upkeep allows.
 """
 
@@ -31,9 +32,10 @@ def start_waiting(s3: Any, bucket: str, jobs: Any, ours: Collection[str]) -> lis
     """One of each job at most. Leaves the names of the jobs that were started. A run that AWS refuses keeps waiting, and the
     first refusal is raised after the others have started.
 
-    `ours` are the jobs of the stack. AWS says of one that a deployment removed only that the function may not start it."""
+    `ours` are the jobs of the stack, and they alone decide what is dropped. AWS says of a job that a deployment removed only
+    that the function may not start it, and does not know one that a deployment is about to make."""
     started: list[str] = []
-    refusals: list[ClientError] = []
+    refusals: list[Exception] = []
     for key in _keys(s3, bucket):
         request = json.loads(s3.get_object(Bucket=bucket, Key=key)["Body"].read())
         if request["JobName"] in started:
@@ -43,12 +45,11 @@ def start_waiting(s3: Any, bucket: str, jobs: Any, ours: Collection[str]) -> lis
                 jobs.start_job_run(**request)
                 started.append(request["JobName"])
             else:
-                _say_dropped(request)
+                about = {"job": request["JobName"], "arguments": request["Arguments"]}
+                log("a waiting run is dropped: the stack no longer has its job", **about)
         except jobs.exceptions.ConcurrentRunsExceededException:
             continue
-        except jobs.exceptions.EntityNotFoundException:
-            _say_dropped(request)
-        except ClientError as refused:
+        except (ClientError, jobs.exceptions.EntityNotFoundException) as refused:
             refusals.append(refused)
             continue
         s3.delete_object(Bucket=bucket, Key=key)
@@ -57,10 +58,7 @@ def start_waiting(s3: Any, bucket: str, jobs: Any, ours: Collection[str]) -> lis
     return started
 
 
-def _say_dropped(request: dict[str, Any]) -> None:
-    log("a waiting run is dropped: its job no longer exists", job=request["JobName"], arguments=request["Arguments"])
-
-
 def _keys(s3: Any, bucket: str) -> Iterator[str]:
+    """Without the empty objects that S3's console makes for folders."""
     for page in s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=PREFIX):
-        yield from (one["Key"] for one in page.get("Contents", []))
+        yield from (one["Key"] for one in page.get("Contents", []) if one["Key"].endswith(".json"))

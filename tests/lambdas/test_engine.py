@@ -183,8 +183,8 @@ def test_upkeep_is_told_its_own_arguments_too() -> None:
     assert settings.round == "second"
 
 
-def test_a_job_without_a_definition_no_longer_exists() -> None:
-    """So a run of it that waited is dropped."""
+def test_a_job_without_a_definition_is_not_there() -> None:
+    """So a schedule's run of it waits."""
     engine, emr = jobs()
     with pytest.raises(engine.exceptions.EntityNotFoundException, match="compact"):
         engine.start_job_run(JobName="compact")
