@@ -12,7 +12,7 @@ __all__ = ["AT_WORK", "FAILED", "why_not"]
 
 AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
 FAILED = ("FAILED", "ERROR", "TIMEOUT")
-LONGEST_PAUSE = timedelta(hours=1)
+LONGEST_PAUSE_MINUTES = 60
 
 
 def why_not(runs: Sequence[dict[str, Any]], now: datetime) -> str:
@@ -25,5 +25,6 @@ def why_not(runs: Sequence[dict[str, Any]], now: datetime) -> str:
     failures = next((n for n, state in enumerate(states) if state not in FAILED), len(states))
     if not failures:
         return ""
-    again_at = runs[0]["CompletedOn"] + min(timedelta(minutes=2 ** (failures - 1)), LONGEST_PAUSE)
+    ended = runs[0].get("CompletedOn") or runs[0]["StartedOn"]
+    again_at = ended + timedelta(minutes=min(2 ** (failures - 1), LONGEST_PAUSE_MINUTES))
     return f"failed {counted(failures, 'time')} in a row: waiting" if now < again_at else ""

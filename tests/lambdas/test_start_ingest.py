@@ -264,6 +264,21 @@ def test_a_failure_before_a_good_run_is_forgotten() -> None:
     assert why_not(Glue("SUCCEEDED", "FAILED", "FAILED").runs, NOW) == ""
 
 
+@pytest.mark.parametrize("failures", [42, 200])
+def test_a_job_that_failed_for_days_is_started_every_hour_all_the_same(failures: int) -> None:
+    """As long as the list of runs is."""
+    states = ["FAILED"] * failures
+    assert "waiting" in why_not(Glue(*states, ended_minutes_ago=59).runs, NOW)
+    assert why_not(Glue(*states, ended_minutes_ago=60).runs, NOW) == ""
+
+
+def test_a_failed_run_without_a_time_of_its_end_stops_nothing() -> None:
+    """Glue may not say when a run ended that never began."""
+    runs = [{"JobRunState": "ERROR", "StartedOn": NOW - timedelta(minutes=2)}]
+    assert why_not(runs, NOW) == ""
+    assert "waiting" in why_not(runs, NOW - timedelta(minutes=1.5))
+
+
 # --- a run that stays on ---
 
 
