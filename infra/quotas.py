@@ -36,7 +36,10 @@ LENGTHS = {
     "producer_accounts": (MOST_IN_A_POLICY, "a bucket's policy"),
     "analysts": (MOST_IN_A_TRUST, "a role's trust policy"),
     "operators": (MOST_IN_A_TRUST, "a role's trust policy"),
+    "vault_users": (MOST_IN_A_TRUST, "a role's trust policy"),
 }
+OF_A_FUNCTION = {"vpc_subnets": (16, "subnet"), "vpc_security_groups": (5, "security group")}
+"""https://docs.aws.amazon.com/AWSCloudFormation/latest/UserGuide/aws-properties-lambda-function-vpcconfig.html"""
 
 
 def beyond_quotas(settings: Settings) -> Iterator[str]:
@@ -45,6 +48,9 @@ def beyond_quotas(settings: Settings) -> Iterator[str]:
     for name, (most, where) in LENGTHS.items():
         if (length := len(getattr(settings, name))) > most:
             yield f"{name} has {length:,} characters; {most:,} fit into {where}"
+    for name, (most, what) in OF_A_FUNCTION.items():
+        if (count := len(listed(getattr(settings, name)))) > most:
+            yield f"{name} names {counted(count, what)}; a function takes {most} at most"
     buckets = listed(settings.landing_bucket)
     said = sum(AROUND_A_BUCKET + len(bucket) + len(settings.landing_prefix) for bucket in buckets)
     if said > MOST_IN_A_STATEMENT:

@@ -19,7 +19,7 @@ RESERVED_NAMES = ("aws", "ssm")
 LEAST_DAYS_LANDED = 15
 """A message may wait for 14 days, and reconcile looks back 15."""
 SEVERAL = (
-    *("landing_bucket", "landing_topic", "landing_key", "producer_accounts", "analysts", "operators"),
+    *("landing_bucket", "landing_topic", "landing_key", "producer_accounts", "analysts", "operators", "vault_users"),
     *("vpc_subnets", "vpc_security_groups", "vpc_route_tables", "watched_tables", "table_metrics"),
 )
 """Settings that are comma-separated lists."""

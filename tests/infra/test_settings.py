@@ -102,6 +102,28 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
             {"operators": ",".join(f"arn:aws:iam::{n:012}:root" for n in range(60))},
             "operators has 1,859 characters; 1,700 fit",
         ),
+        (
+            {"vault_users": ",".join(f"arn:aws:iam::{n:012}:root" for n in range(60))},
+            "vault_users has 1,859 characters; 1,700 fit",
+        ),
+        (
+            {"vault_users": ",".join(2 * ["arn:aws:iam::123456789012:root"])},
+            "vault_users names arn:aws:iam::123456789012:root",
+        ),
+        (
+            {
+                "vpc_subnets": ",".join(f"subnet-{n:08x}:eu-west-1a" for n in range(17)),
+                "vpc_security_groups": "sg-0a1b2c3d",
+            },
+            "vpc_subnets names 17 subnets; a function takes 16 at most",
+        ),
+        (
+            {
+                "vpc_subnets": "subnet-0a1b2c3d:eu-west-1a",
+                "vpc_security_groups": ",".join(f"sg-{n:08x}" for n in range(6)),
+            },
+            "vpc_security_groups names 6 security groups; a function takes 5 at most",
+        ),
         ({"keep_landed_days": 14}, "keep_landed_days must be 15 or more, or 0"),
         (
             {"prefix": "ssm-games", "engine": "emr-serverless", "python_modules": PYTHON},
