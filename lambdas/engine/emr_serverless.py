@@ -61,7 +61,7 @@ class EmrServerless:
         billed = run.get("billedResourceUtilization") or run.get("totalResourceUtilization") or {}
         return {
             "JobRun": {
-                **_in_glues_words({**run, "id": RunId}, JobName or str(run.get("name", "")).removesuffix(BEFORE)),
+                **_in_glues_words({**run, "id": RunId}, JobName or str(run.get("name") or RunId).removesuffix(BEFORE)),
                 "ExecutionTime": run.get("totalExecutionDurationSeconds", 0),
                 "DPUSeconds": round(3600 * billed.get("vCPUHour", 0) / VCPUS_OF_A_DPU, 1),
             }

@@ -276,6 +276,14 @@ def test_a_run_that_is_gone_by_then_is_told_of_all_the_same() -> None:
     assert (detail["jobName"], detail["state"]) == ("00gone", "FAILED")
 
 
+@pytest.mark.parametrize("name", [{}, {"name": ""}])
+def test_a_run_that_somebody_started_without_a_name_is_told_of_by_its_number(name: dict[str, str]) -> None:
+    """CloudWatch takes no dimension without a value."""
+    said = {k: v for k, v in run("FAILED").items() if k != "name"} | name
+    detail = ended({"applicationId": "00f1", "jobRunId": said["id"], "state": "FAILED"}, jobs(said)[0])
+    assert detail["jobName"] == said["id"]
+
+
 def test_the_engine_is_told_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "eu-west-1")
     assert jobs_of("glue").meta.service_model.service_name == "glue"
