@@ -7,11 +7,11 @@ account, each under its own prefix. A mistake in declarations or settings is `In
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from infra import node  # noqa: F401  isort: skip
-from aws_cdk import Annotations, CfnOutput, Tags
+from aws_cdk import Annotations, CfnOutput, Stack, Tags, Token
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_s3 as s3
@@ -21,7 +21,8 @@ from forebay.address import is_s3
 from forebay.capacity.rules import Rules
 from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, Problem
+from infra.adopted import problems_of_adopted
 from infra.alarm_topic import alarm_topic, untold_queue
 from infra.alarms import Alarms
 from infra.buckets import access_logs_bucket, arn_of
@@ -44,6 +45,7 @@ from infra.network import make_endpoints
 from infra.queries import Queries
 from infra.readers import analyst, grant_tables, operator, vault_user
 from infra.refusals import contradictions
+from infra.regions import problems_of_region
 from infra.replication import replicate
 from infra.review import acknowledge_nist
 from infra.roles import adopt_roles
@@ -86,10 +88,11 @@ class Forebay(Construct):
         tags: Mapping[str, str] | None = None,
     ) -> None:
         super().__init__(scope, construct_id)
-        if problems := list(contradictions(settings)):
+        self.settings = settings
+        problems = [*contradictions(settings), *self._problems_of_place(), *self._problems_beside_others()]
+        if problems:
             raise InvalidConfiguration(problems)
         self.node.set_context(ACCESS_LOGS_BY_POLICY, True)
-        self._share_no_names(settings)
         acknowledge_nist(self, "IAMNoInlinePolicy", "a policy is of one role alone, and comes and goes with it")
         if settings.existing_roles:
             adopt_roles(self, settings)
@@ -111,15 +114,36 @@ class Forebay(Construct):
         make_endpoints(self, settings)
         self._tell(on, jobs)
 
-    def _share_no_names(self, settings: Settings) -> None:
-        """Whether tables of two services ever have the same name, only their records tell."""
-        self.database = settings.catalog
-        others = [one for one in self.node.root.node.find_all() if isinstance(one, Forebay) and one is not self]
-        if same := ", ".join(one.node.path for one in others if one.database == self.database):
-            warning = (
-                f"shares the Glue database {self.database} with {same}: of two tables of one name, one has no entry"
+    def _problems_of_place(self) -> Iterator[Problem]:
+        """Where the stack says its region and account."""
+        stack = Stack.of(self)
+        region, account = ("" if Token.is_unresolved(one) else one for one in (stack.region, stack.account))
+        yield from problems_of_region(region, self.settings.engine)
+        yield from problems_of_adopted(self.settings, region, account)
+
+    def _problems_beside_others(self) -> Iterator[Problem]:
+        """Names and lakes of other services of the app. Whether two tables ever have the same name, only their records tell."""
+        mine, shared = self.settings, []
+        for other in self.node.root.node.find_all():
+            if not isinstance(other, Forebay) or other is self:
+                continue
+            of_other, path = other.settings, other.node.path
+            if mine.name == of_other.name and _are_in_one_place(Stack.of(self), Stack.of(other)):
+                yield Problem("prefix", f"the prefix {mine.name} is that of {path}, too", "each service needs its own")
+            if mine.lake_bucket and mine.lake == of_other.lake:
+                yield Problem(
+                    "lake_bucket", f"the lake {mine.lake} is that of {path}, too", "give each its lake_prefix"
+                )
+            if mine.landing_queue and mine.landing_queue == of_other.landing_queue:
+                what = f"the queue is that of {path}, too, so each would get some of the files"
+                yield Problem("landing_queue", what, "let both subscribe to the topic")
+            if mine.catalog == of_other.catalog:
+                shared.append(path)
+        if shared:
+            warning = f"shares the Glue database {mine.catalog} with {', '.join(shared)}"
+            Annotations.of(self).add_warning_v2(
+                "forebay:shared-database", f"{warning}: of two tables of one name, one has no entry"
             )
-            Annotations.of(self).add_warning_v2("forebay:shared-database", warning)
 
     def _foundation(self, settings: Settings, service: Service) -> Foundation:
         made = "" if settings.landing_bucket else arn_of(landing_buckets(settings)[0])
@@ -219,3 +243,9 @@ class Forebay(Construct):
         """The beginning of logical ids in this construct; `Default` leaves no trace in them."""
         path = self.node.path.partition("/")[2]
         return re.sub(r"[^A-Za-z0-9]", "", path.replace("Default", ""))
+
+
+def _are_in_one_place(one: Stack, other: Stack) -> bool:
+    """As far as they say where they are."""
+    says = "unknown" not in one.environment
+    return one.node.path == other.node.path or (says and one.environment == other.environment)

@@ -290,6 +290,11 @@ class Settings(BaseModel):
         return self.database or self.name.replace("-", "_")
 
     @property
+    def lake(self) -> str:
+        """The place of an adopted lake."""
+        return f"{self.lake_bucket}/{self.lake_prefix}"
+
+    @property
     def freshness_s(self) -> int:
         return seconds_of(self.freshness)
 

@@ -117,3 +117,62 @@ def test_declarations_that_make_no_sense_are_refused_as_everywhere(tmp_path: Pat
 def test_settings_that_do_not_fit_together_are_refused_here_too() -> None:
     with pytest.raises(InvalidConfiguration, match="names orders twice"):
         Forebay(cdk.Stack(cdk.App(), "studio"), "Shop", settings=Settings(watched_tables="orders,orders"))
+
+
+QUEUE = {
+    "landing_bucket": "drops",
+    "landing_queue": "arn:aws:sqs:eu-west-1:123456789012:drops",
+    "landing_dead_queue": "arn:aws:sqs:eu-west-1:123456789012:dead",
+}
+IRELAND = cdk.Environment(account="123456789012", region="eu-west-1")
+AMERICA = "arn:aws:{}:us-east-1:123456789012:{}"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "said"),
+    [
+        ({"prefix": "games"}, {"prefix": "games"}, "the prefix games is that of studio/One, too"),
+        (
+            {"prefix": "games", "lake_bucket": "studio-lake"},
+            {"prefix": "shop", "lake_bucket": "studio-lake"},
+            "the lake studio-lake/ is that of studio/One, too",
+        ),
+        (
+            {"prefix": "games", **QUEUE},
+            {"prefix": "shop", **QUEUE},
+            "the queue is that of studio/One, too",
+        ),
+    ],
+)
+def test_two_services_that_would_have_the_same_names_one_lake_or_one_queue_are_refused(
+    one: dict[str, str], other: dict[str, str], said: str
+) -> None:
+    """Of two jobs with one checkpoint the lease lets one work, and the other never does. A message goes to one of two."""
+    stack = cdk.Stack(cdk.App(), "studio")
+    Forebay(stack, "One", settings=Settings(**one))
+    with pytest.raises(InvalidConfiguration, match=said):
+        Forebay(stack, "Other", settings=Settings(**other))
+
+
+def test_services_of_one_name_may_be_in_two_places_and_of_one_lake_bucket_in_two_folders() -> None:
+    app = cdk.App()
+    for unknown in ("test", "live"):
+        Forebay(cdk.Stack(app, unknown), "Service", settings=Settings(prefix="games"))
+    for region in ("eu-west-1", "us-east-1"):
+        stack = cdk.Stack(app, region, env=cdk.Environment(account="123456789012", region=region))
+        Forebay(stack, "Service", settings=Settings(prefix="games"))
+    for folder in ("games/", "shop/"):
+        settings = Settings(prefix=f"studio-{folder[:-1]}", lake_bucket="studio-lake", lake_prefix=folder)
+        Forebay(cdk.Stack(app, folder[:-1]), "Service", settings=settings)
+
+
+def test_what_is_adopted_must_be_where_the_stack_is() -> None:
+    """As the app says it: here the stack knows its region, and no environment does."""
+    topic, key = AMERICA.format("sns", "drops"), AMERICA.format("kms", "key/1234abcd-12ab-34cd-56ef-1234567890ab")
+    settings = Settings(landing_bucket="drops", landing_topic=topic, data_key=key)
+    with pytest.raises(InvalidConfiguration) as refused:
+        Forebay(cdk.Stack(cdk.App(), "studio", env=IRELAND), "Games", settings=settings)
+    assert {problem.where for problem in refused.value.problems} == {"landing_topic", "data_key"}
+    nowhere = cdk.Environment(region="eu-wset-1")
+    with pytest.raises(InvalidConfiguration, match="eu-wset-1"):
+        Forebay(cdk.Stack(cdk.App(), "studio", env=nowhere), "Games", settings=Settings())
