@@ -80,7 +80,7 @@ class Keys(Construct):
         """Whoever puts an object under a key needs the key, and to decrypt where it comes in parts. Only through S3, and
         for this bucket alone. https://docs.aws.amazon.com/AmazonS3/latest/userguide/UsingKMSEncryption.html"""
         if accounts := listed(settings.producer_accounts):
-            through = {"kms:ViaService": f"s3.{Aws.REGION}.amazonaws.com"}
+            through = {"kms:ViaService": [f"s3.{Aws.REGION}.{end}" for end in ("amazonaws.com", Aws.URL_SUFFIX)]}
             objects = {"kms:EncryptionContext:aws:s3:arn": [bucket_arn, f"{bucket_arn}/*"]}
             self.data.add_to_resource_policy(
                 iam.PolicyStatement(
@@ -95,9 +95,9 @@ class Keys(Construct):
     def _let_in_logs(self, settings: Settings) -> None:
         context = {"ArnLike": {"kms:EncryptionContext:aws:logs:arn": log_group_arns(settings)}}
         actions = ("kms:Encrypt", "kms:Decrypt", "kms:ReEncrypt*", "kms:GenerateDataKey*", "kms:DescribeKey")
-        self.data.add_to_resource_policy(
-            _statement("LogGroupsOfThisService", f"logs.{Aws.REGION}.amazonaws.com", actions, context)
-        )
+        # Of the services here this one alone has another name in China.
+        principal = f"logs.{Aws.REGION}.{Aws.URL_SUFFIX}"
+        self.data.add_to_resource_policy(_statement("LogGroupsOfThisService", principal, actions, context))
 
 
 def log_group_arns(settings: Settings) -> list[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from aws_cdk import Aws
+from aws_cdk import Aws, CfnCondition, Fn
 from aws_cdk import aws_ec2 as ec2
 from aws_cdk import aws_glue as glue
 from aws_cdk import aws_iam as iam
@@ -24,6 +24,8 @@ __all__ = ["CALLED", "CALLED_WITH_EMR", "Network", "make_endpoints"]
 CALLED = ("sqs", "sns", "glue", "logs", "monitoring", "kms", "scheduler", "events")
 """The services that jobs and functions call, by the names of their endpoints. S3 has a gateway."""
 CALLED_WITH_EMR = ("emr-serverless", "ssm")
+OTHERWISE_IN_CHINA = ("monitoring", "sqs")
+"""Names of endpoints that begin with `cn.` there. https://github.com/aws/aws-cdk/pull/25333"""
 GLUES_TAG = "aws-glue-service-resource"
 
 
@@ -114,6 +116,7 @@ def make_endpoints(scope: Construct, settings: Settings) -> None:
     if network is None or not settings.vpc_endpoints:
         return
     endpoints = Construct(scope, "Endpoints")
+    china = CfnCondition(endpoints, "InChina", expression=Fn.condition_equals(Aws.PARTITION, "aws-cn"))
     ec2.CfnVPCEndpoint(
         endpoints,
         "S3",
@@ -128,12 +131,15 @@ def make_endpoints(scope: Construct, settings: Settings) -> None:
             name.title().replace("-", ""),
             vpc_endpoint_type="Interface",
             vpc_id=settings.vpc_endpoints,
-            service_name=_service(name),
+            service_name=_service(name, china),
             subnet_ids=network.one_subnet_of_each_zone,
             security_group_ids=list(network.security_groups),
             private_dns_enabled=True,
         )
 
 
-def _service(name: str) -> str:
-    return f"com.amazonaws.{Aws.REGION}.{name}"
+def _service(name: str, china: CfnCondition | None = None) -> str:
+    usual = f"com.amazonaws.{Aws.REGION}.{name}"
+    if china is None or name not in OTHERWISE_IN_CHINA:
+        return usual
+    return Fn.condition_if(china.logical_id, f"cn.{usual}", usual).to_string()

@@ -96,7 +96,7 @@ def test_jobs_and_functions_run_in_the_subnets(in_vpc: Synthesized) -> None:
 
 def test_without_internet_each_service_that_is_called_has_an_endpoint(in_vpc: Synthesized) -> None:
     found = {
-        text(one["Properties"]["ServiceName"]).rpartition(".")[2]: one["Properties"]
+        text(_elsewhere(one["Properties"]["ServiceName"])).rpartition(".")[2]: one["Properties"]
         for one in in_vpc.of("EC2::VPCEndpoint").values()
     }
     assert set(found) == {"s3", *CALLED}
@@ -105,9 +105,27 @@ def test_without_internet_each_service_that_is_called_has_an_endpoint(in_vpc: Sy
     assert called_by_us(in_vpc) <= set(CALLED), "something is called without an endpoint"
 
 
+def test_in_china_an_endpoint_has_the_name_that_it_has_there(in_vpc: Synthesized) -> None:
+    """https://github.com/aws/aws-cdk/pull/25333 lists them."""
+    (china,) = in_vpc.template["Conditions"]
+    assert in_vpc.template["Conditions"][china] == {"Fn::Equals": [{"Ref": "AWS::Partition"}, "aws-cn"]}
+    names = [one["Properties"]["ServiceName"] for one in in_vpc.of("EC2::VPCEndpoint").values()]
+    chosen = [name["Fn::If"] for name in names if "Fn::If" in name]
+    assert {which for which, *_ in chosen} == {china}
+    assert {tuple(map(text, of)) for _, *of in chosen} == {
+        (f"cn.com.amazonaws.<AWS::Region>.{name}", f"com.amazonaws.<AWS::Region>.{name}")
+        for name in ("monitoring", "sqs")
+    }
+
+
+def _elsewhere(name: Any) -> Any:
+    """Outside of China."""
+    return name["Fn::If"][2] if "Fn::If" in name else name
+
+
 def test_without_internet_functions_reach_emr_and_the_definitions_of_its_jobs(tmp_path: Path) -> None:
     service = synthesized(tmp_path, **{**IN_A_VPC, "engine": "emr-serverless", "python_modules": PYTHON})
-    ends = [text(one["Properties"]["ServiceName"]) for one in service.of("EC2::VPCEndpoint").values()]
+    ends = [text(_elsewhere(one["Properties"]["ServiceName"])) for one in service.of("EC2::VPCEndpoint").values()]
     assert {one.rpartition(".")[2] for one in ends} == {"s3", *CALLED, *CALLED_WITH_EMR}
     assert called_by_us(service) <= {*CALLED, *CALLED_WITH_EMR}
 
@@ -277,7 +295,8 @@ def test_another_account_may_put_files_below_the_prefix_and_use_the_key_for_it_t
     assert not [action for action in put["Action"] if action.startswith(("s3:Get", "s3:Delete"))]
     assert text(put["Resource"]).endswith("/in/*")
     key = statements(made, "KMS::Key", "KeysData", "KeyPolicy")["ProducersPut"]
-    assert text(key["Condition"]["StringEquals"]["kms:ViaService"]).startswith("s3.")
+    through = {text(one) for one in key["Condition"]["StringEquals"]["kms:ViaService"]}
+    assert through == {"s3.<AWS::Region>.amazonaws.com", "s3.<AWS::Region>.<AWS::URLSuffix>"}
     contexts = key["Condition"]["StringLike"]["kms:EncryptionContext:aws:s3:arn"]
     assert [text(one).rpartition(":::")[2].partition("-landing-")[0] for one in contexts] == ["forebay-dev"] * 2
     owner = made.one("S3::Bucket", "Landing")["OwnershipControls"]["Rules"]

@@ -188,7 +188,7 @@ def test_a_service_uses_the_key_for_our_things_alone(made: Synthesized) -> None:
         "s3.amazonaws.com": "arn:<AWS::Partition>:s3:::forebay-dev-landing-ACCOUNT",
         "sns.amazonaws.com": f"arn:<AWS::Partition>:sns:{mine}:forebay-dev-arrivals",
         "cloudwatch.amazonaws.com": f"arn:<AWS::Partition>:cloudwatch:{mine}:alarm:forebay-dev-*",
-        "logs.<AWS::Region>.amazonaws.com": "",
+        "logs.<AWS::Region>.<AWS::URLSuffix>": "",  # in China KMS refuses a key whose policy has it without .cn
     }
 
 

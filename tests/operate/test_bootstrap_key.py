@@ -1,7 +1,9 @@
-"""Before a deployment doctor says which key of the CDK's bucket the jobs need."""
+"""Doctor says which key of the CDK's bucket the jobs need, and whether CloudWatch Logs may use the service's own."""
 
 from __future__ import annotations
 
+import json
+from types import SimpleNamespace
 from typing import Any
 
 import boto3
@@ -9,6 +11,7 @@ import pytest
 from moto import mock_aws
 
 from forebay.operate.doctor.account import bootstrap_key
+from forebay.operate.doctor.keys import logs_may_use_it
 from forebay.operate.stack.deployment import Deployment
 
 ACCOUNT, REGION = "123456789012", "eu-west-1"
@@ -38,3 +41,21 @@ def test_a_key_of_the_cdks_bucket_is_named_with_the_setting_that_it_needs(
             s3.put_bucket_encryption(Bucket=BUCKET, ServerSideEncryptionConfiguration=rules)
         on = Deployment(client=lambda _: s3, stack="forebay-dev", account=ACCOUNT, region=REGION)
         assert [found.fix for found in bootstrap_key(on)] == fixes
+
+
+@pytest.mark.parametrize(
+    ("region", "principal", "may"),
+    [
+        ("eu-west-1", "logs.eu-west-1.amazonaws.com", True),
+        ("cn-north-1", "logs.cn-north-1.amazonaws.com.cn", True),
+        ("eu-west-1", "logs.eu-west-2.amazonaws.com", False),
+        ("eu-west-1", "sns.amazonaws.com", False),
+    ],
+)
+def test_cloudwatch_logs_is_found_in_a_keys_policy_by_its_name_in_the_region(
+    region: str, principal: str, may: bool
+) -> None:
+    statement = {"Effect": "Allow", "Principal": {"Service": principal}, "Action": "kms:*", "Resource": "*"}
+    policy = json.dumps({"Version": "2012-10-17", "Statement": [statement]})
+    on: Any = SimpleNamespace(partition="aws", region=region, account=ACCOUNT, name="forebay-dev")
+    assert logs_may_use_it(on, policy) is may

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from forebay.operate.doctor.finding import Finding, error
 from forebay.operate.doctor.policy import lets_in, like, listed, statements
 from forebay.operate.doctor.queues import key_of_data
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["services", "state"]
+__all__ = ["logs_may_use_it", "services", "state"]
 
 
 def state(on: Deployment) -> Iterator[Finding]:
@@ -38,19 +39,24 @@ def services(on: Deployment) -> Iterator[Finding]:
     for service, source, why in users:
         if not lets_in(policy, service, "kms:GenerateDataKey", source=source, account=on.account):
             yield error("keys.services", f"the policy of the KMS key {key} does not let {service} use it", why)
-    if not _logs_may_use_it(on, policy):
+    if not logs_may_use_it(on, policy):
         what = f"the policy of the KMS key {key} does not let CloudWatch Logs use it"
         yield error("keys.services", what, "Log groups that are encrypted with it receive nothing.")
 
 
-def _logs_may_use_it(on: Deployment, policy: str) -> bool:
-    """Under a condition on the log group, which is read as far as it names ours."""
-    principal = f"logs.{on.region}.amazonaws.com"
+def logs_may_use_it(on: Deployment, policy: str) -> bool:
+    """Under a condition on the log group, which is read as far as it names ours. The service's name ends as names of the
+    partition do."""
+    principal = f"logs.{on.region}."
     ours = f"arn:{on.partition}:logs:{on.region}:{on.account}:log-group:/{on.name}/any"
     for one in statements(policy):
         who = one.get("Principal", {})
-        if one["Effect"] == "Allow" and isinstance(who, dict) and principal in listed(who.get("Service", ())):
+        if one["Effect"] == "Allow" and isinstance(who, dict) and _names(who, principal):
             wanted = [arn for by in one.get("Condition", {}).values() for arns in by.values() for arn in listed(arns)]
             if not wanted or any(like(arn, ours) for arn in wanted):
                 return True
     return False
+
+
+def _names(who: dict[str, Any], principal: str) -> bool:
+    return any(one.startswith(principal) for one in listed(who.get("Service", ())))
