@@ -19,6 +19,7 @@ from constructs import Construct
 from forebay.spark.session import job_settings
 from infra import grants
 from infra.engines import Definition
+from infra.forms import listed
 from infra.lake import SCRATCH, SPARK_EVENTS
 from infra.logs import kept_for
 from infra.principals import TRUST, conditions
@@ -86,9 +87,10 @@ class Job(Construct):
             grants.allow(self.role, "ReadCodeKey", ["kms:Decrypt"], [on.settings.assets_key])
         on.engine.may_write_logs(self.role, [group.log_group_arn for group in self.log_groups])
         grants.publish_metrics(self.role, on.settings.namespace)
-        if on.settings.python_modules.startswith("s3://"):
-            place = on.settings.python_modules.removeprefix("s3://")
-            grants.allow(self.role, "ReadModules", ["s3:GetObject"], [f"arn:{Aws.PARTITION}:s3:::{place}"])
+        modules = [one.removeprefix("s3://") for one in listed(on.settings.python_modules) if one.startswith("s3://")]
+        if modules:
+            places = [f"arn:{Aws.PARTITION}:s3:::{place}" for place in modules]
+            grants.allow(self.role, "ReadModules", ["s3:GetObject"], places)
 
 
 def _of_every_job(on: Foundation, log_prefix: str) -> dict[str, str]:

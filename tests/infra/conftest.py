@@ -103,6 +103,7 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
         watched_tables="orders",
         budget_usd_month="200",
         dpu_hour_usd="0.44",
+        python_modules="s3://studio-tools/a.whl,pydantic==2.11,s3://studio-tools/more/b.whl",
         delete_data="true",
         delete_data_of="forebay-prod",
     )

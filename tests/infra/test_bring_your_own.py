@@ -105,6 +105,15 @@ def test_without_internet_each_service_that_is_called_has_an_endpoint(in_vpc: Sy
     assert called_by_us(in_vpc) <= set(CALLED), "something is called without an endpoint"
 
 
+def test_each_module_of_ones_own_in_s3_may_be_read(adopted: Synthesized) -> None:
+    """Glue takes addresses and names of packages, side by side."""
+    for name, job in adopted.of("Glue::Job").items():
+        assert job["Properties"]["DefaultArguments"]["--additional-python-modules"].count(",") == 2
+        statement = of_role(adopted, f"{name.removesuffix('Job')}Role")["ReadModules"]
+        modules = [text(one).rpartition(":::")[2] for one in listed(statement["Resource"])]
+        assert modules == ["studio-tools/a.whl", "studio-tools/more/b.whl"]
+
+
 def test_in_china_an_endpoint_has_the_name_that_it_has_there(in_vpc: Synthesized) -> None:
     """https://github.com/aws/aws-cdk/pull/25333 lists them."""
     (china,) = in_vpc.template["Conditions"]
