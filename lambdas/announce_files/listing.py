@@ -43,8 +43,15 @@ def asked_for(event: dict[str, Any], bucket: str, within: str, s3: Any) -> Itera
         raise InvalidConfiguration.one("event", "does not say which files", 'give one of "prefix", "keys", "manifest"')
     if ways == ["prefix"]:
         return _below(_within([str(event["prefix"])], within)[0], bucket, s3, event)
-    keys = event["keys"] if ways == ["keys"] else _lines(s3, str(event["manifest"]))
+    keys = _listed(event["keys"]) if ways == ["keys"] else _lines(s3, str(event["manifest"]))
     return _named(_within(keys, within), bucket, s3, _names_done(event))
+
+
+def _listed(keys: Any) -> list[str]:
+    """The letters of a single name would each be looked for."""
+    if not isinstance(keys, list) or not all(isinstance(key, str) for key in keys):
+        raise InvalidConfiguration.one("event.keys", f"is not a list of keys: {keys!r}", 'such as ["in/a.json"]')
+    return keys
 
 
 def _within(keys: Sequence[str], prefix: str) -> Sequence[str]:
@@ -101,6 +108,10 @@ def _found(bucket: str, key: str, head: dict[str, Any], size: int) -> LandedFile
 
 
 def _lines(s3: Any, place: str) -> list[str]:
+    if not place.startswith("s3://"):
+        raise InvalidConfiguration.one(
+            "event.manifest", f"is not the address of a list: {place!r}", "such as s3://bucket/announce/today.txt"
+        )
     bucket, _, key = place.removeprefix("s3://").partition("/")
     lines = s3.get_object(Bucket=bucket, Key=key)["Body"].iter_lines()  # a long list is not held twice
     return [line.decode() for line in lines if line.strip()]
