@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import cfnlint.data.AdditionalSpecs
 
 from tests.infra.synthesized import Synthesized, listed
 
-__all__ = ["policies", "reported", "takes", "unfit"]
+__all__ = ["logical_id", "policies", "reported", "takes", "unfit"]
 
 REGION, ACCOUNT = "eu-west-1", "123456789012"
 HERE = f"{REGION}:{ACCOUNT}"
@@ -139,13 +140,15 @@ def _spelt(value: Any, by_path: dict[str, str], resources: dict[str, Any]) -> An
         case str():
             for name, said in (("PARTITION", "aws"), ("REGION", REGION), ("ACCOUNT", ACCOUNT)):
                 value = value.replace(f"({name})", said)
-            return re.sub(r"\(([^()]*)\.(Arn|Ref)\)", lambda path: _arn(by_path[_id(path[1])], resources), value)
+            return re.sub(r"\(([^()]*)\.(Arn|Ref)\)", lambda path: _arn(by_path[logical_id(path[1])], resources), value)
     return value
 
 
-def _id(path: str) -> str:
-    """The logical id without its hash; the CDK leaves these two steps out of it."""
-    return "".join(step for step in path.split("/")[1:] if step not in ("Default", "Resource"))
+def logical_id(path: str) -> str:
+    """The logical id without its hash; the CDK leaves these two steps out of it, and one that says the same as the step
+    before."""
+    steps = [step for step in path.split("/")[1:] if step not in ("Default", "Resource")]
+    return "".join(step for before, step in pairwise(["", *steps]) if not before.endswith(step))
 
 
 def _arn(logical_id: str, resources: dict[str, Any]) -> str:

@@ -16,7 +16,7 @@ from infra.looks import WITHOUT_RESOURCE
 from infra.queries import WITHOUT_RESOURCE as OF_ATHENA
 from infra.regions import SERVICES, regions_of
 from tests.infra.conftest import SHAPES
-from tests.infra.rights import policies, takes, unfit
+from tests.infra.rights import logical_id, policies, takes, unfit
 from tests.infra.synthesized import listed
 
 pytestmark = pytest.mark.xdist_group("cdk")
@@ -96,6 +96,18 @@ def test_each_right_is_on_resources_that_its_action_takes(request: pytest.Fixtur
 )
 def test_a_right_on_another_kind_of_resource_is_found(action: Any, resource: Any, problems: int) -> None:
     assert len(list(unfit({"Action": action, "Resource": resource}))) == problems
+
+
+@pytest.mark.parametrize(
+    ("path", "expected"),
+    [
+        ("forebay-dev/Default/Lake/Lake/Resource", "Lake"),
+        ("forebay-dev/Default/Lake/Artefacts/Resource", "LakeArtefacts"),
+        ("forebay-dev/Default/Landing/Queue/Resource", "LandingQueue"),
+    ],
+)
+def test_a_bucket_that_a_brought_role_may_read_is_found_by_its_path(path: str, expected: str) -> None:
+    assert logical_id(path) == expected
 
 
 def test_cfn_lint_would_find_a_right_that_there_is_not(tmp_path: Path) -> None:
