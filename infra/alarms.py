@@ -25,7 +25,7 @@ from forebay.upkeep.accounts.events import AccountsChecked
 from forebay.upkeep.reconcile.events import FilesReconciled
 from infra.landing import Landing
 from infra.metrics import ServiceMetrics
-from infra.runbook import place_in_runbook
+from infra.runbook import place_in_runbook, region_of
 from infra.settings import Settings
 from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, SchedulesChecked, TrendMeasured
 
@@ -61,6 +61,7 @@ class Alarms(Construct):
     ) -> None:
         super().__init__(scope, construct_id)
         self._settings, self._topic, self._metrics = settings, topic, ServiceMetrics(settings.namespace, service)
+        self._region = region_of(self)
         self.all: list[cw.Alarm] = []
 
     def watch_landing(self, landing: Landing) -> None:
@@ -188,7 +189,7 @@ class Alarms(Construct):
             f"UnusualRows{table}",
             alarm_name=f"{self._settings.name}-{name}",
             alarm_description=f"The table {table} got far more or far fewer rows than usual for three hours. "
-            f"Runbook: {place_in_runbook(self._settings, 'unusual-rows')}",
+            f"Runbook: {place_in_runbook(self._settings, 'unusual-rows', self._region)}",
             metric=self._metrics.of_table(RowsAppended, "rows", table, minutes=60),
             std_devs=3,
             evaluation_periods=3,  # an odd hour may span two periods
@@ -293,7 +294,7 @@ class Alarms(Construct):
             self,
             _construct_id(name) + of,
             alarm_name=f"{self._settings.name}-{full}",
-            alarm_description=f"{says} Runbook: {place_in_runbook(self._settings, name)}",
+            alarm_description=f"{says} Runbook: {place_in_runbook(self._settings, name, self._region)}",
             metric=metric,
             threshold=bar.threshold,
             comparison_operator=bar.comparison,

@@ -100,7 +100,7 @@ Database = Annotated[str, words(r"(|[a-z0-9_]{1,255})", "the name of a Glue data
 RolePrefix = Annotated[str, words(r"(|[\w+=,.@-]{1,40})", "what names of roles begin with, such as studio-forebay-")]
 _ID = r"[0-9a-f]{8}([0-9a-f]{9})?"
 """The ids of EC2's resources."""
-_SUBNET = rf"subnet-{_ID}:[a-z]{{2}}(-[a-z]+)+-\d[a-z]"
+_SUBNET = rf"subnet-{_ID}:[a-z]+(-[a-z]+)+-\d[a-z]"
 Subnets = Annotated[
     str, words(several(_SUBNET), "subnets with their zones, comma-separated, such as subnet-0a1b2c3d:eu-west-1a")
 ]

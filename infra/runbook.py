@@ -5,29 +5,39 @@ The runbook is a section of `infra/README.md`. A path in a message would lead no
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
-from aws_cdk import Aws
+from aws_cdk import Aws, Stack, Token
+from constructs import IConstruct
 
+from forebay.aws.console import console_domain
+from infra.regions import said_region
 from infra.settings import Settings
 
-__all__ = ["dashboard_name", "place_in_runbook", "runbook_text"]
+__all__ = ["dashboard_name", "place_in_runbook", "region_of", "runbook_text"]
 
 README = Path(__file__).with_name("README.md")
 SECTION = "## Runbook"
-CONSOLE = f"https://{Aws.REGION}.console.aws.amazon.com/cloudwatch/home?region={Aws.REGION}#dashboards/dashboard"
 
 
 def dashboard_name(settings: Settings) -> str:
     return f"{settings.name}-{Aws.REGION}"
 
 
-def place_in_runbook(settings: Settings, alarm: str) -> str:
-    """The console's address already has an anchor of its own, so the heading follows as text."""
+def region_of(scope: IConstruct) -> str:
+    """As the stack says it, or else the environment; empty where nobody does."""
+    said = Stack.of(scope).region
+    return said_region(os.environ) if Token.is_unresolved(said) else said
+
+
+def place_in_runbook(settings: Settings, alarm: str, region: str) -> str:
+    """`region` decides whose console it is. Its address already has an anchor of its own, so the heading follows as text."""
     if settings.runbook_url:
         return f"{settings.runbook_url}#{alarm}"
-    return f"{CONSOLE}/{dashboard_name(settings)} under {alarm}"
+    page = f"https://{Aws.REGION}.{console_domain(region)}/cloudwatch/home?region={Aws.REGION}"
+    return f"{page}#dashboards/dashboard/{dashboard_name(settings)} under {alarm}"
 
 
 def runbook_text() -> str:

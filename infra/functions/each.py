@@ -17,7 +17,7 @@ from infra.clocked import tables_that_wait
 from infra.foundation import Foundation
 from infra.functions.function import Functions
 from infra.jobs.job import Job
-from infra.runbook import place_in_runbook
+from infra.runbook import place_in_runbook, region_of
 from infra.settings import Settings
 
 __all__ = [
@@ -74,7 +74,7 @@ def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.
         NAMESPACE=on.settings.namespace,
         ENGINE=on.engine.said,
         ALARM_TOPIC=on.alarms_to.topic_arn,
-        RUNBOOK=place_in_runbook(on.settings, "job-failed"),
+        RUNBOOK=place_in_runbook(on.settings, "job-failed", region_of(functions)),
     )
     grants.publish_metrics(function, on.settings.namespace)
     grants.publish_messages(function, on.alarms_to.topic_arn)

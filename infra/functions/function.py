@@ -44,6 +44,7 @@ OF_THE_PACKAGE = (
     "aws/__init__.py",
     "aws/announce.py",
     "aws/cloudwatch.py",
+    "aws/console.py",
     "aws/emr.py",
     "aws/prices.py",
     "aws/prices.toml",

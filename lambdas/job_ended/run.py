@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from forebay.aws.console import console_domain
 from forebay.aws.emr import state_of
 from lambdas.job_ended.events import JobEnded
 
@@ -26,7 +27,7 @@ def ended(detail: dict[str, Any], jobs: Any) -> dict[str, Any]:
 
 
 def console(detail: dict[str, Any], region: str) -> str:
-    home = f"https://{region}.console.aws.amazon.com"
+    home = f"https://{region}.{console_domain(region)}"
     if application := detail.get("applicationId"):
         return f"{home}/emr/home?region={region}#/serverless-applications/{application}"
     return f"{home}/gluestudio/home?region={region}#/job/{detail['jobName']}/run/{detail['jobRunId']}"

@@ -199,6 +199,12 @@ def test_a_landing_prefix_that_a_policy_or_s3_reads_otherwise_is_refused(prefix:
     assert "such as in/" in problems({"landing_prefix": prefix})["landing_prefix"]
 
 
+@pytest.mark.parametrize("zone", ["eu-west-1a", "us-gov-west-1b", "cn-north-1a", "eusc-de-east-1a"])
+def test_a_subnet_may_be_in_a_zone_of_any_partition(zone: str) -> None:
+    subnets = f"subnet-0a1b2c3d:{zone}"
+    assert settings_in({"vpc_subnets": subnets, "vpc_security_groups": "sg-0a1b2c3d"}).vpc_subnets == subnets
+
+
 def test_the_longest_prefix_still_makes_names_that_s3_takes() -> None:
     longest = Settings(prefix="p" * 25)
     assert len(f"{longest.name}-artefacts-123456789012-ap-southeast-2") <= 63

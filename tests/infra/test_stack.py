@@ -879,7 +879,8 @@ def test_every_alarm_does_something_and_leads_to_its_place_in_the_runbook(servic
 
 def test_alarms_lead_to_a_runbook_of_ones_own() -> None:
     of_ours = Settings(runbook_url="https://wiki.example.org/forebay")
-    assert place_in_runbook(of_ours, "files-wait") == "https://wiki.example.org/forebay#files-wait"
+    assert place_in_runbook(of_ours, "files-wait", "eu-west-1") == "https://wiki.example.org/forebay#files-wait"
+    assert ".console.amazonaws-us-gov.com/" in place_in_runbook(Settings(), "files-wait", "us-gov-west-1")
     with pytest.raises(ValueError, match="https://"):
         Settings(runbook_url="docs/runbook.md")
 

@@ -10,6 +10,7 @@ import pytest
 from lambdas.job_ended import handler
 from lambdas.job_ended.events import JobEnded
 from lambdas.job_ended.handler import Settings, tell
+from lambdas.job_ended.run import console
 
 SETTINGS = Settings(
     service="games", namespace="forebay-dev", alarm_topic="arn:topic", runbook="https://example.org/runbook"
@@ -75,6 +76,19 @@ def test_a_failed_job_is_told_with_its_reason_and_the_runbook() -> None:
     assert "reason   queue q: there is no such queue\n" in message["Message"]
     assert "#/job/ingest/run/jr_1" in message["Message"]
     assert message["Message"].endswith("runbook  https://example.org/runbook")
+
+
+@pytest.mark.parametrize(
+    ("region", "home"),
+    [
+        ("eu-west-1", "https://eu-west-1.console.aws.amazon.com/"),
+        ("cn-north-1", "https://cn-north-1.console.amazonaws.cn/"),
+        ("us-gov-west-1", "https://us-gov-west-1.console.amazonaws-us-gov.com/"),
+    ],
+)
+def test_the_message_leads_to_the_console_of_the_partition(region: str, home: str) -> None:
+    for detail in ({"jobName": "ingest", "jobRunId": "jr_1"}, {"applicationId": "00f1", "jobRunId": "00a"}):
+        assert console(detail, region).startswith(home)
 
 
 @pytest.mark.parametrize("run", [None, {}, {"ErrorMessage": ""}])

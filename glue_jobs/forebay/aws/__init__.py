@@ -3,6 +3,6 @@
 * `client` makes every boto3 client      * `retrying` how often to retry, and how long to wait between attempts
 * `cloudwatch` publishes the metrics of events      * `delta_rs` gives delta-rs boto3's credentials
 * `preflight` checks that the queue and the lake exist      * `prices` what AWS asks for, with a date
-* `emr` the states of EMR Serverless runs
+* `emr` the states of EMR Serverless runs      * `console` the domain of the console in a region
 * `announce` sends S3-style notifications to a queue
 """
