@@ -16,6 +16,8 @@ from infra.settings import SMALLEST_WORKER, Settings
 __all__ = ["contradictions"]
 
 RESERVED_NAMES = ("aws", "ssm")
+OF_EVERY_ACCOUNT = ("default", "primary")
+"""A group of Scheduler and a database of Glue; a workgroup of Athena."""
 LEAST_DAYS_LANDED = 15
 """A message may wait for 14 days, and reconcile looks back 15."""
 SEVERAL = (
@@ -32,6 +34,8 @@ def contradictions(settings: Settings) -> Iterator[Problem]:
 def _sentences(settings: Settings) -> Iterator[str]:
     yield from _cannot_be_adopted(settings)
     yield from _cannot_be_a_network(settings)
+    if settings.name in OF_EVERY_ACCOUNT:
+        yield f"the prefix {settings.name!r} is the name of a group of schedules or of a workgroup of AWS itself"
     if settings.engine == "emr-serverless":
         yield from _what_emr_lacks(settings)
     if settings.reconcile_below and not settings.reconcile_below.startswith(settings.landing_prefix):

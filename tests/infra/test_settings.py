@@ -124,6 +124,11 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
             },
             "vpc_security_groups names 6 security groups; a function takes 5 at most",
         ),
+        (
+            {"prefix": "default"},
+            "the prefix 'default' is the name of a group of schedules or of a workgroup of AWS itself",
+        ),
+        ({"prefix": "primary"}, "the prefix 'primary' is the name of a group"),
         ({"keep_landed_days": 14}, "keep_landed_days must be 15 or more, or 0"),
         (
             {"prefix": "ssm-games", "engine": "emr-serverless", "python_modules": PYTHON},
