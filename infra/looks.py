@@ -15,9 +15,10 @@ from constructs import IConstruct
 from forebay.operate.doctor.account import BOOTSTRAP
 from forebay.operate.doctor.rights import rights_to_look
 from infra import grants
-from infra.deliveries import topic_arns_of
+from infra.deliveries import rule_arns_of, topic_arns_of
 from infra.foundation import Foundation
 from infra.jobs.job import Job
+from infra.roles import FUNCTIONS
 from infra.runbook import dashboard_name
 
 __all__ = ["WITHOUT_RESOURCE", "look_at_parts"]
@@ -56,19 +57,21 @@ def _places(scope: IConstruct, on: Foundation, jobs: Sequence[Job]) -> Mapping[s
     keys = [on.keys.data.key_arn, *([on.vault.key.key_arn] if on.vault else [])]
     tables = [grants.arn("glue", place) for place in ("catalog", f"database/{database}", f"table/{database}/*")]
     dashboard = f"arn:{Aws.PARTITION}:cloudwatch::{Aws.ACCOUNT_ID}:dashboard/{dashboard_name(on.settings)}"
-    ours = "names of this service's parts begin with its prefix"
+    landed = rule_arns_of(on.settings) if on.settings.landing_eventbridge else []
+    rules = [grants.arn("events", f"rule/{name}-job-ended"), *landed]
+    functions = [grants.arn("lambda", f"function:{name}-{one}") for one in FUNCTIONS]
     return {
         "cloudformation": (
             [grants.arn("cloudformation", f"stack/{Stack.of(scope).stack_name}/*")],
             "a stack's id is AWS's",
         ),
         "cloudwatch": ([grants.arn("cloudwatch", "alarm:*"), dashboard], "CloudWatch lists all alarms or none"),
-        "events": ([grants.arn("events", f"rule/{name}-*")], ours),
+        "events": (rules, ""),
         "glue": (tables, grants.TABLES_ARRIVE),
         "iam": ([job.role.role_arn for job in jobs], ""),
         "kms": (keys, ""),
-        "lambda": ([grants.arn("lambda", f"function:{name}-*")], ours),
-        "logs": ([grants.arn("logs", f"log-group:/{name}/*")], ours),
+        "lambda": (functions, ""),
+        "logs": ([grants.arn("logs", f"log-group:/{name}/*")], "the groups of this service alone begin so"),
         "s3": (buckets, ""),
         "scheduler": ([grants.arn("scheduler", f"schedule/{name}/*")], "the group is this service's own"),
         "sns": ([on.alarms_to.topic_arn, *topic_arns_of(on.settings)], ""),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import botocore.session
@@ -156,6 +157,26 @@ def test_an_operator_has_the_rights_of_every_command_and_of_the_runbook(emr: Syn
     assert COMMANDS.keys() - {"privacy"} == ASKED_OF.keys()
     lacks = {command: sorted(asked - has) for command, asked in {**ASKED_OF, "by hand": BY_HAND}.items() if asked - has}
     assert lacks == {}
+
+
+OF_ANOTHER = (
+    *("lambda:function:forebay-prod-eu-start-ingest", "events:rule/forebay-prod-eu-job-ended"),
+    *("logs:log-group:/forebay-prod-eu/ingest/output", "scheduler:schedule/forebay-prod-eu/start-ingest"),
+    *("glue:database/forebay_prod_eu", "cloudformation:stack/forebay-prod-eu/1234"),
+)
+"""Of a service whose prefix begins as this one's does."""
+
+
+def test_an_operator_looks_at_nothing_of_a_service_with_a_longer_name(emr: Synthesized, in_vpc: Synthesized) -> None:
+    for service, others in ((emr, OF_ANOTHER), (in_vpc, [one.replace("prod", "dev") for one in OF_ANOTHER])):
+        wide = {
+            on
+            for action, on in rights_of(service, "Operator")
+            for other in others
+            if on != "*" and fnmatchcase(other, on)
+        }
+        assert wide == set()
+        assert any(on.endswith("-job-ended") and on.startswith("events:") for _, on in rights_of(service, "Operator"))
 
 
 SECRET, VAULT = "s3:studio-secrets/tokens", "Vault/shop/*"
