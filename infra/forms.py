@@ -72,7 +72,9 @@ _BUCKET = (
     r"(?!xn--|sthree-|amzn-s3-demo-|[^,]*\.\.|\d+\.\d+\.\d+\.\d+(,|$))"
     r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](?<!-s3alias)(?<!--ol-s3)(?<!--x-s3)(?<!\.mrap)"
 )
-_TOPIC, _KEY = r"arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+", r"arn:[\w-]+:kms:[\w-]+:\d{12}:key/[\w-]+"
+_TOPIC = r"arn:[\w-]+:sns:[\w-]+:\d{12}:[\w.-]+"
+_KEY = r"arn:[\w-]+:kms:[\w-]+:\d{12}:key/([0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|mrk-[0-9a-f]{32})"
+"""https://docs.aws.amazon.com/kms/latest/developerguide/concepts.html#key-id-key-id"""
 Bucket = Annotated[str, words(f"(|{_BUCKET})", "a bucket's name")]
 Buckets = Annotated[str, words(several(_BUCKET), "a bucket's name, or a comma-separated list")]
 TopicArns = Annotated[str, words(several(_TOPIC), "the ARN of an SNS topic, or a comma-separated list")]

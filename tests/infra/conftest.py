@@ -21,8 +21,8 @@ at = "daily 03:30"
 zone = "Asia/Tokyo"
 """
 TOPIC = "arn:aws:sns:eu-west-1:210987654321:studio-drops"
-KEY = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"
-REPLICA_KEY = "arn:aws:kms:us-west-2:123456789012:key/5678abcd"
+KEY = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd-12ab-34cd-56ef-1234567890ac"
+REPLICA_KEY = "arn:aws:kms:us-west-2:123456789012:key/5678abcd-12ab-34cd-56ef-1234567890ab"
 PRODUCER = "210987654321"
 IN_A_VPC = {
     "landing_bucket": "studio-drops,studio-more",

@@ -37,7 +37,7 @@ def test_a_queue_of_another_region_or_account_is_refused_for_no_alarm_could_see_
 
 
 def test_a_key_works_in_its_region_alone_and_may_be_of_another_account() -> None:
-    key = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"
+    key = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd-12ab-34cd-56ef-1234567890ac"
     assert said("us-east-1", data_key=key) == ["data_key: is in eu-west-1, but the service is in us-east-1"]
     assert said(data_key=key) == []
 

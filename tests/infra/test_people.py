@@ -66,7 +66,7 @@ def requests() -> Iterator[tuple[str, str]]:
 
 LAKE, KEY, QUEUE, ARTEFACTS = "Lake/*", "KeysData", "LandingQueue", "LakeArtefacts"
 DROPS, ARCHIVE = "s3:studio-drops", "s3:studio-archive"
-KEY_OF_DROPS = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd"
+KEY_OF_DROPS = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd-12ab-34cd-56ef-1234567890ac"
 ALL_QUEUES = (QUEUE, "LandingDead", "LandingUndelivered")
 Needs = set[tuple[str, str]]
 

@@ -78,7 +78,10 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
     ("context", "said"),
     [
         ({"landing_bucket": "studio-drops"}, "landing_bucket needs exactly one of"),
-        ({"landing_key": "arn:aws:kms:eu-west-1:123456789012:key/abc"}, "give landing_bucket, too"),
+        (
+            {"landing_key": "arn:aws:kms:eu-west-1:123456789012:key/mrk-00000000000000000000000000000001"},
+            "give landing_bucket, too",
+        ),
         ({"landing_bucket": "drops,more,drops", "landing_topic": TOPIC}, "landing_bucket names drops twice"),
         ({"watched_tables": "alpha,beta,alpha"}, "watched_tables names alpha twice"),
         ({"landing_bucket": many(48), "landing_topic": TOPIC}, "landing_bucket has 3,023 characters; 3,000 fit"),
@@ -94,7 +97,9 @@ def test_an_environment_that_is_not_declared_is_refused() -> None:
             {
                 "landing_bucket": "drops",
                 "landing_topic": TOPIC,
-                "landing_key": ",".join(f"arn:aws:kms:eu-west-1:123456789012:key/{n:036}" for n in range(70)),
+                "landing_key": ",".join(
+                    f"arn:aws:kms:eu-west-1:123456789012:key/00000000-0000-0000-0000-{n:012}" for n in range(70)
+                ),
             },
             "landing_key has 5,319 characters; 5,000 fit",
         ),
@@ -208,6 +213,12 @@ def test_a_landing_prefix_that_a_policy_or_s3_reads_otherwise_is_refused(prefix:
 def test_a_subnet_may_be_in_a_zone_of_any_partition(zone: str) -> None:
     subnets = f"subnet-0a1b2c3d:{zone}"
     assert settings_in({"vpc_subnets": subnets, "vpc_security_groups": "sg-0a1b2c3d"}).vpc_subnets == subnets
+
+
+@pytest.mark.parametrize("name", ["data_key", "landing_key", "landing_queue_key", "assets_key", "replicate_to_key"])
+@pytest.mark.parametrize("key", ["key/1234", "key/1234abcd-12ab-34cd-56ef-1234567890a", "alias/studio"])
+def test_a_key_that_kms_cannot_have_is_refused_with_the_others_and_not_by_a_failed_synth(name: str, key: str) -> None:
+    assert "must be the ARN of a KMS key" in problems({name: f"arn:aws:kms:eu-west-1:123456789012:{key}"})[name]
 
 
 def test_the_longest_prefix_still_makes_names_that_s3_takes() -> None:
