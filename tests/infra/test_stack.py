@@ -244,7 +244,11 @@ def asked_of_services(service: Synthesized) -> Iterator[Asked]:
                 principal = statement["Principal"]
                 if not isinstance(principal, dict) or "Service" not in principal:
                     continue
-                name = text(principal["Service"]).removesuffix(".amazonaws.com").removesuffix(".<AWS::Region>")
+                name = (
+                    text(principal["Service"])
+                    .removesuffix(".amazonaws.com")
+                    .removesuffix(".<AWS::Region>.<AWS::URLSuffix>")
+                )
                 facts = [
                     (fact, not operator.endswith("IfExists"))
                     for operator, asked in statement.get("Condition", {}).items()
