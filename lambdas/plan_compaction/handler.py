@@ -17,7 +17,7 @@ from lambdas import environment
 from lambdas.engine.jobs import jobs_of
 from lambdas.log import log
 from lambdas.plan_compaction.health_objects import health_objects
-from lambdas.plan_compaction.why import waits, why
+from lambdas.plan_compaction.why import FIELDS, waits, why
 
 MOST_NAMES = 500
 """With more tables, the run gets no names: the job plans all tables and finds them."""
@@ -39,7 +39,8 @@ def handle(event: dict[str, Any], context: object) -> str:
 
 
 def start(settings: Settings, *, s3: Any, glue: Any, now: datetime) -> str:
-    tables = [one for one in health_objects(s3, settings.lake) if not waits(one["table"], settings.tables_that_wait)]
+    known = (one for one in health_objects(s3, settings.lake) if one.keys() >= FIELDS)
+    tables = [one for one in known if not waits(one["table"], settings.tables_that_wait)]
     reasons = {one["table"]: reason for one in tables if (reason := why(one, now))}
     if not reasons:
         return "no table needs compaction"

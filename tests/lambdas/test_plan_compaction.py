@@ -75,7 +75,9 @@ def test_where_nothing_is_to_be_done_no_job_is_started() -> None:
 
 
 def test_an_object_that_is_gone_or_not_ours_holds_nobody_up() -> None:
-    s3, glue = S3(health("beta", waiting=30), gone=None, torn="{", other='["x"]', empty="{}"), Glue()
+    of_before = '{"table": "alpha", "waiting": 30}'
+    s3 = S3(health("beta", waiting=30), gone=None, torn="{", other='["x"]', empty="{}", of_before=of_before)
+    glue = Glue()
     assert start(SETTINGS, s3=s3, glue=glue, now=NOW) == "started for 1 table"
 
 
