@@ -59,12 +59,12 @@ def several(one: str) -> str:
     return f"(|{one}(,{one})*)"
 
 
-EnvName = Annotated[str, words(r"[a-z][a-z0-9]{0,9}", "a small letter, then up to 9 small letters or digits")]
+EnvName = Annotated[str, words(r"[a-z][a-z0-9]{0,9}", "a lowercase letter, then up to 9 lowercase letters or digits")]
 Prefix = Annotated[
     str,
     words(
         r"(|(?!xn--|(sthree|amzn-s3-demo)(-|$))[a-z][a-z0-9-]{0,23}[a-z0-9])",
-        "3 to 25 small letters, digits or -, such as forebay-eu; xn--, sthree- and amzn-s3-demo- begin no bucket's name",
+        "3 to 25 lowercase letters, digits or -, such as forebay-eu; xn--, sthree- and amzn-s3-demo- begin no bucket's name",
     ),
 ]
 """With -artefacts-123456789012-ap-southeast-2 it makes the longest name that a bucket may have, of 63 characters."""
@@ -98,7 +98,7 @@ FolderOfLake = Annotated[
     words(r"(|([A-Za-z0-9][\w.=-]*/)+)", "empty, or names that each end with /, such as games/ or games/eu/"),
 ]
 Freshness = Annotated[str, BeforeValidator(checked)]
-Database = Annotated[str, words(r"(|[a-z0-9_]{1,255})", "the name of a Glue database: small letters, digits and _")]
+Database = Annotated[str, words(r"(|[a-z0-9_]{1,255})", "the name of a Glue database: lowercase letters, digits and _")]
 RolePrefix = Annotated[str, words(r"(|[\w+=,.@-]{1,40})", "what names of roles begin with, such as studio-forebay-")]
 _ID = r"[0-9a-f]{8}([0-9a-f]{9})?"
 """The ids of EC2's resources."""

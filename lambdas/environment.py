@@ -1,4 +1,4 @@
-"""The settings of a function: a frozen dataclass whose fields are the names of environment variables, in small letters.
+"""The settings of a function: a frozen dataclass whose fields are the names of environment variables, in lowercase letters.
 
 Out: the dataclass, or `InvalidConfiguration` with everything that is missing or of the wrong type. Unset optional fields keep
 their defaults.

@@ -51,7 +51,7 @@ def test_each_place_has_the_form_of_its_feed() -> None:
 @pytest.mark.parametrize(
     ("feeds", "says"),
     [
-        ('[[feeds]]\nname = "A b"', "feeds.0.name: must be a small letter"),
+        ('[[feeds]]\nname = "A b"', "feeds.0.name: must be a lowercase letter"),
         ('[[feeds]]\nprefix = "a/"', "feeds.0.name"),
         ('[[feeds]]\nname = "a"\nprefix = "x"\n[[feeds]]\nname = "b"\nprefix = "x"', "a and b have the same files"),
         ('[[feeds]]\nname = "a"\nprefix = "x"\n[[feeds]]\nname = "a"\nprefix = "y"', "a and a have the same name"),

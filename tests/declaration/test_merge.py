@@ -35,7 +35,7 @@ def problems(text: str) -> str:
         (MERGE.replace("}", ', partitions = ["id"] }'), "but not all of them"),
         (MERGE.replace('"players"', '"player_changes"'), "names the table of changes itself"),
         (MERGE.replace('"players"', '"{game}"'), "must have the same {fields}"),
-        (MERGE.replace('"players"', '"Players"'), "must be small letters"),
+        (MERGE.replace('"players"', '"Players"'), "must be lowercase letters"),
         (MERGE.replace("}", ', history = "scd9" }'), "merge.history: must be 'scd2'"),
         (MERGE.replace("}", ', history = "scd2", ignore_null_updates = true }'), "is for the current state only"),
         (MERGE.replace("}", ', snapshot = true, history = "scd2" }'), "merge.snapshot: replaces all rows"),

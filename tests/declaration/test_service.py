@@ -79,7 +79,7 @@ def test_the_version_changes_with_any_text() -> None:
         ("name = ", r"service\.toml: is not TOML"),
         ('[[tables]]\nname = "a"', r"service\.toml: name: is missing"),
         ('name = "studio"', r"no table is declared"),
-        ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a small letter.*got 'Studio!'"),
+        ('name = "Studio!"\n[[tables]]\nname = "a"', r"name: must be a lowercase letter.*got 'Studio!'"),
         ("on_delete = 'forget'\noverwritten = 'ignore'\n" + GOOD, r"on_delete: .*not possible with overwritten"),
         ("on_delete = 'forget'\nafter_load = { delete = true }\n" + GOOD, r"on_delete: .*files that after_load moves"),
         (
@@ -203,13 +203,13 @@ def test_the_version_changes_with_any_text() -> None:
         ),
         (
             GOOD + '[schedules.Night]\njob = "compact"\nat = "never"',
-            r"schedules: 'Night' must be words of small letters",
+            r"schedules: 'Night' must be words of lowercase letters",
         ),
-        ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be small letters"),
+        ('name = "s"\n[[tables]]\nname = "Big"', r"name 'Big' must be lowercase letters"),
         ('name = "s"\n[[tables]]\nname = "{@key.game}"', r"table \{@key.game\}: the keys do not contain @key.game"),
         ('name = "s"\n[[tables]]\nname = "{@metadata.Game}"', r"@metadata\. needs one plain name"),
         ('name = "s"\n[envelope]\nkey = "in/{a}{b}/"\n[[tables]]\nname = "a"', r"envelope.key: .*follows another name"),
-        ('name = "s"\n[[tables]]\nname = "../up"', r"must be small letters"),
+        ('name = "s"\n[[tables]]\nname = "../up"', r"must be lowercase letters"),
         ('name = "s"\n[[tables]]\nname = "a"\nvalues = "["', r"is not a regular expression"),
         ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "_x"}]', r"column _x: name: must be a letter"),
         (
@@ -220,7 +220,7 @@ def test_the_version_changes_with_any_text() -> None:
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "a..b"}]',
             r"column x: path: a key is missing here\n    a\.\.b\n      \^$",
         ),
-        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice"),
+        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice: x \(Spark ignores case\)"),
         ('name = "s"\n[[tables]]\nname = "a"\npartitions = ["x"]', r"partitions: x is not a declared column"),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\npartitions = ["x"]',
@@ -430,8 +430,8 @@ def test_everything_that_is_wrong_with_a_table_is_told_at_once_and_without_pytho
         parse_service({"service.toml": text})
     said = [str(problem).partition(": table a-b: ")[2] for problem in refused.value.problems]
     assert said == [
-        "name 'a-b' must be small letters, digits and _, with {field} for a value of the record",
-        "names a column twice (Spark ignores upper and lower case)",
+        "name 'a-b' must be lowercase letters, digits and _, with {field} for a value of the record",
+        "names a column twice: x (Spark ignores case)",
         "partitions: day is not a declared column",
         "partitions: m is map, which cannot name a folder",
         "partition_values: hour is not one of the partitions",

@@ -21,7 +21,7 @@ def test_of_two_versions_the_greater_sequencer_is_the_later_one() -> None:
     ("a", "b", "answer"),
     [
         ("0A", "0B", False),
-        ("0b", "0A", True),  # EventBridge writes small letters, S3 capitals
+        ("0b", "0A", True),  # EventBridge writes lowercase letters, S3 capitals
         ("0a", "0A", False),
         ("9", "A", False),
         ("FF", "0FF", None),

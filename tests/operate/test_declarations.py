@@ -106,7 +106,7 @@ def test_tables_that_come_go_or_change_places_are_said() -> None:
     one, other = f"[[tables]]\n{first}", f"[[tables]]\n{asked}"
     assert changes(f'name = "studio"\n{one}{other}', f'name = "studio"\n{other}{one}') == [
         "tables: are tried in a different order, so records that fit several may go elsewhere",
-        "table purchases: {game} comes first and takes those of its records that have game",
+        "table purchases: gets no record that has game, because {game} comes first",
     ]
     without = f'name = "studio"\n[[tables]]\n{first}'
     assert changes(BEFORE, without)[0].startswith("table {game}: is no longer declared")
@@ -119,7 +119,7 @@ def test_of_a_table_whose_records_others_take_before_it_is_said() -> None:
     swapped = f'name = "studio"\n[[tables]]\n{asked}\n[[tables]]\n{first}'
     assert gets_few(parse_service({"service.toml": BEFORE})) == []
     assert gets_few(parse_service({"service.toml": swapped})) == [
-        "table purchases: {game} comes first and takes those of its records that have game"
+        "table purchases: gets no record that has game, because {game} comes first"
     ]
     with pytest.raises(
         InvalidConfiguration, match=r"table purchases: never gets a record: .*table everything comes first"

@@ -152,7 +152,7 @@ def test_every_other_reason_for_which_a_table_takes_no_rows_is_told_at_once() ->
         "constraint positive: binds writers, but forebay does not check it",
         "partitions: region: is a partition column of the table but is not declared",
         "partitions: are region in the table but declared none",
-        "column Level: is called level in the table, and many readers distinguish upper and lower case",
+        "column Level: is called level in the table, and many readers are case-sensitive",
         "column must: may not be null in the table",
         "column made: is a generated column, which forebay does not write",
     ]

@@ -159,7 +159,7 @@ def test_a_mistake_in_the_declarations_is_told_before_anything_is_tried(lake: st
     (tmp_path / "service.toml").write_text('name = "Studio!"\n[[tables]]\nname = "a"\n')
     for command in (("quarantine", "retry"), ("quarantine", "drop", "--yes"), ("parked", "adopt", "a")):
         said = failed(2, *command, "--lake", lake, "--service", str(tmp_path))
-        assert said.startswith("forebay: service.toml:1: name: must be a small letter")
+        assert said.startswith("forebay: service.toml:1: name: must be a lowercase letter")
 
 
 def test_nothing_in_names_and_records_is_obeyed_by_the_terminal(tmp_path: Path) -> None:

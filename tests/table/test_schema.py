@@ -25,7 +25,7 @@ def schema(ddl: str) -> StructType:
         ("b string, a long", "a long, b string", []),
         ("a long, new string", "a long", []),
         ("a string", "a long", ["column a: is bigint in the table and string in the rows (cast it before)"]),
-        ("A long", "a long", ["column A: is called a in the table (many readers distinguish upper and lower case)"]),
+        ("A long", "a long", ["column A: is called a in the table (many readers are case-sensitive)"]),
         (
             "a long",
             "a long not-null",

@@ -70,7 +70,7 @@ def is_named_archive(key: str) -> bool:
 
 
 def without_archive_suffix(key: str) -> str:
-    """The name without the archive's suffix, in small letters."""
+    """The name without the archive's suffix, in lowercase letters."""
     name = key.lower()
     while suffix := next((s for s in SUFFIXES if name.endswith(s)), None):
         name = name.removesuffix(suffix)

@@ -1,4 +1,4 @@
-"""The name that a field's values get as a column: small letters, digits and underscores, for every reader alike.
+"""The name that a field's values get as a column: lowercase letters, digits and underscores, for every reader alike.
 
 In: a key of a JSON object, any text. Out: a name. It depends on the key alone, so it does not matter which record came first.
 Keys that get the same name are *twins* and share a column. They differ only in case and signs. A declared step of a path means

@@ -168,7 +168,7 @@ def _fields(text: str, levels: int, before: str) -> dict[str, ColumnType]:
                 "(a field's name is a letter, then letters, digits or _)"
             )
         if named[1].lower() in names:
-            raise ValueError(f"names the field {named[1]} twice (Spark ignores upper and lower case)")
+            raise ValueError(f"names the field {named[1]} twice (Spark ignores case)")
         names.add(named[1].lower())
         fields[named[1]] = _parsed(part[named.end() :], levels, before + named[1])
     return fields

@@ -119,7 +119,7 @@ class Feed(Envelope):
     @classmethod
     def _plain_name(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9_\-]{0,62}", value):
-            raise ValueError("must be a small letter, then up to 62 small letters, digits, - or _")
+            raise ValueError("must be a lowercase letter, then up to 62 lowercase letters, digits, - or _")
         return value
 
     @field_validator("prefix")

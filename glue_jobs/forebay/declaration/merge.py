@@ -88,7 +88,7 @@ class Merge(Declared):
         found = []
         if not re.fullmatch(r"[a-z0-9][a-z0-9_]{0,126}", re.sub(r"\{[^{}]*\}", "x", self.into)):
             found.append(
-                f"merge.into: {self.into!r} must be small letters, digits and _, with the {{fields}} of the name"
+                f"merge.into: {self.into!r} must be lowercase letters, digits and _, with the {{fields}} of the name"
             )
         if sorted(_fields(self.into)) != sorted(_fields(name)):
             found.append(f"merge.into: {self.into!r} must have the same {{fields}} as the table's name {name!r}")

@@ -42,10 +42,12 @@ class Rollup(Declared):
     def _agrees_with_itself(self) -> Rollup:
         wrong = []
         if not COLUMN.fullmatch(self.name):
-            wrong.append(f"name {self.name!r} must be small letters, digits and _, and begin with a letter")
+            wrong.append(f"name {self.name!r} must be lowercase letters, digits and _, and begin with a letter")
         for what, names in (("group_by", self.group_by), ("columns", self.columns)):
             wrong += [
-                f"{what}: {name!r} must be small letters, digits and _" for name in names if not COLUMN.fullmatch(name)
+                f"{what}: {name!r} must be lowercase letters, digits and _"
+                for name in names
+                if not COLUMN.fullmatch(name)
             ]
         wrong += [f"columns: {name} is a column of group_by, too" for name in self.columns if name in self.group_by]
         if len(set(self.tables)) < len(self.tables):

@@ -229,7 +229,7 @@ class Service(Declared):
     @classmethod
     def _plain_name(cls, value: str) -> str:
         if not re.fullmatch(r"[a-z][a-z0-9\-]{0,30}", value):
-            raise ValueError("must be a small letter, then up to 30 small letters, digits or -")
+            raise ValueError("must be a lowercase letter, then up to 30 lowercase letters, digits or -")
         return value
 
     @field_validator("feeds")
@@ -251,7 +251,7 @@ class Service(Declared):
         for name in value:
             if not re.fullmatch(r"(?=.{1,40}$)[a-z][a-z0-9]*(-[a-z][a-z0-9]*)*", name):
                 raise ValueError(
-                    f"{name!r} must be words of small letters and digits with - between, such as night-asia"
+                    f"{name!r} must be words of lowercase letters and digits with - between, such as night-asia"
                 )
         return value
 
@@ -260,5 +260,7 @@ def declaration_of(service: Service, table: str) -> Table:
     """The declaration of this table; `InvalidConfiguration` if there is none."""
     found = service.maker_of(table)
     if found is None:
-        raise InvalidConfiguration.one(f"table {table}", "no declaration defines it", "which --service defines it?")
+        some = ", ".join(sorted(one.name for one in service.tables)[:5])
+        hint = f"service {service.name} declares {some}; --service names other declarations"
+        raise InvalidConfiguration.one(f"table {table}", "no declaration defines it", hint)
     return found

@@ -276,7 +276,7 @@ class Table(Declared):
     def _names_a_table(self) -> Iterator[str]:
         plain = re.sub(r"\{[^{}]*\}", "x", self.name)
         if not TABLE_NAME.fullmatch(plain):
-            yield f"name {self.name!r} must be small letters, digits and _, with {{field}} for a value of the record"
+            yield f"name {self.name!r} must be lowercase letters, digits and _, with {{field}} for a value of the record"
         if self.name in RESERVED:
             yield f"name {self.name!r} is the folder of a lake's declarations: give the table another name"
         for field in self.fields:
@@ -284,9 +284,9 @@ class Table(Declared):
                 path_in_record(field)
             except ValueError as wrong:
                 yield str(wrong)
-        twice = [c.name.lower() for c in self.columns]
-        if len(set(twice)) < len(twice):
-            yield "names a column twice (Spark ignores upper and lower case)"
+        names = [column.name.lower() for column in self.columns]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            yield f"names a column twice: {', '.join(twice)} (Spark ignores case)"
 
     def _is_put_apart_by_its_columns(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}

@@ -76,7 +76,7 @@ def spelt_so(key: str) -> str | None:
     name = safe_name(key) if len(key) < LONGEST else key
     begins, rest = (f"(?:x?{OTHER_SIGN})?", name[2:]) if name.startswith("x_") else ("", key)
     spelt = "".join(sign if sign.isalnum() else OTHER_SIGN for sign in rest)
-    # In small letters the Turkish capital is an i and a dot above, which is not a letter.
+    # In lowercase letters the Turkish capital is an i and a dot above, which is not a letter.
     spelt = re.sub(f"(?i:i){re.escape(OTHER_SIGN)}", lambda found: f"(?:{found[0]}|\u0130)", spelt)
     if name == NO_NAME:
         spelt = f"(?:{spelt})?"

@@ -40,7 +40,7 @@ class Rules:
     declared: Mapping[str, Any] = field(default_factory=dict)
     """The fields that are read elsewhere, as a tree of keys; an empty tree is a whole field."""
     reserved: frozenset[str] = frozenset()
-    """Columns that are filled elsewhere, in small letters."""
+    """Columns that are filled elsewhere, in lowercase letters."""
 
     @property
     def grows(self) -> bool:

@@ -58,7 +58,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Struct:
-    """Fields by the name in small letters; each has its own spelling in the table."""
+    """Fields by the name in lowercase letters; each has its own spelling in the table."""
 
     fields: Mapping[str, Field] = field(default_factory=dict)
 

@@ -139,9 +139,7 @@ def _struct_misfits(path: str, rows: StructType, table: StructType) -> Iterator[
         if there is None:
             continue
         if there.name != field.name:
-            yield Problem(
-                where, f"is called {there.name} in the table", "many readers distinguish upper and lower case"
-            )
+            yield Problem(where, f"is called {there.name} in the table", "many readers are case-sensitive")
         if field.nullable and not there.nullable:
             yield Problem(where, "may not be null in the table", "fill it, and declare it so in the rows' schema")
         yield from _type_misfits(f"{path}{field.name}", field.dataType, there.dataType)

@@ -104,8 +104,7 @@ def who_reads(table: Table) -> list[str]:
 def gets_few(service: Service) -> list[str]:
     """The tables whose records a family of tables takes first, where a record has its fields."""
     return [
-        f"table {table.name}: {family.name} comes first and takes those of its records that have "
-        f"{' and '.join(family.fields)}"
+        f"table {table.name}: gets no record that has {' and '.join(family.fields)}, because {family.name} comes first"
         for at, table in enumerate(service.tables)
         if (family := family_before(service.tables, at)) is not None
     ]

@@ -142,7 +142,7 @@ class _Looking:
             then = f"the next rows add it; `forebay schema settle {self.name}` fills it for old ones"
             yield Drift(Problem(where, f"is declared {column.type} but is not in the table", then), by_itself=True)
         elif field["name"] != column.name:
-            what = f"is called {field['name']} in the table, and many readers distinguish upper and lower case"
+            what = f"is called {field['name']} in the table, and many readers are case-sensitive"
             yield self.refused(where, what, "declare it so")
         elif (new := _new_fields(column.name, field["type"], parts_of(column.type))) is not None:
             then = f"the next rows add it; `forebay schema settle {self.name}` fills it for old ones"

@@ -27,7 +27,7 @@ NAMED = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
 
 
 def query(view: LakeView, sql: str) -> pa.Table:
-    """The answer. Unquoted names are in small letters. A table of the lake goes before one of ours with the same name."""
+    """The answer. Unquoted names are in lowercase letters. A table of the lake goes before one of ours with the same name."""
     words = _words(sql)
     _refuse_what_writes(words, sql)
     there = {**OWN_NAMES, **{name: name for name in view.tables()}}
