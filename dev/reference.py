@@ -264,8 +264,8 @@ def _command(name: str, command: Any, depth: int) -> str:
 
 
 def _spelt(parameter: Any) -> str:
-    names = [option for option in parameter.opts if option.startswith("-")]
-    return ", ".join(f"`{name}`" for name in names) or f"`{(parameter.metavar or parameter.name).upper()}`"
+    names = [option for option in (*parameter.opts, *parameter.secondary_opts) if option.startswith("-")]
+    return ", ".join(f"`{name}`" for name in names) or f"`{parameter.metavar or parameter.name.upper()}`"
 
 
 def _variable(parameter: Any) -> list[str]:
@@ -275,6 +275,7 @@ def _variable(parameter: Any) -> list[str]:
 def _shown(parameter: Any) -> str:
     value = parameter.default
     value = value.value if isinstance(value, Enum) else value
+    value = ", ".join(value) if isinstance(value, list) else parameter.opts[0] if value is True else value
     return "" if callable(value) or value in (None, "", False, (), []) or "Sentinel" in repr(value) else f"`{value}`"
 
 

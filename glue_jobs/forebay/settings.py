@@ -84,7 +84,7 @@ class JobSettings(BaseModel):
     )
     deployed_service: str = Field(
         "",
-        description="the deployed declarations, as one file: copied to where `service` is, unless those are newer",
+        description="the declarations of a deployment, as one file; the job copies it to `service`, unless those are newer",
     )
     metrics: Numbers = Field(
         "none",
@@ -173,9 +173,9 @@ class IngestSettings(JobSettings):
     )
     max_files_per_batch: int = Field(2000, ge=1, le=100_000, description="the largest number of files in a batch")
     visibility_timeout_s: int = Field(
-        300, ge=10, le=43_200, description="how long SQS hides a received message; the driver renews it"
+        300, ge=10, le=43_200, description="seconds for which SQS hides a received message; the driver renews it"
     )
-    wait_s: int = Field(10, ge=0, le=20, description="how long one poll waits for a message")
+    wait_s: int = Field(10, ge=0, le=20, description="seconds for which one poll waits for a message")
     task_memory_bytes: int = Field(
         4 << 30,
         ge=1 << 30,
@@ -192,14 +192,14 @@ class IngestSettings(JobSettings):
         90,
         ge=0,
         le=3600,
-        description="how long to wait for another driver of the same checkpoint to end; a crashed one's lease ends after 60",
+        description="seconds to wait for another driver of this checkpoint; the lease of a crashed driver ends after 60",
     )
     late_commit_wait_s: float = Field(
         960,
         ge=0,
         le=3600,
-        description="how long after its start a driver waits before it declares a table failed in a batch that another one "
-        "began; S3 may accept a dead driver's commit for 15 minutes",
+        description="seconds after its start before a driver gives up a table in a batch that another driver began; S3 may "
+        "accept a commit of the dead driver for 15 minutes",
     )
     merge_every_s: float = Field(
         60,
@@ -224,7 +224,7 @@ class CompactSettings(JobSettings):
     )
     round: Literal["first", "second"] = Field(
         "first",
-        description="first: many small files into medium ones; second, weekly: those into large, ordered ones",
+        description="first makes medium files of many small ones; second (weekly) makes large, ordered files of those",
     )
     group: str = Field("", description="only tables of this group of the declarations; empty: all groups")
     now: bool = Field(False, description="compact everything possible, ignoring thresholds")
@@ -248,10 +248,10 @@ class MaintainSettings(JobSettings):
     )
     vacuum: Literal["lite", "full", "none"] = Field(
         "lite",
-        description="lite, daily: deletes files that the log no longer needs; full, weekly: also lists all files",
+        description="lite (daily) deletes files that the log no longer needs; full (weekly) also lists all files",
     )
     longest_reader_hours: float = Field(
-        24, ge=0, le=8760, description="how long the slowest reader takes; files are kept for at least this long"
+        24, ge=0, le=8760, description="hours that the slowest reader takes; files are kept for at least as long"
     )
     checkpoint_after: int = Field(
         100, ge=1, description="the number of commits after which a table's log gets a checkpoint"

@@ -220,7 +220,7 @@ def test_the_version_changes_with_any_text() -> None:
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", path = "a..b"}]',
             r"column x: path: a key is missing here\n    a\.\.b\n      \^$",
         ),
-        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice: x \(Spark ignores case\)"),
+        ('name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}, {name = "X"}]', r"names a column twice: x"),
         ('name = "s"\n[[tables]]\nname = "a"\npartitions = ["x"]', r"partitions: x is not a declared column"),
         (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "map"}]\npartitions = ["x"]',

@@ -30,6 +30,7 @@ Exit status:
   1    done, but found a problem that needs attention; or you answered no
   2    usage error: change an option, name or declaration; nothing was done
   3    AWS did not answer, or denied access; nothing was done
+  4    only of `forebay wait`: not complete in time
   130  stopped by Ctrl-C; the command says what remains to be done"""
 EXIT = "Exit status: 0 success, 1 a problem, 2 usage error, 3 no access, 130 Ctrl-C"
 """The last line of each command's help."""

@@ -126,7 +126,7 @@ def _position(text: str, at: int) -> tuple[str | int, int]:
         raise _mistake(
             text,
             at,
-            "brackets need a position, such as items[0]; for all elements use `explode`, and in a personal field leave them out",
+            "brackets need a position, such as items[0]; for all elements use `explode`; a personal field leaves them out",
         )
     if found is None:
         raise _mistake(text, at + 1, "a position in an array is a number, counted from 0, such as items[0]")

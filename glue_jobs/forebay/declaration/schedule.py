@@ -54,14 +54,15 @@ class Schedule(Declared):
     )
     group: str = Field(
         "",
-        description="compact: only tables of this group; with round first, no other run compacts them",
+        description="for compact: only tables of this group; with round first, no other run compacts them",
     )
     round: Literal["first", "second"] = Field(
         "first",
-        description="compact: first: small files into medium ones; second, weekly: those into large, ordered ones",
+        description="for compact: first makes medium files of small ones; second (weekly) makes large, ordered files of those",
     )
     vacuum: Literal["lite", "full"] = Field(
-        "lite", description="maintain: lite: files that the log no longer needs; full, weekly: all other files, too"
+        "lite",
+        description="for maintain: lite deletes files that the log no longer needs; full (weekly) all other files, too",
     )
 
     @model_validator(mode="after")

@@ -34,7 +34,10 @@ class ChosenFiles:
     table: Annotated[str, typer.Option(help="Files with rows in this table.")] = ""
     batch: Annotated[int | None, typer.Option(help="Files of this batch.")] = None
     generation: Annotated[
-        str, typer.Option(help="With --batch: the stream, where several streams had such a batch.")
+        str,
+        typer.Option(
+            help="With --batch: the checkpoint's generation, if several had this batch; the error lists them."
+        ),
     ] = ""
     quarantined: Annotated[bool, typer.Option("--quarantined", help="Files with records in the quarantine.")] = False
     of: Of = field(default="")

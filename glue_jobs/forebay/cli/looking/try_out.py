@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from forebay.cli.options import AsJson, Service
+from forebay.cli.options import AsJson
 from forebay.cli.show import columns, console, print_json
 from forebay.counted import counted
 
@@ -23,7 +23,14 @@ SHOWN = 10
 
 def try_out(
     samples: Annotated[list[str], typer.Argument(help="Files, folders, or s3:// objects and prefixes (with a /).")],
-    service: Service = "",
+    service: Annotated[
+        str,
+        typer.Option(
+            envvar="FOREBAY_SERVICE",
+            help="The declarations: a folder, service.toml or s3:// prefix; without it, a draft from the samples.",
+            show_default=False,
+        ),
+    ] = "",
     against: Annotated[
         str, typer.Option(help="Other declarations to compare with: show what changes with --service.")
     ] = "",
@@ -31,9 +38,8 @@ def try_out(
 ) -> None:
     """Show what forebay would do with sample files. Writes nothing.
 
-    Without --service it drafts declarations from the files, as `forebay tables init --from` does.
-
-    Exit status 1 if a file cannot be read or a record is refused."""
+    Without --service it drafts declarations from the samples, as `forebay tables init --from` does. Exit status 1 if a file
+    cannot be read or a record is refused."""
     from forebay.declaration.loading import load_service
     from forebay.operate.trying.samples import read_samples
     from forebay.operate.trying.trial import differences

@@ -31,8 +31,8 @@ def wait(
 ) -> None:
     """Wait until all files of an hour or a day are in.
 
-    Feeds declare in `complete` when that is the case. Exit status 4 if a period is not complete in time. Prints the reason for
-    each. `--json` prints the open periods.
+    The `complete` of a feed declares when that is the case. Says for each open period what it waits for; --json prints these
+    periods. Exit status 4 if one is not complete in time.
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import begun_lake
