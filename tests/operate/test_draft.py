@@ -55,6 +55,12 @@ def test_kinds_types_times_and_ids_are_found() -> None:
     assert '# dedupe = { by = ["id"], days = 3 }' in text
 
 
+def test_a_field_with_another_value_in_each_record_tells_no_kinds_apart() -> None:
+    people: list[Any] = [{"name": "Ann", "age": 1}, {"name": "Bob", "age": 2}]
+    (table,) = parse_service({"service.toml": draft_of(samples_of([*people, *({"n": n} for n in range(9))]), "s")}).tables
+    assert table.where == {}
+
+
 def test_columns_of_csv_have_a_type_where_all_their_texts_are_written_as_one() -> None:
     rows = [
         {

@@ -172,9 +172,9 @@ def _kind_of(records: Sequence[Mapping[str, Any]]) -> Path | None:
     """The field whose few values tell kinds of records apart, if there is one."""
     named = {safe_name(key): key for record in records for key in record}
     for key in (named[name] for name in KINDS if name in named):
-        values = {value for record in records if not isinstance(value := record.get(key), dict | list)}
-        texts = values - {None}
-        few = len(texts) <= min(MOST_KINDS, max(1, len(records) // 2))
+        values = [value for record in records if (value := record.get(key)) is not None and not isinstance(value, dict | list)]
+        texts = set(values)
+        few = len(texts) <= min(MOST_KINDS, max(1, len(values) // 2))
         if texts and few and all(type(text) is str and text for text in texts) and _is_scalar(records, key):
             return Path("record", (key,))
     return None
@@ -197,14 +197,14 @@ def _table_of(kind: Path | None, value: str | None, records: list[Any], names: s
     time = _preferred(TIMES, [field for field in fields if field.column.type == "timestamp"])
     day = time is not None and all(field.column.name != "day" for field in fields)
     if fields:
-        yield "# Other fields become columns by themselves; these keep their type whatever comes."
+        yield "# These columns keep their type. Other fields become columns automatically."
         yield "columns = ["
         yield from (f"  {_written(field)}," for field in fields)
         if time is not None and day:
             yield f'  {{ name = "day", type = "date", expression = "to_date({time.column.name})" }},'
         yield "]"
     if time is not None:
-        yield "# When a record happened; where it does not say, when its file landed."
+        yield "# When a record happened: the time in the column, or without one, when the file landed."
         yield f'event_time = {{ column = "{time.column.name}", otherwise = "landed" }}'
         if day:
             yield "# Queries about some days read those days' files only. Remove this for a table of less than 1 GB a year."
