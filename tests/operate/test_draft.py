@@ -57,7 +57,9 @@ def test_kinds_types_times_and_ids_are_found() -> None:
 
 def test_a_field_with_another_value_in_each_record_tells_no_kinds_apart() -> None:
     people: list[Any] = [{"name": "Ann", "age": 1}, {"name": "Bob", "age": 2}]
-    (table,) = parse_service({"service.toml": draft_of(samples_of([*people, *({"n": n} for n in range(9))]), "s")}).tables
+    (table,) = parse_service(
+        {"service.toml": draft_of(samples_of([*people, *({"n": n} for n in range(9))]), "s")}
+    ).tables
     assert table.where == {}
 
 

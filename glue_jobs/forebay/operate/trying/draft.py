@@ -172,7 +172,9 @@ def _kind_of(records: Sequence[Mapping[str, Any]]) -> Path | None:
     """The field whose few values tell kinds of records apart, if there is one."""
     named = {safe_name(key): key for record in records for key in record}
     for key in (named[name] for name in KINDS if name in named):
-        values = [value for record in records if (value := record.get(key)) is not None and not isinstance(value, dict | list)]
+        values = [
+            value for record in records if (value := record.get(key)) is not None and not isinstance(value, dict | list)
+        ]
         texts = set(values)
         few = len(texts) <= min(MOST_KINDS, max(1, len(values) // 2))
         if texts and few and all(type(text) is str and text for text in texts) and _is_scalar(records, key):
