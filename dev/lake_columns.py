@@ -5,7 +5,27 @@ A column without a meaning here fails `python -m dev.reference`.
 
 from __future__ import annotations
 
-__all__ = ["AFTER_LOAD", "COMPLETE", "HELD", "LEDGER", "OWN", "QUALITY"]
+from forebay.batch.one_pass.too_many import TOO_MANY_IDS
+from forebay.batch.turns import RETRY_UNDER_WAY
+from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, WANTED_AGAIN
+from forebay.ledger.versions import NOT_DONE, SAME_BYTES, SAME_BYTES_FORGOTTEN
+
+__all__ = ["AFTER_LOAD", "COMPLETE", "HELD", "LEDGER", "OTHER_REASONS", "OWN", "QUALITY"]
+
+OTHER_REASONS = {
+    "announced-late": "A later version of the key, or its deletion, was announced before this version.",
+    "overwritten": "The key has an earlier version that stays, or a later one that replaces this one.",
+    SAME_BYTES: "The same bytes were already loaded under this key.",
+    SAME_BYTES_FORGOTTEN: "The same bytes under this key were forgotten. `forebay replay --file` loads them.",
+    SKIPPED_BY_OPERATOR: "`forebay files skip` left it out.",
+    WANTED_AGAIN: "`forebay files retry --forgotten` wants it read again, and no batch has read it yet.",
+    ROLLED_BACK: "Rows of the file left with a `forebay rollback`.",
+    NOT_DONE[REPLAY]: "A replay could not read the file or write its table, so the earlier rows stay.",
+    NOT_DONE[FORGET]: "The rows could not leave a table yet, so they stay.",
+    RETRY_UNDER_WAY: "A retry works on records of the version that this file replaces. The job reads the file again.",
+    TOO_MANY_IDS: "The batch had too many rows in tables with `dedupe`. The job reads the file again.",
+}
+"""Reasons in the ledger that neither S3 nor the content of a file gives."""
 
 OWN = {
     "_file_id": "The file that the row came from: the ledger's `file_id`. `forebay where` names the file.",

@@ -155,7 +155,7 @@ def events() -> str:
 
 
 def lake() -> str:
-    from dev.lake_columns import AFTER_LOAD, COMPLETE, HELD, LEDGER, OWN, QUALITY
+    from dev.lake_columns import AFTER_LOAD, COMPLETE, HELD, LEDGER, OTHER_REASONS, OWN, QUALITY
     from forebay.batch import expectations, held
     from forebay.batch.columns import OWN_COLUMNS
     from forebay.batch.reasons import REASONS
@@ -179,6 +179,8 @@ def lake() -> str:
     text += "The ledger has them beside `missing`, `denied`, `unavailable` and `unreadable`.\n\n"
     reasons = _explained(outcome, outcome.FileReason)
     text += _table(("reason", "meaning"), [(f"`{name}`", _sentence(meaning)) for name, meaning in reasons])
+    text += "\n## Other reasons of files\n\n"
+    text += _table(("reason", "meaning"), [(f"`{name}`", meaning) for name, meaning in sorted(OTHER_REASONS.items())])
     text += "\n## Reasons of ignored files\n\n" + _table(
         ("reason", "meaning"), [(f"`{name}`", _sentence(meaning)) for name, meaning in RULES.items()]
     )
@@ -297,7 +299,7 @@ def _all_events() -> set[Any]:
 
 def _below(of: Any) -> Iterator[Any]:
     for one in of.__subclasses__():
-        if one.__module__.startswith("forebay.") and one.__module__ != "forebay.events":
+        if one.__module__.startswith("forebay.") and not one.__subclasses__():
             yield one
         yield from _below(one)
 

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from dev import performance, plain_english, reference, site
+from dev import lake_columns, performance, plain_english, reference, site
 from forebay.declaration.loading import parse_service
 from forebay.operate.trying.samples import read_samples
 from forebay.operate.trying.trial import try_out
@@ -218,6 +218,13 @@ def test_the_reference_is_what_the_code_says() -> None:
     made = reference.pages()
     assert written.keys() == made.keys()
     assert [name for name, text in made.items() if written[name] != text] == [], "`make reference` writes it"
+
+
+def test_every_reason_that_a_claim_gives_is_in_the_reference() -> None:
+    """The others are constants, which the meanings name."""
+    given = re.findall(r'reason="([a-z-]+)"', (ROOT / "glue_jobs/forebay/ledger/claim.py").read_text())
+    assert set(given) - set(lake_columns.OTHER_REASONS) == set()
+    assert given
 
 
 def test_the_performance_page_is_what_the_benches_gave() -> None:

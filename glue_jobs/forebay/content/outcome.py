@@ -32,7 +32,7 @@ ReadOutcome = Literal[
     "empty",  # it held none
     "missing",  # it is not there: deleted since, or a delete marker
     "changed",  # it is there, but it is no longer the version that was announced; without versioning that one is gone
-    "denied",  # we may not read it, or its key
+    "denied",  # the job may not read it, or its key
     "unavailable",  # S3 did not give it, or not yet (an archived object); nothing is known against the file
     "unreadable",  # it was fetched, and cannot be taken; the reason says why
     "forgotten",  # it was not fetched, since an operator wants none of its rows
@@ -44,10 +44,10 @@ FileReason = Literal[
     "no-such-version",  # S3 no longer has this version
     "no-such-bucket",  # there is no such bucket
     "delete-marker",  # the version is a delete marker
-    "etag-differs",  # the object was overwritten before we read it, in a bucket without versions
-    "access-denied",  # we may not read the object
-    "key-denied",  # we may not use the object's KMS key
-    "gave-up",  # S3 did not answer, however often we asked
+    "etag-differs",  # the object was overwritten before the job read it, in a bucket without versions
+    "access-denied",  # the job may not read the object
+    "key-denied",  # the job may not use the object's KMS key
+    "gave-up",  # S3 did not answer, even after several attempts
     "archived",  # the object is in an archive tier
     "too-large",  # it is larger than a file may be, or takes more memory than a task has
     "corrupt-archive",  # it cannot be unpacked: it is torn, or not what its name says
@@ -62,7 +62,7 @@ FileReason = Literal[
     "encrypted",  # it, or a member of it, is encrypted
     "range-refused",  # S3 has fewer bytes of it than it announced
     "refused-by-s3",  # S3 refused the request for another reason
-    "poison",  # reading it ended a worker, also alone
+    "poison",  # reading it ended a worker, even without other files
 ]
 
 POISON: FileReason = "poison"

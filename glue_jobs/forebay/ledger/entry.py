@@ -39,18 +39,18 @@ __all__ = [
 ]
 
 Outcome = Literal[
-    "loaded",  # its records went where they belong
+    "loaded",  # its records are in tables, refused, parked or dropped, and each is counted
     "empty",  # it held no record
-    "missing",  # it was gone, or was another version, when we came to read it
-    "denied",  # we may not read it
-    "unavailable",  # S3 did not give it, however often it was asked
-    "unreadable",  # it was kept in the quarantine as a whole
-    "duplicate",  # this key was already loaded with these very bytes
-    "skipped",  # a rule says that later versions of a key are not loaded
-    "superseded",  # a rule says that the latest version of a key takes the place of this one
-    "ignored",  # a rule says that it is not data, or it belongs to no feed
-    "replay",  # its rows stand; an operator wants it read again, in their place
-    "forget",  # its rows stand; an operator wants them gone
+    "missing",  # S3 no longer had this version when a batch read it
+    "denied",  # the job may not read it
+    "unavailable",  # S3 did not return it, even after several attempts
+    "unreadable",  # it could not be read; the quarantine has the whole file
+    "duplicate",  # the same bytes were already loaded under this key
+    "skipped",  # an operator left it out, or `overwritten = "ignore"` did
+    "superseded",  # a later version of the key, or its deletion, replaced it
+    "ignored",  # it is not data, or it belongs to no feed
+    "replay",  # an operator wants it read again; until then, its rows stay
+    "forget",  # an operator wants its rows removed; until then, they stay
     "forgotten",  # an operator removed its rows; only an operator restores them
     "deleted",  # it is the deletion of its key: the rows of earlier versions left
 ]

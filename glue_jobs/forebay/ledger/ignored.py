@@ -25,7 +25,7 @@ RULES = {
     **REASONS,
     NO_FEED: "no declared feed has a matching prefix and bucket",
     PERIOD_MARKER: "it marks a period of its feed as complete, as declared",
-    CLEARED: "forebay itself deleted the object after it was loaded, as after_load declared; its rows stay",
+    CLEARED: "`after_load` deleted the object after it was loaded; its rows stay",
 }
 """The meaning of each rule."""
 
