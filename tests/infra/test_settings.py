@@ -236,5 +236,7 @@ def test_the_readme_lists_every_setting_with_its_default_and_meaning() -> None:
             rows[name] = (default, meaning)
     for name, field in Settings.model_fields.items():
         default = json.dumps(field.default) if field.default != "" else "empty"
-        assert rows.get(name) == (default.strip('"'), field.description), f"infra/README.md: {name}"
+        assert rows.get(name) == (default.strip('"'), field.description), (
+            f"infra/README.md needs the row | `{name}` | `{default}` | {field.description} |"
+        )
     assert set(rows) == set(Settings.model_fields)
