@@ -26,8 +26,8 @@ def query(
 ) -> None:
     """Query the lake's tables and the ledger with SQL.
 
-    Use the names of tables. `ledger`, `quarantine`, `parked`, `quality` and `complete` are forebay's own. A statement that
-    would write is refused.
+    Use the names of tables. `ledger`, `quarantine`, `parked`, `quality`, `complete` and `after_load` are forebay's own. A
+    statement that would write is refused.
     """
     from forebay.operate.lake_view import view_of
     from forebay.operate.looking.sql import query as ask

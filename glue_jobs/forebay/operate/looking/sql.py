@@ -1,4 +1,4 @@
-"""Read-only SQL over the lake: tables by name, and forebay's own `ledger`, `quarantine`, `parked` and `quality`.
+"""Read-only SQL over the lake: tables by name, and forebay's own, such as `ledger` and `quarantine`.
 
 In: a view of the lake, and one SELECT. Out: column names and rows. Only tables that the text names are opened. The engine is
 DataFusion inside delta-rs, so no further package is needed; it reads Parquet with the filters pushed down. A statement
@@ -68,5 +68,7 @@ def _refuse_what_writes(words: list[tuple[str, bool]], sql: str) -> None:
         raise InvalidConfiguration.one("query", "is several statements", "write one")
     if found := [word for word in plain if word in WRITES]:
         raise InvalidConfiguration.one(
-            "query", f"{found[0]} only reads are allowed", 'a column of that name is written in quotes: "set"'
+            "query",
+            f"has the word {found[0]}, and only reads are allowed",
+            'write a column of this name in quotes: "set"',
         )
