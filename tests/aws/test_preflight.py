@@ -38,7 +38,7 @@ def answer(code: str, message: str = "") -> ClientError:
         (answer("InvalidClientTokenId"), "AWS_PROFILE"),
         (NoCredentialsError(), "no AWS credentials were found"),
         (NoRegionError(), "set AWS_REGION"),
-        (EndpointConnectionError(endpoint_url="http://127.0.0.1:9"), "nobody answers"),
+        (EndpointConnectionError(endpoint_url="http://127.0.0.1:9"), "does not answer"),
     ],
 )
 def test_a_queue_that_cannot_be_used_is_told_in_a_line(error: Exception, says: str) -> None:

@@ -109,7 +109,7 @@ def test_a_run_that_names_no_declarations_uses_those_of_the_lake_and_says_so(tol
         (
             ["--queue-url", "http://127.0.0.1:9/1/q", "--lake", "s3://lake"],
             {"AWS_ENDPOINT_URL": "http://127.0.0.1:9"},
-            "forebay: queue http://127.0.0.1:9/1/q: nobody answers (AWS_ENDPOINT_URL is http://127.0.0.1:9",
+            "forebay: queue http://127.0.0.1:9/1/q: does not answer (AWS_ENDPOINT_URL is http://127.0.0.1:9",
         ),
         (["--queue-url", "arrivals", "--lake", "s3://lake"], {}, "forebay: queue arrivals: is not a URL"),
         (["--queue-url", "https://sqs/q", "--lake", "lake"], {}, "forebay: --lake: must be s3://bucket"),
@@ -126,7 +126,7 @@ def test_a_mistake_is_one_line_and_has_its_exit_status(arguments: list[str], env
         *arguments,
         env={"AWS_REGION": "eu-west-1", "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "x", **env},
     )
-    assert ran.returncode == (3 if "nobody answers" in says else 2)
+    assert ran.returncode == (3 if "does not answer" in says else 2)
     assert ran.stderr.startswith(says)
     assert ran.stderr.count("\n") == 1
     assert "Traceback" not in ran.stderr

@@ -118,7 +118,7 @@ def test_a_dead_endpoint_and_missing_credentials_are_one_line_and_exit_status_th
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     for command in (("tables",), ("schema", "show", "alpha"), ("stop",)):
         said = failed(3, *command, "--lake", "s3://studio-lake")
-        assert "nobody answers (AWS_ENDPOINT_URL is http://127.0.0.1:9" in said
+        assert "does not answer (AWS_ENDPOINT_URL is http://127.0.0.1:9" in said
         assert said.count("\n") == 1
     monkeypatch.setenv("AWS_ENDPOINT_URL", s3)
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):

@@ -145,7 +145,7 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
     side = str(tmp_path_factory.mktemp("side"))
     command = ("replay-into", side, "--table", "alpha", "--lake", lake)
     assert "have these rows here" in ran(*command, "--dry-run")
-    assert "files: are not chosen" in failed(2, "replay-into", side, "--lake", lake)
+    assert "files: must be chosen" in failed(2, "replay-into", side, "--lake", lake)
     read: list[str] = []
 
     def load(spark: Any, files: Any, service: Any, place: str, **_: Any) -> Iterator[int]:

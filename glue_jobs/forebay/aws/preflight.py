@@ -93,5 +93,5 @@ def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint
         name = endpoint if os.environ.get(endpoint) else "AWS_ENDPOINT_URL"
         set_to = os.environ.get(name)
         advice = f"{name} is {set_to}: is a server listening there?" if set_to else "is the network up?"
-        return Unreachable.one(where, "nobody answers", advice)
+        return Unreachable.one(where, "does not answer", advice)
     return Unreachable.one(where, f"cannot be used: {refused}")

@@ -85,7 +85,7 @@ def backfill(
     )
     if inventory and (found := open_inventory(s3_client(), inventory)).bucket != bucket:
         raise InvalidConfiguration.one(
-            inventory, f"is a report of {found.bucket}, not of {bucket}", "which one do you mean?"
+            inventory, f"is a report of {found.bucket}, not of {bucket}", "name the bucket of the report"
         )
     before = progress_of(wanted)
     if before.looked_at and not (again or dry_run):

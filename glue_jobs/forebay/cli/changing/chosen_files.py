@@ -56,7 +56,7 @@ class ChosenFiles:
         from forebay.operate.looking.files import FileChoice
 
         if not self:
-            raise InvalidConfiguration.one("files", "are not chosen", "such as --table alpha --since 2026-05-01")
+            raise InvalidConfiguration.one("files", "must be chosen", "such as --table alpha --since 2026-05-01")
         choice = FileChoice(
             key=self.key or None,
             since=self.since,

@@ -89,7 +89,9 @@ def redrive(
     from forebay.operate.looking.queue import redrive as send_back
 
     if not (every or key or message or unknown):
-        raise InvalidConfiguration.one("queue redrive", "does not say which", "--all, --key, --message or --unknown")
+        raise InvalidConfiguration.one(
+            "queue redrive", "does not say which letters", "give --all, --key, --message or --unknown"
+        )
     if unknown and not lake:
         raise InvalidConfiguration.one("--unknown", "needs --lake", "its ledger says which files are known")
     sqs = _sqs(queue_url)

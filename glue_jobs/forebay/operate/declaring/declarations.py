@@ -185,7 +185,7 @@ def begin(folder: Path, text: str | None = None) -> Path:
     _must_be_no_file(folder)
     file = folder / "service.toml"
     if file.exists():
-        raise InvalidConfiguration.one(str(file), "already exists")
+        raise InvalidConfiguration.one(str(file), "already exists", "name another folder")
     text = text or (resources.files("forebay.declaration") / "example" / "service.toml").read_text()
     with _writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
@@ -216,7 +216,7 @@ def with_table(folder: Path, name: str, where: Mapping[str, str]) -> Path:
     """Adds `tables/<name>.toml`, if the declarations are right with it."""
     file = folder / "tables" / f"{re.sub(r'[{}]', '', name)}.toml"
     if file.exists():
-        raise InvalidConfiguration.one(str(file), "already exists")
+        raise InvalidConfiguration.one(str(file), "already exists", "edit it, or choose another name")
     wanted = ", ".join(f"{json.dumps(key)} = {json.dumps(value)}" for key, value in where.items())
     text = f"#:schema ../{SCHEMAS}/table.json\nname = {json.dumps(name)}\n"
     text += f"where = {{ {wanted} }}\n" if where else ""
