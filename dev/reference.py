@@ -94,7 +94,8 @@ def settings() -> str:
 
     text = _head(
         "Settings of the jobs",
-        "Each job takes its settings as arguments, `--queue_url X` on Glue, and each command as options.",
+        "Each job takes its settings as arguments, such as `--queue_url X` on Glue, and each command as options. "
+        "The command of the job `reconcile` is `forebay find-missed`.",
     )
     jobs = {
         "ingest": home.IngestSettings,
