@@ -233,7 +233,7 @@ def environment() -> str:
 
     text = _head(
         "Environment variables",
-        "An option goes before a variable, and a variable before `forebay.toml` in the current folder.",
+        "An option overrides a variable, and a variable overrides `forebay.toml` in the current folder.",
     )
     text += "\n## Of forebay\n\n" + _table(
         ("variable", "meaning"), [(f"`{name}`", meaning) for name, meaning in ENVIRONMENT.items()]

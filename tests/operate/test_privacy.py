@@ -23,4 +23,4 @@ def test_what_lies_there_already_and_what_is_no_address_is_named(tmp_path: Path)
     (tmp_path / "other").write_text("a shopping list")
     assert "does not hold a secret" in failed(2, "privacy", "secret", f"{tmp_path}/other")
     assert (tmp_path / "other").read_text() == "a shopping list"
-    assert "names no object" in failed(2, "privacy", "secret", "tokens")
+    assert "is neither s3://BUCKET/KEY nor an absolute path" in failed(2, "privacy", "secret", "tokens")

@@ -101,7 +101,7 @@ def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine:
 def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: str, tmp_path: Path) -> None:
     place = str(tmp_path / "in-force")
     first = ran("tables", "diff", mine, place).splitlines()
-    assert first[0] == f"nothing is in force at {place} yet: is it spelled right?"
+    assert first[0] == f"nothing is in force at {place} yet; a deployed job reads the folder `declarations` of its lake"
     assert "  table {game}: is new" in first
     assert not Path(place).exists()
     assert f"in force: {place}, version " in ran("tables", "push", mine, place)
@@ -118,6 +118,15 @@ def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: st
     declaration = Path(mine, "service.toml")
     declaration.write_text(declaration.read_text() + "# a thought\n")
     assert ran("tables", "diff", mine, place) == "only comments and layout change\n"
+
+
+def test_declarations_are_not_pushed_to_the_root_of_a_lake(mine: str, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    (lake / "_forebay").mkdir(parents=True)
+    for command in ("push", "diff"):
+        said = failed(2, "tables", command, mine, str(lake))
+        assert said == f"forebay: {lake}: is a lake, and no job reads declarations there (write {lake}/declarations)\n"
+    assert [place.name for place in lake.iterdir()] == ["_forebay"]
 
 
 def test_what_a_change_comes_to_for_the_tables_of_a_lake_is_told_before_it_is_made(mine: str, tmp_path: Path) -> None:

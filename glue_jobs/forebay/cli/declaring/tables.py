@@ -379,7 +379,8 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
         print_json([{"changes": said, "same_text": in_force == texts, **versions}])
         return in_force != texts
     if before is None:
-        console.print(f"nothing is in force at {place} yet: is it spelled right?", soft_wrap=True)
+        where = "a deployed job reads the folder `declarations` of its lake"
+        console.print(f"nothing is in force at {place} yet; {where}", soft_wrap=True)
     for sentence in said:
         console.print(f"  {sentence}", soft_wrap=True)
     if not said:

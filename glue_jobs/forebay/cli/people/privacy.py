@@ -68,7 +68,9 @@ def scan(
 
 @app.command()
 @answers
-def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BUCKET/KEY or a file.")]) -> None:
+def secret(
+    address: Annotated[str, typer.Argument(help="Where to put it: s3://BUCKET/KEY, or the absolute path of a file.")],
+) -> None:
     """Make the secret of tokens, unless it already exists.
 
     Only the ingest job needs to read it. Anybody with the secret can try values until a token fits. Without it, or with
@@ -79,7 +81,7 @@ def secret(address: Annotated[str, typer.Argument(help="Where to put it: s3://BU
     from forebay.privacy.secret import make_secret, secret_at
 
     if not is_address(address):
-        raise InvalidConfiguration.one("ADDRESS", f"{address!r} names no object", "such as s3://bucket/forebay-tokens")
+        raise InvalidConfiguration.one("ADDRESS", f"{address!r} is neither s3://BUCKET/KEY nor an absolute path")
     if make_secret(address):
         tell(made=address)
         console.print(f"made {address}; let nobody but the ingest job read it")

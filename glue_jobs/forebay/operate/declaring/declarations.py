@@ -27,6 +27,7 @@ from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import FILLED, Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import HOME
 from forebay.lake.objects import Objects
 
 __all__ = [
@@ -76,8 +77,11 @@ def _must_be_no_file(folder: Path) -> None:
 
 
 def texts_in_place(place: Objects) -> dict[str, str]:
-    """The texts that are in force there, or none."""
+    """The texts that are in force there, or none. The root of a lake is refused: no job reads declarations there."""
     names = [found.name for found in place.found() if is_declaration(found.name)]
+    if not names and HOME in place.folders():
+        hint = f"write {place.place}/declarations"
+        raise InvalidConfiguration.one(place.place, "is a lake, and no job reads declarations there", hint)
     return {name: text_of(name, place.read(name) or b"") for name in sorted(names)}
 
 
