@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,14 +19,18 @@ from forebay.table.staging import FilesDoNotFit, StagingFromTasks
 KNOWN = Struct({name: Field(name, "long") for name in ("a", "b")})
 
 
-def staged(rules: Rules, record: dict[str, Any], *, told: Struct, known: Struct = KNOWN) -> Written:
-    """Files of tasks that were `told` of these columns, for a table that has the `known` ones."""
+def staged(
+    rules: Rules, record: dict[str, Any], *, told: Struct, known: Struct = KNOWN, broken: str | None = None
+) -> Written:
+    """Files of tasks that were `told` of these columns, for a table that has the `known` ones. It may be `broken`, too."""
     shape = Shape()
     shape.observe(parsed(json.dumps(record), rules), rules.depth + 1)
     answer = dict.fromkeys(("error", "shape"))
     answer |= {"table": "t", "path": "p", "partitions": "[]", "size": 1, "rows": 1, "modified_ms": 1, "stats": "{}"}
     answer |= {"columns": json.dumps(json_of(grown(told, shape, rules))), "rescued": 0}
     written = collect_answers([_Answer(answer), _Answer(answer | {"shape": shape.as_json()})])
+    if broken is not None:
+        written = replace(written, failed={"t": broken})
     tasks: Any = StagingFromTasks
     return tasks(None, None, None, None, None, {}, written)._write(
         {"t": TableFolder("/t", (), Shaping(known, rules))}, ()
@@ -59,3 +64,9 @@ def test_a_task_that_takes_all_fields_for_new_leaves_out_none(  # the first batc
 ) -> None:
     assert staged(Rules(), RECORD, told=Struct()).files
     assert staged(Rules(), {"c": 3}, told=Struct()).files
+
+
+def test_a_table_that_is_broken_in_one_task_has_no_files_of_others() -> None:
+    """They would be committed, without the rows of that task."""
+    written = staged(Rules(), RECORD, told=KNOWN, broken="transform shop:clean returned 1 of 2 rows")
+    assert (written.files, set(written.failed)) == ({}, {"t"})

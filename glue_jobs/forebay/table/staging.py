@@ -266,14 +266,14 @@ class StagingFromTasks(Staging):
         return not isinstance(self.columns[column].dataType, DoubleType | FloatType)
 
     def _write(self, places: Mapping[str, TableFolder], left_out: Sequence[str]) -> Written:
-        mine = {name: self.written.files[name] for name in places if name in self.written.files}
+        failed = {name: why for name, why in self.written.failed.items() if name in places}
+        mine = {name: self.written.files[name] for name in places if name in self.written.files and name not in failed}
         for name, files in mine.items():
             if not all(tuple(n for n, _ in f.partitions) == tuple(places[name].partition_columns) for f in files):
                 raise FilesDoNotFit(f"{name} has other partition columns", places)
             shape = self.written.shapes.get(name, Shape())
             if _left_out_what_is_known(files, places[name].shaping, shape):
                 raise FilesDoNotFit(f"{name} has columns that its tasks did not know", places)
-        failed = {name: why for name, why in self.written.failed.items() if name in places}
         return Written(mine, failed, self.written.shapes)
 
     def _write_again(self, places: Mapping[str, TableFolder]) -> Written:
