@@ -16,11 +16,24 @@ from typing import Any
 
 from forebay.address import is_s3, local_folder
 
-__all__ = ["HINT", "PACKAGE", "TRANSFORM_NAME", "NoFunction", "folders", "function_of", "use_folder"]
+__all__ = [
+    "HINT",
+    "MOST_REASON",
+    "PACKAGE",
+    "TRANSFORM_NAME",
+    "NoFunction",
+    "folders",
+    "function_of",
+    "reason_of",
+    "use_folder",
+]
 
 PACKAGE = "transforms"
 TRANSFORM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*:[A-Za-z_][A-Za-z0-9_]*")
 HINT = "put the module into the folder transforms/ beside service.toml, and deploy that folder with the jobs"
+
+MOST_REASON = 1_000
+"""Characters of why a row is refused."""
 
 
 class NoFunction(Exception):
@@ -49,9 +62,20 @@ def function_of(name: str, places: Sequence[str] = ()) -> Callable[[Any], Any]:
     module, _, function = name.partition(":")
     try:
         found = getattr(import_module(f"{PACKAGE}.{module}"), function)
-    except Exception as failure:
-        raise NoFunction(f"{name} cannot be imported: {type(failure).__name__}: {failure}") from failure
+    except (KeyboardInterrupt, MemoryError):
+        raise
+    except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust
+        raise NoFunction(f"{name} cannot be imported: {reason_of(failure)}") from failure
     if not callable(found):
         raise NoFunction(f"{name} is not a function")
     made: Callable[[Any], Any] = found
     return made
+
+
+def reason_of(failure: BaseException) -> str:
+    """An exception as text that Arrow can keep, whatever its own text is."""
+    try:
+        said = f": {failure}"
+    except Exception:
+        said = ""
+    return f"{type(failure).__name__}{said}"[:MOST_REASON].encode(errors="replace").decode()

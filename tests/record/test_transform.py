@@ -37,6 +37,15 @@ def other_column(rows): return rows.append_column("more", rows["amount"])
 def no_table(rows): return [1]
 def nothing(rows): return pa.table({"name": pa.nulls(rows.num_rows)})
 def imports(rows): import not_there_at_all
+def leaves(rows):
+    if 0 in rows["amount"].to_pylist():
+        raise SystemExit(3)
+    return rows
+class Panic(BaseException):
+    def __str__(self): raise ValueError("no text")
+def panics(rows): raise Panic
+def odd_text(rows): raise ValueError("\\ud800" + "x" * 5000)
+def long_text(rows): return pa.table({"_refused": ["x" * 5000] * rows.num_rows})
 """
 AMOUNTS, NAMES = [1, 0, -3, None, 5], ["a", "b", None, "d", "e"]
 
@@ -102,6 +111,25 @@ def test_any_rows_fail_as_each_of_them_does() -> None:
     for _ in range(20):
         amounts = [random.choice([0, None, 1, 2, 3]) for _ in range(random.randint(1, 60))]
         assert [why is None for why in applied("inverse", amounts)[1]] == [bool(amount) for amount in amounts]
+
+
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [
+        ("leaves", [None, "SystemExit: 3", None, None, None]),
+        ("panics", ["Panic"] * 5),
+        ("odd_text", ["ValueError: ?" + "x" * 987] * 5),
+        ("long_text", ["x" * 1000] * 5),
+    ],
+)
+def test_whatever_a_function_raises_is_a_short_text(function: str, says: list[str | None]) -> None:
+    assert applied(function)[1] == says
+
+
+def test_a_module_that_ends_the_process_cannot_be_imported(tmp_path: Path) -> None:
+    (tmp_path / "transforms" / "ends.py").write_text("import sys\nsys.exit('no SETTING')")
+    with pytest.raises(NoFunction, match="ends:f cannot be imported: SystemExit: no SETTING"):
+        Transform("ends:f").applied({"amount": pa.array([1])})
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, Problem
-from forebay.transforms import HINT, NoFunction, function_of
+from forebay.transforms import HINT, MOST_REASON, NoFunction, function_of, reason_of
 
 __all__ = ["REFUSED", "Transform", "Transformed", "check_transforms"]
 
@@ -45,18 +46,19 @@ class Transform:
             return Transformed(dict(columns), pa.array([], pa.string()))
         made = self._tried(function_of(self.name, self.places), rows)
         arrays = {name: made[name].combine_chunks() for name in made.column_names}
-        return Transformed({name: arrays[name] for name in columns}, arrays[REFUSED])
+        refused = pc.utf8_slice_codeunits(arrays[REFUSED], 0, MOST_REASON)
+        return Transformed({name: arrays[name] for name in columns}, refused)
 
     def _tried(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         try:
             made = function(rows)
-        except MemoryError:
+        except (KeyboardInterrupt, MemoryError):
             raise
         except ImportError as missing:
-            raise NoFunction(f"{self.name} cannot be imported: {type(missing).__name__}: {missing}") from missing
-        except Exception as failure:
+            raise NoFunction(f"{self.name} cannot be imported: {reason_of(missing)}") from missing
+        except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust
             if rows.num_rows == 1:
-                return rows.append_column(REFUSED, pa.array([f"{type(failure).__name__}: {failure}"], pa.string()))
+                return rows.append_column(REFUSED, pa.array([reason_of(failure)], pa.string()))
             half = rows.num_rows // 2
             return pa.concat_tables([self._tried(function, some) for some in (rows.slice(0, half), rows.slice(half))])
         return self._like(rows, made)
