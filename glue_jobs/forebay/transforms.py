@@ -10,8 +10,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stdout
 from importlib import import_module, invalidate_caches
+from importlib.abc import MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 from forebay.address import is_s3, local_folder
@@ -41,27 +46,28 @@ class NoFunction(Exception):
 
 
 def use_folder(place: str) -> None:
-    """From now on, this process finds the functions beside these declarations, if they are local."""
+    """From now on, this process finds the functions beside these declarations, if they are local and have some."""
     if is_s3(place):
         return
     folder = local_folder(place).absolute()
     folder = folder.parent if folder.is_file() else folder
-    if (folder / PACKAGE).is_dir() and str(folder) not in sys.path:
-        sys.path.append(str(folder))
-        invalidate_caches()
+    if (folder / PACKAGE).is_dir():
+        _BESIDE.find_in(folder)
 
 
 def folders() -> tuple[str, ...]:
-    """The folders in which this process finds the package, for tasks on the same machine."""
-    return tuple(place for place in sys.path if place and Path(place, PACKAGE).is_dir())
+    """The folder in which this process finds the package, if it was told one, for tasks on the same machine."""
+    return () if _BESIDE.folder is None else (str(_BESIDE.folder),)
 
 
 def function_of(name: str, places: Sequence[str] = ()) -> Callable[[Any], Any]:
     """`places` are those of the driver. On a cluster, a worker finds the package in its own code."""
-    sys.path += [place for place in places if place not in sys.path]
+    for place in places:
+        use_folder(place)
     module, _, function = name.partition(":")
     try:
-        found = getattr(import_module(f"{PACKAGE}.{module}"), function)
+        with redirect_stdout(sys.stderr):  # stdout has the answer of a command
+            found = getattr(import_module(f"{PACKAGE}.{module}"), function)
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust
@@ -70,6 +76,38 @@ def function_of(name: str, places: Sequence[str] = ()) -> Callable[[Any], Any]:
         raise NoFunction(f"{name} is not a function")
     made: Callable[[Any], Any] = found
     return made
+
+
+class _Beside(MetaPathFinder):
+    """Finds the package in one folder. Python's own path may have a package of that name, such as that of another service in
+    the current folder."""
+
+    folder: Path | None = None
+
+    def find_in(self, folder: Path) -> None:
+        if folder == self.folder:
+            return
+        self.folder = folder
+        for name in [name for name in sys.modules if name.partition(".")[0] == PACKAGE]:
+            del sys.modules[name]
+        invalidate_caches()
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if fullname != PACKAGE or self.folder is None:
+            return None
+        package = self.folder / PACKAGE
+        if (package / "__init__.py").is_file():
+            return spec_from_file_location(fullname, package / "__init__.py")
+        spec = ModuleSpec(fullname, None, is_package=True)
+        spec.submodule_search_locations = [str(package)]
+        return spec
+
+
+_BESIDE = _Beside()
 
 
 def reason_of(failure: BaseException) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
@@ -13,7 +11,7 @@ import pytest
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.record.transform import Transform, check_transforms
-from forebay.transforms import NoFunction, use_folder
+from forebay.transforms import NoFunction, folders, use_folder
 
 FUNCTIONS = """
 import pyarrow as pa
@@ -37,6 +35,7 @@ def other_column(rows): return rows.append_column("more", rows["amount"])
 def no_table(rows): return [1]
 def nothing(rows): return pa.table({"name": pa.nulls(rows.num_rows)})
 def imports(rows): import not_there_at_all
+def prints(rows): print("called"); return rows
 def leaves(rows):
     if 0 in rows["amount"].to_pylist():
         raise SystemExit(3)
@@ -51,15 +50,10 @@ AMOUNTS, NAMES = [1, 0, -3, None, 5], ["a", "b", None, "d", "e"]
 
 
 @pytest.fixture(autouse=True)
-def functions(tmp_path: Path) -> Iterator[None]:
+def functions(tmp_path: Path) -> None:
     (tmp_path / "transforms").mkdir()
     (tmp_path / "transforms" / "of_record.py").write_text(FUNCTIONS)
-    before = [*sys.path]
     use_folder(str(tmp_path))
-    yield
-    sys.path[:] = before
-    for name in [name for name in sys.modules if name.partition(".")[0] == "transforms"]:
-        del sys.modules[name]
 
 
 def applied(function: str, amounts: list[int | None] = AMOUNTS) -> tuple[dict[str, list[object]], list[str | None]]:
@@ -147,6 +141,27 @@ def test_a_module_that_ends_the_process_cannot_be_imported(tmp_path: Path) -> No
 def test_a_function_that_cannot_be_used_says_why(function: str, says: str) -> None:
     with pytest.raises(NoFunction, match=rf"of_record:{function} {says}"):
         applied(function)
+
+
+def test_declarations_get_the_functions_beside_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever Python's path has by that name: the current folder of `python -m`, or a package that somebody installed."""
+    for name in ("first", "second", "installed"):
+        (tmp_path / name / "transforms").mkdir(parents=True)
+        (tmp_path / name / "transforms" / "shop.py").write_text("from transforms.more import here as name")
+        (tmp_path / name / "transforms" / "more.py").write_text(f"def here(rows): raise ValueError({name!r})")
+    (tmp_path / "installed" / "transforms" / "__init__.py").touch()
+    monkeypatch.syspath_prepend(str(tmp_path / "installed"))
+    for name in ("first", "second", "first"):
+        use_folder(str(tmp_path / name))
+        assert folders() == (str(tmp_path / name),)
+        places = (str(tmp_path / name), str(tmp_path / "not" / "there"))
+        done = Transform("shop:name", places).applied({"amount": pa.array([1])})
+        assert done.refused.to_pylist() == [f"ValueError: {name}"]
+
+
+def test_what_a_function_prints_is_not_the_answer_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert applied("prints") == applied("same")
+    assert capsys.readouterr() == ("", "called\n")
 
 
 def service_of(transform: str, columns: str = '{ name = "amount", type = "long" }', more: str = "") -> str:

@@ -7,7 +7,9 @@ at all: it cannot be imported, or it returns other rows or types than it must.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +53,8 @@ class Transform:
 
     def _tried(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         try:
-            made = function(rows)
+            with redirect_stdout(sys.stderr):  # stdout has the answer of a command
+                made = function(rows)
         except (KeyboardInterrupt, MemoryError):
             raise
         except ImportError as missing:
