@@ -437,6 +437,13 @@ def test_a_function_of_the_declarations_is_tried_on_the_samples(tmp_path: Path) 
     assert [(one["records"], one["refused"]) for one in said["files"]] == [(2, 2)]
 
 
+def test_a_function_may_refuse_all_samples_of_a_table(tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl").write_text('{"order_id": "o-1"}')
+    said = failed(1, "try", str(tmp_path / "orders.jsonl"), "--service", str(STEP))
+    assert "table orders: 0 rows\n" in said
+    assert "orders.jsonl:1  transform  no amount" in said
+
+
 def test_a_function_that_is_not_there_is_named_before_anything_is_tried(tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text((STEP / "service.toml").read_text().replace("shop:", "nowhere:"))
     for command in (("try", str(STEP / "samples"), "--service"), ("tables", "check", "--no-sql")):

@@ -101,8 +101,8 @@ class Records:
         rescued = pa.concat_arrays(
             [pa.nulls(ordinary, pa.string()), pa.array([walk.rescued_text(left) for _, left in walked], pa.string())]
         )
-        if slow:
-            rows.append(np.array([at for at, _ in slow]))
+        if slow or not rows:
+            rows.append(np.array([at for at, _ in slow], np.int64))
             arrays.append(pa.array([made for made, _ in walked], arrow_type(columns)))
         kinds = arrow_type(columns)
         made = pa.concat_arrays([array.cast(kinds) if array.type != kinds else array for array in arrays])
