@@ -60,7 +60,7 @@ class TrialColumn:
 class TrialTable:
     """`rescued` rows keep something in `_rescued`. `duplicates` are places of records that `dedupe` drops, which make no rows.
     `unchecked` are the rules that a trial does not judge: SQL, and what depends on when a file lands. `state` is what a merge
-    would make of the rows. `transformed` are rows that the table's function changed, each by its place and one change."""
+    would make of the rows. `transformed` are rows that the table's function changed, each by its place and its changes."""
 
     name: str
     rows: int
@@ -274,5 +274,9 @@ def _other_tables(before: Trial, after: Trial) -> Iterator[str]:
         yield from (f"table {name}: column {c} {new[c]} is new" for c in new if c not in old)
         yield from (f"table {name}: column {c} is gone" for c in old if c not in new)
         yield from (f"table {name}: column {c}: {old[c]} -> {new[c]}" for c in new if old.get(c, new[c]) != new[c])
+        if made := [change for change in has[name].transformed if change not in had[name].transformed]:
+            yield f"table {name}: {counted(len(made), 'record')} transformed otherwise, such as {made[0]}"
+        elif kept := [change for change in had[name].transformed if change not in has[name].transformed]:
+            yield f"table {name}: {counted(len(kept), 'record')} no longer transformed, such as {kept[0]}"
         if had[name].rescued != has[name].rescued:
             yield f"table {name}: rows with something rescued: {had[name].rescued} -> {has[name].rescued}"

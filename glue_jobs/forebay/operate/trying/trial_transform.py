@@ -28,8 +28,8 @@ __all__ = ["NOTHING", "TrialTransform", "transformed"]
 
 @dataclass(frozen=True)
 class TrialTransform:
-    """By the number of a record: why it is refused, and its first changed value, as a sentence. `filled` counts the values of
-    each column that the function gets."""
+    """By the number of a record: why it is refused, and its changed values, as text. `filled` counts the values of each column
+    that the function gets."""
 
     refused: dict[int, str]
     changed: dict[int, str]
@@ -54,15 +54,25 @@ def transformed(service: Service, table: Table, name: str, rows: Sequence[tuple[
     except NoFunction as why:
         raise InvalidConfiguration.one(f"table {name}: transform", str(why), HINT) from None
     refused = {at: why for at, why in enumerate(done.refused.to_pylist()) if why is not None}
-    changed: dict[int, str] = {}
+    changed: dict[int, list[str]] = {}
     filled = {}
     for column, values in done.columns.items():
-        after = [None if at in refused else value for at, value in enumerate(values.to_pylist())]
+        after = [None if at in refused else value for at, value in enumerate(_plain(values))]
         filled[column] = sum(value is not None for value in after)
-        for at, (was, now) in enumerate(zip(before[column].to_pylist(), after, strict=True)):
+        for at, (was, now) in enumerate(zip(_plain(before[column]), after, strict=True)):
             if at not in refused and repr(was) != repr(now):
-                changed.setdefault(at, f"{column}: {was} -> {now}")
-    return TrialTransform(refused, changed, filled)
+                changed.setdefault(at, []).append(f"{column}: {was} -> {now}")
+    return TrialTransform(refused, {at: ", ".join(some) for at, some in changed.items()}, filled)
+
+
+def _plain(values: pa.Array) -> list[Any]:
+    """Python has no moment after the year 9999, and a function may make one."""
+    try:
+        found: list[Any] = values.to_pylist()
+    except OverflowError:
+        parts = (values.slice(at, 1) for at in range(len(values)))
+        found = [None if part.null_count else " ".join(str(part).split()) for part in parts]
+    return found
 
 
 def _value(text: str | None, column: Column) -> Any:
