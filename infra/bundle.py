@@ -64,14 +64,26 @@ def package_zip(to: Path, package: Path = PACKAGE, *, functions: Path | None = N
     ours = (file for file in files_of(package) if file.relative_to(package).parts[0] != OF_A_PERSON)
     files = {f"{package.name}/{file.relative_to(package).as_posix()}": file.read_bytes() for file in ours}
     if functions is not None:
-        files[f"{TRANSFORMS}/__init__.py"] = b""
-        files |= {f"{TRANSFORMS}/{file.name}": file.read_bytes() for file in sorted(functions.glob("*.py"))}
+        files |= modules_of(functions)
     with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, EARLIEST)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
     return to
+
+
+def modules_of(functions: Path) -> dict[str, bytes]:
+    """The modules of the folder and of folders in it, by their names in the zip. Python imports none from a folder in a zip
+    without `__init__.py`, and needs no such file beside the declarations."""
+    found: dict[str, bytes] = {}
+    for file in files_of(functions):
+        below = file.relative_to(functions)
+        if file.suffix == ".py" and not any(part.startswith(".") for part in below.parts):
+            for folder in below.parents:
+                found.setdefault(Path(TRANSFORMS, folder, "__init__.py").as_posix(), b"")
+            found[Path(TRANSFORMS, below).as_posix()] = file.read_bytes()
+    return dict(sorted(found.items()))
 
 
 def wheel(folder: Path, root: Path = ROOT, log_store_jar: Path = LOG_STORE_JAR) -> Path:

@@ -14,7 +14,7 @@ from typing import Any
 from forebay.declaration.loading import load_service
 from forebay.declaration.service import FILLED, Service
 from forebay.errors import InvalidConfiguration, Problem
-from forebay.transforms import PACKAGE
+from forebay.transforms import PACKAGE, package_beside
 from infra.clocked import problems_of_schedules
 
 __all__ = ["declared", "functions_of", "one_text"]
@@ -29,18 +29,21 @@ def declared(place: str) -> Service:
 
 
 def functions_of(service: Service, place: str) -> Path | None:
-    """The folder of the functions that the tables name, if they name any. Their code is shipped, and not run here."""
-    named = {table.name: table.transform.partition(":")[0] for table in service.tables if table.transform is not None}
-    around = Path(place)
-    folder = (around.parent if around.is_file() else around) / PACKAGE
+    """The folder of functions beside the declarations, if there is one. Tables may name some later, in declarations that are
+    pushed. Their code is shipped, and not run here."""
+    folder = package_beside(place)
     missing = [
-        Problem(f"table {name}: transform", f"{folder / one}.py does not exist")
-        for name, one in named.items()
-        if not place or not (folder / f"{one}.py").is_file()
+        Problem(f"table {table.name}: transform", f"{PACKAGE}/{module}.py does not exist beside the declarations")
+        for table in service.tables
+        if table.transform is not None and not _has(folder, module := table.transform.partition(":")[0])
     ]
     if missing:
         raise InvalidConfiguration(missing)
-    return folder if named else None
+    return folder
+
+
+def _has(folder: Path | None, module: str) -> bool:
+    return folder is not None and ((folder / f"{module}.py").is_file() or (folder / module).is_dir())
 
 
 def one_text(service: Service) -> str:

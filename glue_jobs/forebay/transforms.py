@@ -29,6 +29,7 @@ __all__ = [
     "NoFunction",
     "folders",
     "function_of",
+    "package_beside",
     "reason_of",
     "use_folder",
 ]
@@ -47,12 +48,17 @@ class NoFunction(Exception):
 
 def use_folder(place: str) -> None:
     """From now on, this process finds the functions beside these declarations, if they are local and have some."""
-    if is_s3(place):
-        return
-    folder = local_folder(place).absolute()
-    folder = folder.parent if folder.is_file() else folder
-    if (folder / PACKAGE).is_dir():
-        _BESIDE.find_in(folder)
+    if (package := package_beside(place)) is not None:
+        _BESIDE.find_in(package.parent)
+
+
+def package_beside(place: str) -> Path | None:
+    """The folder `transforms` beside declarations, if they are local and have one."""
+    if not place or is_s3(place):
+        return None
+    around = local_folder(place).absolute()
+    package = (around.parent if around.is_file() else around) / PACKAGE
+    return package if package.is_dir() else None
 
 
 def folders() -> tuple[str, ...]:

@@ -58,26 +58,62 @@ def test_the_package_runs_out_of_the_zip_with_its_example(tmp_path: Path) -> Non
 def test_a_job_gets_the_functions_that_its_declarations_name(tmp_path: Path) -> None:
     """They are imported from the zip, by the same names as beside the declarations."""
     place = ROOT / "examples" / "python-step"
-    folder = functions_of(load_service(str(place)), str(place))
+    folder = functions_of(load_service(str(place)), f"file://{place}")
     zipped = package_zip(tmp_path / "forebay.zip", functions=folder)
-    names = {name for name in zipfile.ZipFile(zipped).namelist() if not name.startswith("forebay/")}
-    assert names == {"transforms/__init__.py", "transforms/shop.py"}
-    code = "from forebay.transforms import function_of; print(function_of('shop:priced').__module__)"
-    env = {**os.environ, "PYTHONPATH": str(zipped)}
-    said = subprocess.run(
-        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=tmp_path
+    assert modules_in(zipped) == ["transforms/__init__.py", "transforms/shop.py"]
+    assert imported("shop:priced", zipped, tmp_path) == "transforms.shop"
+
+
+def test_a_module_of_functions_may_import_others_in_folders(tmp_path: Path) -> None:
+    """Not shipped is what a laptop leaves beside them."""
+    folder = tmp_path / "transforms"
+    for name in ("shop/.hidden/x.py", "shop/__pycache__/x.pyc", "shop/rates.csv", "gone.py", "more/of/money.py"):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).touch()
+    (folder / "gone.py").unlink()
+    (folder / "gone.py").symlink_to("nowhere")
+    (folder / "odd.py").mkdir()
+    (folder / "shop" / "__init__.py").write_text("from ..more.of.money import f")
+    (folder / "more" / "of" / "money.py").write_text("def f(rows): return rows")
+    service = parse_service({"service.toml": NAMES_ONE.replace("clean", "f")})
+    first, second = (
+        package_zip(tmp_path / name, functions=functions_of(service, str(tmp_path))) for name in ("a.zip", "b.zip")
     )
-    assert said.stdout.split() == ["transforms.shop"]
+    inner = ("__init__", "more/__init__", "more/of/__init__", "more/of/money", "shop/__init__")
+    assert modules_in(first) == [f"transforms/{name}.py" for name in inner]
+    assert imported("shop:f", first, tmp_path / "shop") == "transforms.more.of.money"
+    assert first.read_bytes() == second.read_bytes()
+
+
+def test_functions_are_deployed_before_a_declaration_that_names_them_is_pushed(tmp_path: Path) -> None:
+    (tmp_path / "transforms").mkdir()
+    service = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "t"'})
+    assert functions_of(service, str(tmp_path)) == tmp_path / "transforms"
+    assert functions_of(service, "") is None
+
+
+NAMES_ONE = 'name = "s"\n[[tables]]\nname = "t"\ntransform = "shop:clean"\ncolumns = [{ name = "a" }]'
 
 
 def test_a_deployment_without_a_function_is_refused(tmp_path: Path) -> None:
-    text = 'name = "s"\n[[tables]]\nname = "t"\ntransform = "shop:clean"\ncolumns = [{ name = "a" }]'
-    (tmp_path / "service.toml").write_text(text)
-    for place in (tmp_path, tmp_path / "service.toml"):
-        with pytest.raises(InvalidConfiguration, match=r"table t: transform: .*transforms/shop\.py does not exist"):
-            functions_of(load_service(str(place)), str(place))
-    service = parse_service({"service.toml": 'name = "s"\n[[tables]]\nname = "t"'})
-    assert functions_of(service, "") is None
+    (tmp_path / "service.toml").write_text(NAMES_ONE)
+    service = load_service(str(tmp_path))
+    for place in (str(tmp_path), str(tmp_path / "service.toml"), "s3://bucket/declarations/", ""):
+        with pytest.raises(InvalidConfiguration, match=r"table t: transform: transforms/shop\.py does not exist"):
+            functions_of(service, place)
+
+
+def modules_in(zipped: Path) -> list[str]:
+    return [name for name in zipfile.ZipFile(zipped).namelist() if not name.startswith("forebay/")]
+
+
+def imported(name: str, zipped: Path, cwd: Path) -> str:
+    """The module of the function, in a process that has the zip."""
+    cwd.mkdir(exist_ok=True)
+    code = f"from forebay.transforms import function_of; print(function_of({name!r}).__module__)"
+    env = {**os.environ, "PYTHONPATH": str(zipped)}
+    said = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True, cwd=cwd)
+    return said.stdout.strip()
 
 
 def test_without_the_built_log_store_it_says_what_to_run(tmp_path: Path) -> None:
