@@ -27,7 +27,7 @@ from forebay.address import bucket_and_key, is_s3, why_no_lake
 from forebay.aws.client import client
 from forebay.errors import InvalidConfiguration, Unreachable
 
-__all__ = ["check_lake", "check_queue", "plainly"]
+__all__ = ["check_bucket", "check_lake", "check_queue", "plainly"]
 
 _QUICK = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
 
@@ -58,19 +58,22 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
         raise plainly(where, refused, missing, "AWS_ENDPOINT_URL_SQS") from refused
 
 
-def check_lake(lake: str, *, s3: Any = None, what: str = "lake") -> None:
-    """`what` is the word for the place in the error."""
+def check_lake(lake: str, *, s3: Any = None) -> None:
     if why := why_no_lake(lake):
-        raise InvalidConfiguration.one(f"{what} {lake}", why, "choose another folder")
-    if not is_s3(lake):
-        return
-    bucket, _ = bucket_and_key(lake)
+        raise InvalidConfiguration.one(f"lake {lake}", why, "choose another folder")
+    if is_s3(lake):
+        check_bucket(lake, s3=s3, what="lake")
+
+
+def check_bucket(place: str, *, what: str, s3: Any = None) -> None:
+    """That of the place, whose keys may have any name. `what` is the word for the place in the error."""
+    bucket, _ = bucket_and_key(place)
     try:
         s3 = s3 or client("s3", config=_QUICK)
         s3.head_bucket(Bucket=bucket)
     except (ClientError, BotoCoreError) as refused:
         missing = {"404": f"there is no bucket {bucket}: check its name and AWS_REGION"}
-        raise plainly(f"{what} {lake}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
+        raise plainly(f"{what} {place}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
 
 
 def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint: str) -> InvalidConfiguration:

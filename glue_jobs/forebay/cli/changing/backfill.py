@@ -53,7 +53,7 @@ def backfill(
     continues when you repeat the command. There is no undo: announced files are loaded.
     """
     from forebay.aws.client import client
-    from forebay.aws.preflight import check_lake, check_queue
+    from forebay.aws.preflight import check_bucket, check_queue
     from forebay.lake.objects import s3_client
     from forebay.operate.lake_view import service_of_queue, tell_if_not_begun
     from forebay.upkeep.reconcile.backfill import Backfill, progress_of
@@ -68,7 +68,7 @@ def backfill(
     if since is not None and until is not None and until <= since:
         raise InvalidConfiguration.one("--until", "is not after --since")
     tell_if_not_begun(lake, error_console.print)
-    check_lake(place, what="bucket of")
+    check_bucket(place, what="bucket of")
     if not dry_run:
         check_queue(queue_url)
     wanted = Backfill(

@@ -136,7 +136,7 @@ def reconcile(
     Leaves out files of the newest --settle-hours, because their messages may still arrive.
     """
     from forebay.aws.client import client
-    from forebay.aws.preflight import check_lake
+    from forebay.aws.preflight import check_bucket
     from forebay.jobs.journal import journal
     from forebay.lake.objects import s3_client
     from forebay.operate.lake_view import tell_if_not_begun
@@ -146,7 +146,7 @@ def reconcile(
     plan = plan or dry_run
     tell_if_not_begun(settings.lake, error_console.print)
     for place in settings.landing.split(","):
-        check_lake(place, what="landing")
+        check_bucket(place, what="landing")
     if plan:
         done = find_missed(settings, s3=s3_client(), sqs=client("sqs"), now=datetime.now(UTC))
     else:
