@@ -202,3 +202,12 @@ def test_it_does_not_get_the_subject_of_a_record() -> None:
     assert [column.name for column in service.transformed(service.tables[0])] == ["amount", "at"]
     with pytest.raises(InvalidConfiguration, match=r"transform: the function would get no column.*privacy\.subject"):
         parse_service({"service.toml": service_of("a:b", '{ name = "user" }', more)})
+
+
+def test_it_does_not_get_the_subject_from_the_column_of_a_flattened_field() -> None:
+    """The field device_id of a record shares the column of device.id, by which an erasure finds rows as well."""
+    more = '[privacy]\nsubject = "device.id"\nsecret = "file:///tmp/secret"\n'
+    flattens = '[[tables]]\nname = "flat"\nundeclared = { flatten = "_" }\n'
+    columns = '{ name = "device_id" }, { name = "own", path = "a.Device_ID" }, { name = "amount" }'
+    service = parse_service({"service.toml": service_of("a:b", columns, more) + "\n" + flattens})
+    assert [column.name for column in service.transformed(service.tables[0])] == ["amount"]

@@ -116,7 +116,8 @@ class Service(Declared):
 
     def transformed(self, table: Table) -> list[Column]:
         """The columns that the table's `transform` gets: none that could have the subject, by which an erasure finds rows."""
-        of_subject = {*map(family_of, self.subject)}
+        spellings = of_flattened([PersonalField(self.subject, "dropped")], self.joints)
+        of_subject = {family_of(step) for one in spellings for step in one.path}
 
         def may_name_somebody(column: Column) -> bool:
             keys = parse_path(column.source).keys if column.of_record else ()
