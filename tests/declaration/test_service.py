@@ -239,6 +239,16 @@ def test_the_version_changes_with_any_text() -> None:
             r"dedupe: x is map, whose keys have no order; make it json",
         ),
         (
+            'name = "s"\n[[tables]]\nname = "a"\ntransform = "a:f"\ncolumns = [{name = "x", type = "binary"}]\n'
+            'dedupe = { by = ["x"] }',
+            r"dedupe: x is binary, and its bytes may be no text; make it a string",
+        ),
+        (
+            'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x", type = "binary", expression = "unhex(y)"}]\n'
+            'dedupe = { by = ["x"] }',
+            r"dedupe: x is binary, and its bytes may be no text; make it a string",
+        ),
+        (
             'name = "s"\n[[tables]]\nname = "a"\ncolumns = [{name = "x"}]\npartitions = ["x"]\npartition_values = {x = "["}',
             r"partition_values: x is not a regular expression",
         ),

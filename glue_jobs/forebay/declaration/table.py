@@ -338,6 +338,9 @@ class Table(Declared):
         if not self.transformed:
             yield "transform: the function would get no column; it gets declared columns without `expression` and `formats`"
 
+    def _has_expression(self, name: str) -> bool:
+        return any(column.expression is not None for column in self.columns if column.name == name)
+
     def _names_its_columns(self) -> Iterator[str]:
         kinds = {column.name: column.type for column in self.columns}
         for name in self.dedupe.by if self.dedupe else ():
@@ -349,6 +352,8 @@ class Table(Declared):
                 yield f"dedupe: {name} is map, whose keys have no order; make it json"
             elif is_nested(kinds[name]):
                 yield f"dedupe: {name} is {kinds[name]}, which identifies no record; make it json"
+            elif kinds[name] == "binary" and (self.transform is not None or self._has_expression(name)):
+                yield f"dedupe: {name} is binary, and its bytes may be no text; make it a string, such as that of hex()"
         for name in self.compaction.order_by:
             if is_nested(kinds.get(name, "")):
                 yield f"compaction.order_by: {name} is {kinds[name]}, which has no order"
