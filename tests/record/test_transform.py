@@ -107,6 +107,27 @@ def test_any_rows_fail_as_each_of_them_does() -> None:
         assert [why is None for why in applied("inverse", amounts)[1]] == [bool(amount) for amount in amounts]
 
 
+def test_rows_whose_values_are_all_empty_have_the_type_of_the_others(tmp_path: Path) -> None:
+    """How many rows a task gets together must not decide whether the table fails."""
+    code = "import pyarrow as pa\ndef f(rows): return pa.table({'it': pa.array(rows['it'].to_pylist())})"
+    (tmp_path / "transforms" / "again.py").write_text(code)
+    for kind, values in (
+        (pa.list_(pa.field("element", pa.string())), [[], ["a"], [None], None]),
+        (
+            pa.struct([("x", pa.float64()), ("y", pa.list_(pa.field("element", pa.int64())))]),
+            [{"x": 1.5, "y": [1]}, None],
+        ),
+        (pa.list_(pa.field("element", pa.struct([("a", pa.string())]))), [[{"a": None}], [], [{"a": "x"}]]),
+    ):
+        for some in (values, *([value] for value in values)):
+            done = Transform("again:f").applied({"it": pa.array(some, kind)})
+            assert done.columns["it"] == pa.array(some, kind)
+    with pytest.raises(NoFunction, match="returned it as struct<b: int64>; it must be struct<a: string, b: int64>"):
+        code = code.replace("rows['it'].to_pylist()", "[{'b': 1}]")
+        (tmp_path / "transforms" / "other.py").write_text(code)
+        Transform("other:f").applied({"it": pa.array([{"a": "x"}], pa.struct([("a", pa.string()), ("b", pa.int64())]))})
+
+
 @pytest.mark.parametrize(
     ("function", "says"),
     [

@@ -80,11 +80,21 @@ class Transform:
         for name, kind in zip(names, made.schema.types, strict=True):
             if name not in wanted or names.count(name) > 1:
                 raise NoFunction(f"{self.name} returned the column {name}, which it did not get, or twice")
-            if kind not in (wanted[name], pa.null()):
+            if not _may_be(kind, wanted[name]):
                 raise NoFunction(f"{self.name} returned {name} as {kind}; it must be {wanted[name]}")
         nothing = pa.nulls(rows.num_rows, pa.string())
         found = {name: made[name].cast(wanted[name]) for name in names}
         return pa.table({name: found.get(name, rows[name] if name != REFUSED else nothing) for name in wanted})
+
+
+def _may_be(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Arrow gives rows without a value, or with nothing but empty lists, the type null. Other rows of the table have some."""
+    if pa.types.is_list(kind) and pa.types.is_list(wanted):
+        return _may_be(kind.value_type, wanted.value_type)
+    if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
+        names = [field.name for field in kind] == [field.name for field in wanted]
+        return names and all(_may_be(has.type, its.type) for has, its in zip(kind, wanted, strict=True))
+    return kind in (wanted, pa.null())
 
 
 def check_transforms(service: Service) -> None:
