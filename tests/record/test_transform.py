@@ -35,6 +35,10 @@ def other_column(rows): return rows.append_column("more", rows["amount"])
 def no_table(rows): return [1]
 def nothing(rows): return pa.table({"name": pa.nulls(rows.num_rows)})
 def imports(rows): import not_there_at_all
+def needs_room(rows):
+    if rows.num_rows > 2 or 7 in rows["amount"].to_pylist():
+        raise MemoryError
+    return inverse(rows)
 def prints(rows): print("called"); return rows
 def leaves(rows):
     if 0 in rows["amount"].to_pylist():
@@ -122,10 +126,11 @@ def test_rows_whose_values_are_all_empty_have_the_type_of_the_others(tmp_path: P
         for some in (values, *([value] for value in values)):
             done = Transform("again:f").applied({"it": pa.array(some, kind)})
             assert done.columns["it"] == pa.array(some, kind)
+    code = code.replace("rows['it'].to_pylist()", "[{'b': 1}]")
+    (tmp_path / "transforms" / "other.py").write_text(code)
+    kind = pa.struct([("a", pa.string()), ("b", pa.int64())])
     with pytest.raises(NoFunction, match="returned it as struct<b: int64>; it must be struct<a: string, b: int64>"):
-        code = code.replace("rows['it'].to_pylist()", "[{'b': 1}]")
-        (tmp_path / "transforms" / "other.py").write_text(code)
-        Transform("other:f").applied({"it": pa.array([{"a": "x"}], pa.struct([("a", pa.string()), ("b", pa.int64())]))})
+        Transform("other:f").applied({"it": pa.array([{"a": "x"}], kind)})
 
 
 @pytest.mark.parametrize(
@@ -139,6 +144,13 @@ def test_rows_whose_values_are_all_empty_have_the_type_of_the_others(tmp_path: P
 )
 def test_whatever_a_function_raises_is_a_short_text(function: str, says: list[str | None]) -> None:
     assert applied(function)[1] == says
+
+
+def test_a_function_that_needs_much_memory_gets_fewer_rows() -> None:
+    """Where one row is too much, the batch is read again in little memory. No row is to blame."""
+    assert [why is None for why in applied("needs_room")[1]] == [True, False, True, False, True]
+    with pytest.raises(MemoryError):
+        applied("needs_room", [1, 2, 7])
 
 
 def test_a_module_that_ends_the_process_cannot_be_imported(tmp_path: Path) -> None:

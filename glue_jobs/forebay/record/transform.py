@@ -55,16 +55,21 @@ class Transform:
         try:
             with redirect_stdout(sys.stderr):  # stdout has the answer of a command
                 made = function(rows)
-        except (KeyboardInterrupt, MemoryError):
+        except KeyboardInterrupt:
             raise
         except ImportError as missing:
             raise NoFunction(f"{self.name} cannot be imported: {reason_of(missing)}") from missing
         except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust
-            if rows.num_rows == 1:
-                return rows.append_column(REFUSED, pa.array([reason_of(failure)], pa.string()))
-            half = rows.num_rows // 2
-            return pa.concat_tables([self._tried(function, some) for some in (rows.slice(0, half), rows.slice(half))])
+            if rows.num_rows > 1:
+                return self._halves(function, rows)
+            if isinstance(failure, MemoryError):  # the row is not to blame: the task may have too much beside it
+                raise
+            return rows.append_column(REFUSED, pa.array([reason_of(failure)], pa.string()))
         return self._like(rows, made)
+
+    def _halves(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
+        half = rows.num_rows // 2
+        return pa.concat_tables([self._tried(function, some) for some in (rows.slice(0, half), rows.slice(half))])
 
     def _like(self, rows: pa.Table, made: Any) -> pa.Table:
         """The returned rows, with the columns that the function left out."""
