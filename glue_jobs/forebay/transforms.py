@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
 from importlib import import_module, invalidate_caches
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
@@ -72,8 +71,7 @@ def function_of(name: str, places: Sequence[str] = ()) -> Callable[[Any], Any]:
         use_folder(place)
     module, _, function = name.partition(":")
     try:
-        with redirect_stdout(sys.stderr):  # stdout has the answer of a command
-            found = getattr(import_module(f"{PACKAGE}.{module}"), function)
+        found = getattr(import_module(f"{PACKAGE}.{module}"), function)
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust

@@ -22,6 +22,7 @@ from forebay.landed_file import LandedFile
 from forebay.operate.trying.samples import Sample, Samples, read_samples
 from forebay.operate.trying.trial import Trial, differences, try_out
 from tests.operate.command import failed, ran
+from tests.operate.command import given as commanded
 
 SERVICE = """
 name = "s"
@@ -462,6 +463,19 @@ def test_other_declarations_are_compared_with_their_own_functions(tmp_path: Path
     assert out_of_range in ran(*asked)
     assert "nothing changes" in ran(*asked, "--against", str(tmp_path / "new"))
     assert "1 record transformed otherwise" in ran(*asked, "--against", str(tmp_path / "old"))
+
+
+def test_what_a_function_prints_is_not_the_answer_of_a_command(tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('{"n": 1}')
+    columns = 'columns = [{ name = "n", type = "long" }]'
+    (tmp_path / "service.toml").write_text(f'name = "s"\n[[tables]]\nname = "t"\ntransform = "a:f"\n{columns}')
+    (tmp_path / "transforms").mkdir()
+    (tmp_path / "transforms" / "a.py").write_text("print('here')\ndef f(rows):\n    print('called')\n    return rows")
+    checked = commanded(("tables", "check", "--no-sql", "--json", str(tmp_path)), "")
+    tried = commanded(("try", str(tmp_path / "a.json"), "--service", str(tmp_path), "--json"), "")
+    assert "kind" in json.loads(checked[1])
+    assert "tables" in json.loads(tried[1])
+    assert (checked[2], tried[2]) == ("here\n", "called\n")
 
 
 def test_a_function_that_is_not_there_is_named_before_anything_is_tried(tmp_path: Path) -> None:

@@ -39,7 +39,6 @@ def needs_room(rows):
     if rows.num_rows > 2 or 7 in rows["amount"].to_pylist():
         raise MemoryError
     return inverse(rows)
-def prints(rows): print("called"); return rows
 def leaves(rows):
     if 0 in rows["amount"].to_pylist():
         raise SystemExit(3)
@@ -190,11 +189,6 @@ def test_declarations_get_the_functions_beside_them(tmp_path: Path, monkeypatch:
         places = (str(tmp_path / name), str(tmp_path / "not" / "there"))
         done = Transform("shop:name", places).applied({"amount": pa.array([1])})
         assert done.refused.to_pylist() == [f"ValueError: {name}"]
-
-
-def test_what_a_function_prints_is_not_the_answer_of_a_command(capsys: pytest.CaptureFixture[str]) -> None:
-    assert applied("prints") == applied("same")
-    assert capsys.readouterr() == ("", "called\n")
 
 
 def service_of(transform: str, columns: str = '{ name = "amount", type = "long" }', more: str = "") -> str:

@@ -7,9 +7,7 @@ at all: it cannot be imported, or it returns other rows or types than it must.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,8 +51,7 @@ class Transform:
 
     def _tried(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         try:
-            with redirect_stdout(sys.stderr):  # stdout has the answer of a command
-                made = function(rows)
+            made = function(rows)
         except KeyboardInterrupt:
             raise
         except ImportError as missing:

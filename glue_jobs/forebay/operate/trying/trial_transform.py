@@ -6,7 +6,9 @@ refuses. A function that cannot be used is `InvalidConfiguration`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
+from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -50,7 +52,8 @@ def transformed(service: Service, table: Table, name: str, rows: Sequence[tuple[
         for column in service.transformed(table)
     }
     try:
-        done = Transform(table.transform).applied(before)
+        with redirect_stdout(sys.stderr):  # stdout has the answer of the command
+            done = Transform(table.transform).applied(before)
     except NoFunction as why:
         raise InvalidConfiguration.one(f"table {name}: transform", str(why), HINT) from None
     refused = {at: why for at, why in enumerate(done.refused.to_pylist()) if why is not None}
