@@ -82,19 +82,20 @@ def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """The checks that need more than the text of the declarations."""
     must_keep_subject(lake, service)
     check_expressions(spark, service)
-    check_transforms(service)
     if service.privacy is not None:
         must_lie_apart(service.privacy, lake)
 
 
 def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettings, emit: Emit) -> Service:
-    """The declarations that are in force once those of the deployment are taken up."""
-    if not settings.deployed_service:
-        return service
-    take_up_deployed(settings.service, settings.deployed_service, settings.lake, emit=emit)
-    in_force = load_service(settings.service)
+    """The declarations that are in force once those of the deployment are taken up. A deployment may replace a function and
+    the declaration that names it: those from before need no function any more."""
+    in_force = service
+    if settings.deployed_service:
+        take_up_deployed(settings.service, settings.deployed_service, settings.lake, emit=emit)
+        in_force = load_service(settings.service)
     if in_force.version != service.version:
         _check(spark, settings.lake, in_force)
+    check_transforms(in_force)
     return in_force
 
 
@@ -104,6 +105,7 @@ def _place_of(service: Service, settings: IngestSettings) -> str:
 
 def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
     _check(spark, lake, service)
+    check_transforms(service)
     keep_in_force(lake, service)
 
 
