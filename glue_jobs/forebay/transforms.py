@@ -61,7 +61,7 @@ def package_beside(place: str) -> Path | None:
 
 
 def folders() -> tuple[str, ...]:
-    """The folder in which this process finds the package, if it was told one, for tasks on the same machine."""
+    """The folder that `use_folder` chose, if it chose one, for tasks on the same machine."""
     return () if _BESIDE.folder is None else (str(_BESIDE.folder),)
 
 

@@ -88,7 +88,7 @@ def _check(spark: SparkSession, lake: str, service: Service) -> None:
 
 def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettings, emit: Emit) -> Service:
     """The declarations that are in force once those of the deployment are taken up. A deployment may replace a function and
-    the declaration that names it: those from before need no function any more."""
+    the declaration that names it: the earlier ones no longer need theirs."""
     in_force = service
     if settings.deployed_service:
         take_up_deployed(settings.service, settings.deployed_service, settings.lake, emit=emit)

@@ -69,7 +69,7 @@ def transformed(service: Service, table: Table, name: str, rows: Sequence[tuple[
 
 
 def _plain(values: pa.Array) -> list[Any]:
-    """Python has no moment after the year 9999, and a function may make one."""
+    """A function may make a timestamp after the year 9999, which Python cannot hold."""
     try:
         found: list[Any] = values.to_pylist()
     except OverflowError:
