@@ -21,7 +21,6 @@ from typing import Any
 from forebay.address import is_s3, local_folder
 
 __all__ = [
-    "HINT",
     "MOST_REASON",
     "PACKAGE",
     "TRANSFORM_NAME",
@@ -42,7 +41,12 @@ MOST_REASON = 1_000
 
 
 class NoFunction(Exception):
-    """The function cannot be used for any row. Its text says why."""
+    """The function cannot be used for any row. Its text says why. The `hint` says what to do, if its module is not there."""
+
+    def __init__(self, why: str, cause: BaseException | None = None) -> None:
+        super().__init__(why)
+        is_gone = isinstance(cause, ModuleNotFoundError) and (cause.name or "").partition(".")[0] == PACKAGE
+        self.hint = HINT if is_gone else ""
 
 
 def use_folder(place: str) -> None:
@@ -75,7 +79,7 @@ def function_of(name: str, places: Sequence[str] = ()) -> Callable[[Any], Any]:
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust
-        raise NoFunction(f"{name} cannot be imported: {reason_of(failure)}") from failure
+        raise NoFunction(f"{name} cannot be imported: {reason_of(failure)}", failure) from failure
     if not callable(found):
         raise NoFunction(f"{name} is not a function")
     made: Callable[[Any], Any] = found

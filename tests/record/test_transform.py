@@ -205,6 +205,16 @@ def test_declarations_name_functions_that_are_there() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "is_told"), [("gone:same", True), ("of_record:missing", False), ("needs:same", False)]
+)
+def test_only_a_missing_module_is_to_be_put_into_the_folder(name: str, is_told: bool, tmp_path: Path) -> None:
+    (tmp_path / "transforms" / "needs.py").write_text("import not_there_at_all")
+    with pytest.raises(InvalidConfiguration) as refused:
+        check_transforms(parse_service({"service.toml": service_of(name)}))
+    assert ("put the module into the folder transforms/" in str(refused.value)) == is_told
+
+
+@pytest.mark.parametrize(
     ("text", "says"),
     [
         (service_of("clean"), "transform: 'clean' is not module:function, such as shop:clean"),

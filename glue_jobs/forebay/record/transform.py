@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, Problem
-from forebay.transforms import HINT, MOST_REASON, NoFunction, function_of, reason_of
+from forebay.transforms import MOST_REASON, NoFunction, function_of, reason_of
 
 __all__ = ["REFUSED", "Transform", "Transformed", "check_transforms"]
 
@@ -107,6 +107,6 @@ def check_transforms(service: Service) -> None:
             try:
                 function_of(table.transform)
             except NoFunction as why:
-                problems.append(Problem(f"table {table.name}: transform", str(why), HINT))
+                problems.append(Problem(f"table {table.name}: transform", str(why), why.hint))
     if problems:
         raise InvalidConfiguration(problems)

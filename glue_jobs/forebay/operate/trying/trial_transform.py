@@ -23,7 +23,7 @@ from forebay.record.arrow_type import arrow_type_of
 from forebay.record.route import text_of
 from forebay.record.transform import Transform
 from forebay.record.typed import converted
-from forebay.transforms import HINT, NoFunction
+from forebay.transforms import NoFunction
 
 __all__ = ["NOTHING", "TrialTransform", "transformed"]
 
@@ -55,7 +55,7 @@ def transformed(service: Service, table: Table, name: str, rows: Sequence[tuple[
         with redirect_stdout(sys.stderr):  # stdout has the answer of the command
             done = Transform(table.transform).applied(before)
     except NoFunction as why:
-        raise InvalidConfiguration.one(f"table {name}: transform", str(why), HINT) from None
+        raise InvalidConfiguration.one(f"table {name}: transform", str(why), why.hint) from None
     refused = {at: why for at, why in enumerate(done.refused.to_pylist()) if why is not None}
     changed: dict[int, list[str]] = {}
     filled = {}
