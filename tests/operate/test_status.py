@@ -21,6 +21,8 @@ from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
+from forebay.operate.looking import status
+from forebay.operate.stack.deployment import Deployment
 from forebay.upkeep.reconcile.last import LastReconcile, keep
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, schema_of, write_ledger
@@ -163,6 +165,15 @@ def test_the_same_for_machines(lake: str) -> None:
         {"loaded": 2, "unreadable": 1},
         [],
     )
+
+
+def test_a_deployed_lake_has_a_state_before_its_first_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stack = Deployment(lambda name: None, "games", "1", "eu-west-1", outputs={"LakeUri": str(tmp_path)})
+    monkeypatch.setattr(cli_status, "deployment", lambda name: stack)
+    real = status.status_of
+    monkeypatch.setattr(status, "status_of", lambda view, **given: real(view, **{**given, "on": None}))
+    assert "last batch  no batch has ended yet" in ran("status", "--stack", "games")
+    assert "no job has written there" in failed(2, "status", "--stack", "games", "--lake", str(tmp_path / "other"))
 
 
 def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Path) -> None:

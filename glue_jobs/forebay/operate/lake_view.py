@@ -105,7 +105,8 @@ def begun_lake(lake: str) -> str:
     """The address of a lake that jobs write to, perhaps without a ledger yet. In a mistyped one nothing would seem to run."""
     lake = _place_of(lake)
     if HOME not in open_objects(lake).folders():
-        raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", "is it spelled correctly?")
+        hint = "is it spelled correctly? The first run of `forebay ingest` begins it"
+        raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", hint)
     return lake
 
 

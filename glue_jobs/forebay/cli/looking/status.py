@@ -39,11 +39,13 @@ def status(
     not announced, and the age of each table's newest rows. --stack adds failed runs, active alarms, and the cost of this month
     so far. Exit status 1 if something needs attention.
     """
-    from forebay.operate.lake_view import begun_view
+    from forebay.operate.lake_view import LakeView, begun_view
     from forebay.operate.looking.status import status_of
 
     on, before = deployment(stack), None
-    view = begun_view(lake_of(lake, on))
+    lake = lake_of(lake, on)
+    is_deployed = on is not None and lake == on.outputs["LakeUri"]  # before its first run, too
+    view = LakeView(lake) if is_deployed else begun_view(lake)
     while True:
         now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=on)
         if as_json:
