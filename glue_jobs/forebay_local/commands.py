@@ -92,7 +92,7 @@ def status(state: State = HOME, as_json: AsJson = False) -> None:
     if not seen.running or seen.twin is None:
         console.print("no twin is running here; `forebay local up` starts one")
         raise typer.Exit(1)
-    console.print(f"the twin is up at {seen.twin.endpoint} (process {seen.twin.pid}, {size(seen.memory_bytes)})")
+    console.print(f"the twin is up at {seen.twin.endpoint} (process {seen.twin.pid}, {size(seen.memory_bytes)} of memory)")
     console.print(f"landed   {counted(seen.objects, 'object')}, {size(seen.landed_bytes)}")
     console.print(
         f"queue    {seen.visible:,} waiting, {seen.in_flight:,} in flight, {seen.dead_letters:,} dead letters"
