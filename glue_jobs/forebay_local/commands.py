@@ -92,7 +92,9 @@ def status(state: State = HOME, as_json: AsJson = False) -> None:
     if not seen.running or seen.twin is None:
         console.print("no twin is running here; `forebay local up` starts one")
         raise typer.Exit(1)
-    console.print(f"the twin is up at {seen.twin.endpoint} (process {seen.twin.pid}, {size(seen.memory_bytes)} of memory)")
+    console.print(
+        f"the twin is up at {seen.twin.endpoint} (process {seen.twin.pid}, {size(seen.memory_bytes)} of memory)"
+    )
     console.print(f"landed   {counted(seen.objects, 'object')}, {size(seen.landed_bytes)}")
     console.print(
         f"queue    {seen.visible:,} waiting, {seen.in_flight:,} in flight, {seen.dead_letters:,} dead letters"
@@ -246,6 +248,8 @@ def runs(state: State = HOME, as_json: AsJson = False) -> None:
     if as_json:
         print_json({**run, "log": str(twin.state / "runs" / run["Id"] / "log")} for run in found)
         return
+    if not found:
+        console.print("no run yet; `forebay local fire start-ingest` can start one")
     for run in found:
         console.print(f"{run['JobRunState']:<10} {run['ExecutionTime']:>5} s  {run['JobName']}  {run['Id'][:16]}")
         if "ErrorMessage" in run:

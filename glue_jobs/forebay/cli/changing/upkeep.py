@@ -181,7 +181,7 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
         then = "" if plan else "; all are announced again, and none is loaded twice"
         console.print(
             f"{counted(len(done.missed), 'file', 'is not', of=done.looked_at)} in the ledger. "
-            f"{done.may_wait:,} of them may wait in the queue, at least {done.surely_missed:,} "
+            f"The queue may still have messages for {done.may_wait:,} of them, so at least {done.surely_missed:,} "
             f"{agreed(done.surely_missed, 'was')} missed{then}"
         )
     else:
