@@ -50,5 +50,11 @@ def test_the_verb_goes_with_the_number(verb: str, of_two: str) -> None:
 
 
 def test_of_several_things_one_was_and_two_were() -> None:
-    said = [counted(count, "file", "was", of=of) for count, of in ((1, 1), (1, 3), (2, 3), (0, 3_000))]
-    assert said == ["1 of 1 file was", "1 of 3 files was", "2 of 3 files were", "0 of 3,000 files were"]
+    said = [counted(count, "file", "was", of=of) for count, of in ((1, 1), (1, 3), (2, 3), (0, 3_000), (0, 1))]
+    assert said == [
+        "1 of 1 file was",
+        "1 of 3 files was",
+        "2 of 3 files were",
+        "0 of 3,000 files were",
+        "0 of 1 files were",
+    ]

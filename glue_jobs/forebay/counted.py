@@ -8,9 +8,9 @@ _PLURALS = {"person": "people", "is": "are", "was": "were", "has": "have", "does
 
 
 def counted(count: int, noun: str, verb: str = "", *, of: int | None = None) -> str:
-    """Give the noun and the verb of one thing. The verb goes with `count`; with `of`, the noun goes with that number."""
+    """Give the noun and the verb of one thing. The verb goes with `count`; with `of`, the noun is of many unless both are 1."""
     number = f"{count:,}" if of is None else f"{count:,} of {of:,}"
-    things = noun if (count if of is None else of) == 1 else _plural(noun)
+    things = noun if count == 1 and of in (None, 1) else _plural(noun)
     return f"{number} {things} {agreed(count, verb)}" if verb else f"{number} {things}"
 
 

@@ -15,7 +15,7 @@ from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, Yes
 from forebay.cli.show import console, error_console, print_json
 from forebay.cli.usage import must_be_given
-from forebay.counted import agreed, counted
+from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
 
 if TYPE_CHECKING:
@@ -74,9 +74,8 @@ def forget_files(
         told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
         print_json([{**told, "computed_from": computed, "left_out": found.left_out, "dry_run": dry_run}])
     else:
-        number = len(found.files)
-        of_them = f"{counted(number, 'file')} of {counted(found.records, 'record')}"
-        console.print(f"{of_them} {agreed(number, 'is')} forgotten. These rows leave:")
+        of_them = f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')}"
+        console.print(f"{of_them} to forget. These rows leave:")
         show_rows(found)
         if computed:
             console.print(f"the next merge removes them from {', '.join(computed)} as well")
