@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 from random import Random
 
 import pytest
@@ -13,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.events import TableFailed
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retried, Retry
@@ -161,3 +163,19 @@ def test_a_paused_table_needs_no_function(monkeypatch: pytest.MonkeyPatch) -> No
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert (answer.broken, fates(answer)["write", "orders", None]) == ({}, 4)
     assert {row["reason"] for row in storage.rows(answer, "_forebay/quarantine")} == {"paused"}
+
+
+def test_a_table_that_fails_in_one_task_is_written_by_none(
+    spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A function that filters rows works where it leaves out none."""
+    monkeypatch.setattr("transforms.shop.some", lambda rows: rows.filter(rows["amount"].is_valid()), raising=False)
+    world = World(spark, lake, monkeypatch, service=ORDERS.replace("priced", "some") + OTHERS)
+    monkeypatch.setattr(OnePass, "_answers", lambda _, told: list(Task(told)([piece] for piece in told.pieces)))
+    world.answers = {"a.json": LINES[0].encode(), "b.json": "\n".join(LINES[2:]).encode()}
+    world.try_batch(0, [world.file("a.json"), world.file("b.json")])
+    assert (world.rows_of("others"), world.kept("quarantine")) == ({"b.json": 1}, {"a.json": 1, "b.json": 2})
+    assert not Path(f"{lake.removeprefix('file://')}/orders/_delta_log").exists()
+    (failed,) = [event for event in world.events if isinstance(event, TableFailed)]
+    assert failed.error.endswith("shop:some returned 1 of 2 rows; it must return each row once")
+    world.tables_agree_with_the_ledger("others")
