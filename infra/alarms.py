@@ -96,12 +96,12 @@ class Alarms(Construct):
         for number, metric in enumerate(metrics):
             self._add("announcements-lost", metric, lost, of=str(number or ""))
         self._add(
-            "alarms-unheard",
+            "alarms-undelivered",
             _delivery("AWS/SNS", "NumberOfNotificationsFailed", "TopicName", f"{self._settings.name}-alarms"),
             "A message from the alarm topic did not reach one of its subscribers.",
         )
         self._add(
-            "job-untold",
+            "result-unreported",
             untold.metric("ApproximateNumberOfMessagesVisible", statistic="Maximum", period=MINUTE),
             "A job ended, and its result could not be reported. The queue keeps the event for 14 days.",
         )
@@ -201,8 +201,8 @@ class Alarms(Construct):
         """The last day against the last week: a slow growth rings no other alarm in time."""
         percent = self._settings.trend_percent
         for name, field, what, than in (
-            ("slower", "latency", "Files take", "time to become rows"),
-            ("dearer", "run_dpu", "Runs of the ingest job take", "DPU-seconds"),
+            ("latency-rising", "latency", "Files take", "time to become rows"),
+            ("cost-rising", "run_dpu", "Runs of the ingest job take", "DPU-seconds"),
         ):
             day, week = (
                 self._metrics.of(TrendMeasured, f"{field}_{span}_seconds", statistic="Maximum", minutes=60)
@@ -247,7 +247,7 @@ class Alarms(Construct):
             "A KMS key is disabled or about to be deleted: nothing can be read or written with it.",
         )
         self._add(
-            "nobody-measures",
+            "metrics-missing",
             _or_zero(
                 self._metrics.of(FreshnessMeasured, "waiting", statistic="SampleCount", minutes=15),
                 minutes=15,

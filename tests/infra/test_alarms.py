@@ -151,11 +151,11 @@ BOTH: dict[str, list[Story]] = {
         Story("the key is disabled", {name: once(1) for name in LOST}, within=10),
         Story("all are delivered, or kept", {}),
     ],
-    "alarms-unheard": [
+    "alarms-undelivered": [
         Story("a subscriber answers with an error", {"NumberOfNotificationsFailed": once(1)}, within=10),
         Story("nothing is sent", {}),
     ],
-    "job-untold": [
+    "result-unreported": [
         Story("one event is left over", {VISIBLE: every(1, lambda minute: minute >= TROUBLE)}, within=5),
         Story("none is", {VISIBLE: every(1, 0)}),
     ],
@@ -167,7 +167,7 @@ BOTH: dict[str, list[Story]] = {
         Story("it is disabled", {"KeysCheckedUnusable": every(5, lambda m: m >= TROUBLE)}, within=10),
         Story("it is not", {"KeysCheckedUnusable": every(5, 0)}),
     ],
-    "nobody-measures": [
+    "metrics-missing": [
         Story("the function is gone", {"FreshnessMeasuredWaiting": every(5, 0, end=TROUBLE)}, within=35),
         Story("it measures, and runs late at times", {"FreshnessMeasuredWaiting": every(5, 0) | every(7, 0)}),
     ],
@@ -189,7 +189,7 @@ BOTH: dict[str, list[Story]] = {
                 },
             ),
         ]
-        for name, field in (("slower", "Latency"), ("dearer", "RunDpu"))
+        for name, field in (("latency-rising", "Latency"), ("cost-rising", "RunDpu"))
     },
 }
 LATER = {LATE: lambda minutes: every(minutes, lambda minute: 1200 if minute >= TROUBLE else 120)}

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, ServiceEvent, TableEvent, metric
 
-__all__ = ["MaintenanceEnded", "OrphansFound", "StrangersFound", "TableMaintained", "TableNotMaintained"]
+__all__ = ["MaintenanceEnded", "OrphansFound", "ForeignFilesFound", "TableMaintained", "TableNotMaintained"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,7 +42,7 @@ class OrphansFound(ServiceEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class StrangersFound(TableEvent):
+class ForeignFilesFound(TableEvent):
     """A table's folder has files that are not Delta's. A full VACUUM would delete them, so it was LITE: move them away."""
 
     files: int

@@ -39,7 +39,7 @@ from forebay.upkeep.maintenance.care import Cared, care_for, write_checkpoint
 from forebay.upkeep.maintenance.events import (
     MaintenanceEnded,
     OrphansFound,
-    StrangersFound,
+    ForeignFilesFound,
     TableMaintained,
     TableNotMaintained,
 )
@@ -262,7 +262,7 @@ def _report(done: MaintenanceResult, service: str, seconds: float, emit: Emit) -
         if ran.cared is not None and ran.retention is not None:
             emit(_maintained(ran, ran.cared, ran.retention, service))
             if strange := ran.cared.unknown:
-                emit(StrangersFound(service=service, table=ran.table, files=len(strange), such_as=strange[0]))
+                emit(ForeignFilesFound(service=service, table=ran.table, files=len(strange), such_as=strange[0]))
     for place, found in done.orphans.items():
         emit(
             OrphansFound(
