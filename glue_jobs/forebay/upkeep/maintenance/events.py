@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, ServiceEvent, TableEvent, metric
 
-__all__ = ["MaintenanceEnded", "OrphansFound", "ForeignFilesFound", "TableMaintained", "TableNotMaintained"]
+__all__ = ["ForeignFilesFound", "MaintenanceEnded", "OrphansFound", "TableMaintained", "TableNotMaintained"]
 
 
 @dataclass(frozen=True, kw_only=True)

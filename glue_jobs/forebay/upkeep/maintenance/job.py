@@ -37,9 +37,9 @@ from forebay.upkeep.erase.age import drop_old
 from forebay.upkeep.erase.due import gone_from, readable_for
 from forebay.upkeep.maintenance.care import Cared, care_for, write_checkpoint
 from forebay.upkeep.maintenance.events import (
+    ForeignFilesFound,
     MaintenanceEnded,
     OrphansFound,
-    ForeignFilesFound,
     TableMaintained,
     TableNotMaintained,
 )
