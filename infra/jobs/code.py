@@ -33,7 +33,7 @@ class JobCode(Construct):
         functions: Path | None = None,
         log_store_jar: Path = LOG_STORE_JAR,
     ) -> None:
-        """`functions` is the folder of those that the declarations name."""
+        """`functions` is the folder of Python functions beside the declarations, if there is one."""
         super().__init__(scope, construct_id)
         self.jars = [
             assets.Asset(self, name, path=str(built(jar)))

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from forebay.address import S3_SCHEMES
 from forebay.errors import InvalidConfiguration
 from forebay.spark.jvm import launch
 from forebay.spark.libraries import LOCK, NotFetched, fetched_once
@@ -84,7 +85,7 @@ def job_settings() -> dict[str, str]:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Two writers on S3 lose commits with Delta's default log store: see ARCHITECTURE.md, "The log store".
-        **{f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in ("s3", "s3a")},
+        **{f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in S3_SCHEMES},
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         # One-partition snapshots: our tables' logs are small, and a shuffle for each of a thousand appends is not.
         "spark.databricks.delta.snapshotPartitions": "1",

@@ -9,9 +9,11 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
+from forebay.address import S3_SCHEMES
+
 __all__ = ["Java", "hadoop_conf", "items_of", "java_of"]
 
-LOG_STORE_SCHEMES = ("s3", "s3a", "abfs", "abfss", "gs", "hdfs", "file")
+LOG_STORE_SCHEMES = (*S3_SCHEMES, "abfs", "abfss", "gs", "hdfs", "file")
 
 
 class Java:
