@@ -19,11 +19,13 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import Any
 from urllib.parse import quote_plus
 from uuid import uuid4
 
+from botocore.utils import parse_to_aware_datetime
+from moto.core import serialize
 from moto.events.models import events_backends
 from moto.s3 import models, notifications, responses
 
@@ -214,6 +216,8 @@ PATCHES = (
         ),
         put_object,
     ),
+    # A listing names each key's time, and parses its text anew: half of the time of a LIST, for the same few seconds.
+    Patch(serialize, "parse_to_aware_datetime", ("value",), lru_cache(parse_to_aware_datetime)),
     Patch(notifications, "send_event", ("account_id", "event_name", "bucket", "key"), send_event),
     Patch(
         notifications,
