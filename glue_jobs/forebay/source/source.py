@@ -37,11 +37,9 @@ from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPart
 
 from forebay.aws.client import client
 from forebay.aws.cloudwatch import CloudWatch
-from forebay.content.fetch import Retrying, s3_of_this_process
 from forebay.errors import InvalidConfiguration
 from forebay.events import Emit, Journal, to_log
 from forebay.lake.objects import open_objects
-from forebay.source.contents import LIMITS, Layout, dealt, landed, rows_of
 from forebay.source.intake import Intake
 from forebay.source.manifest import AnnouncedFile
 from forebay.source.options import MANIFESTS, SourceOptions
@@ -53,6 +51,8 @@ if TYPE_CHECKING:
     from pyarrow import RecordBatch
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
+
+    from forebay.source.contents import Layout
 
 __all__ = ["SCHEMA", "FileContentsReader", "FileNames", "FileNamesReader", "open_intake", "register"]
 
@@ -95,6 +95,8 @@ class FileNames(DataSource):
 
     def streamReader(self, schema: StructType) -> FileNamesReader:  # noqa: N802 (Spark's name)
         if self._checked.file_format:
+            from forebay.source.contents import Layout
+
             return FileContentsReader(self._checked, Layout.of(schema, self._checked))
         columns = [column.split()[0] for column in SCHEMA.split(", ")]
         if schema.names != columns:
@@ -190,7 +192,8 @@ class FileNamesReader(DataSourceStreamReader):
 
 
 class FileContentsReader(FileNamesReader):
-    """The same batches; their tasks yield the records instead of the names."""
+    """The same batches; their tasks yield the records instead of the names. Each process that Spark starts for a stream imports
+    this module. Only those of such a stream import what reads files, which takes as long as all the rest."""
 
     def __init__(self, options: SourceOptions, layout: Layout) -> None:
         super().__init__(options)
@@ -200,10 +203,15 @@ class FileContentsReader(FileNamesReader):
         return super().__getstate__() | {"_layout": self._layout}
 
     def partitions(self, start: dict[str, int], end: dict[str, int]) -> Sequence[InputPartition]:
+        from forebay.source.contents import dealt
+
         files = [row for rows in self._batches(start, end) for row in rows]
         return [Names(_as_arrow(hand)) for hand in dealt(files, self._options.read_tasks)]
 
     def read(self, partition: InputPartition) -> Iterator[RecordBatch]:
+        from forebay.content.fetch import Retrying, s3_of_this_process
+        from forebay.source.contents import LIMITS, landed, rows_of
+
         get = Retrying.over_s3(s3_of_this_process(LIMITS.files_in_flight), LIMITS)
         for names in super().read(partition):
             yield from rows_of(landed(names), self._layout, self._options, get, Journal(to_log()))
