@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Annotated, Literal
 from zoneinfo import available_timezones
 
@@ -29,9 +30,13 @@ def _time(value: str) -> str:
     return value
 
 
+_zones = lru_cache(available_timezones)
+"""Each call opens 600 files."""
+
+
 def _zone(value: str) -> str:
     # Where a machine has no list of zones (a slim image), a name that could be one is taken: the scheduler knows them all.
-    zones = available_timezones()
+    zones = _zones()
     if value not in zones if zones else not _ZONE.fullmatch(value):
         raise ValueError("must be a time zone's name, such as Europe/Berlin or UTC")
     return value

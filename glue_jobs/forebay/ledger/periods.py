@@ -126,7 +126,8 @@ class Periods:
         content = self._table.read(unquote(file.path))
         if content is None:
             raise TryAgain(f"{self._table.place}/{file.path} was deleted while it was read")
-        table = plainly_typed(pq.ParquetFile(pa.BufferReader(content)).read(columns=SCHEMA.names))
+        # Threads cost more than they save: a file has some thousand rows.
+        table = plainly_typed(pq.ParquetFile(pa.BufferReader(content)).read(columns=SCHEMA.names, use_threads=False))
         return [FeedPeriod(**row) for row in python_rows(table.cast(SCHEMA))]
 
 
