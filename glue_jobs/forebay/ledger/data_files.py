@@ -7,8 +7,11 @@ in the meantime, as compaction and VACUUM may do.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
+from functools import partial
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -20,10 +23,23 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
+from forebay.lake.rows import python_rows
 
-__all__ = ["data_files", "opened", "plainly_typed", "rows_of", "services_in", "values_in"]
+__all__ = [
+    "READ_AT_ONCE",
+    "data_files",
+    "opened",
+    "plainly_typed",
+    "rows_of",
+    "rows_of_keys",
+    "services_in",
+    "values_in",
+]
 
-DAY, SERVICE = "day", "service"
+DAY, SERVICE, KEY_HASH = "day", "service", "key_hash"
+READ_AT_ONCE = 8
+FEW_FILES, FEW_BYTES = 100, 16 << 20
+"""A driver reads so much of the ledger in the time that Spark takes to begin."""
 
 
 def data_files(table: Objects, *, since: date | None = None) -> Iterator[pq.ParquetFile]:
@@ -60,6 +76,31 @@ def rows_of(parquet: pq.ParquetFile, services: Collection[str], columns: Sequenc
     rows = plainly_typed(parquet.read(columns=[*columns, SERVICE]))
     of_them = pc.field(SERVICE).is_null() | pc.field(SERVICE).isin(list(services))
     return rows.filter(of_them).select(list(columns))
+
+
+def rows_of_keys(
+    table: Objects, days: Collection[date], hashes: Collection[int], services: Collection[str]
+) -> list[dict[str, Any]] | None:
+    """The ledger's rows of these days, keys and services. None where a driver should not read them alone: they are many, or
+    deletion vectors hide some."""
+    texts = set(map(str, days))
+    files = [file for file in read_snapshot(table).files if dict(file.partition)[DAY] in texts]
+    much = len(files) > FEW_FILES or sum(file.bytes for file in files) > FEW_BYTES
+    if much or any(file.deleted_rows for file in files):
+        return None
+    wanted = pa.array(hashes, pa.int64())
+    with ThreadPoolExecutor(READ_AT_ONCE, "ledger") as threads:
+        return [row for rows in threads.map(partial(_rows_of_keys, table, wanted, services), files) for row in rows]
+
+
+def _rows_of_keys(table: Objects, wanted: pa.Array, services: Collection[str], file: LiveFile) -> list[dict[str, Any]]:
+    with opened(table, file) as parquet:
+        chosen = pc.is_in(parquet.read(columns=[KEY_HASH], use_threads=False)[KEY_HASH], value_set=wanted)
+        found = parquet.read(use_threads=False).filter(chosen) if pc.any(chosen).as_py() else None
+        rows = [] if found is None else python_rows(plainly_typed(found))
+    day = date.fromisoformat(dict(file.partition)[DAY] or "")
+    ours = (row for row in rows if row.get(SERVICE) in (None, *services))
+    return [{**row, DAY: day, "tables": None if row["tables"] is None else dict(row["tables"])} for row in ours]
 
 
 def services_in(parquet: pq.ParquetFile) -> frozenset[str]:

@@ -21,7 +21,7 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
-from forebay.ledger.data_files import opened, rows_of
+from forebay.ledger.data_files import READ_AT_ONCE, opened, rows_of
 
 __all__ = ["Index", "Packed", "load_index", "packed"]
 
@@ -32,7 +32,6 @@ FIRST_DAY = date(1970, 1, 1)
 DAY = (1 << 16) - 1
 """The bits of an entry that hold its day, counted since `FIRST_DAY`: enough for a century more."""
 HASH = ((1 << 64) - 1) ^ DAY
-READ_AT_ONCE = 8
 
 
 class Index:

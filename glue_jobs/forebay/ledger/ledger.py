@@ -8,9 +8,9 @@ done.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
 from forebay.ledger.cleared import deletions_of_ours
+from forebay.ledger.data_files import rows_of_keys
 from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
 from forebay.ledger.ignored import why_ignored
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["NAMES", "Ledger", "rows_with", "utc"]
 
 NAMES = tuple(re.findall(r"(\w+) \w", COLUMNS))
+MOMENTS = tuple(re.findall(r"(\w+) timestamp", COLUMNS))
 FEW_VALUES = 100
 FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 
@@ -107,14 +109,6 @@ class Ledger:
         self.index.add(packed(np.array([key_hash(entry.file) for entry in entries], np.int64), at.date()))
         self.withheld.note(entries, at)
 
-    def rows(self) -> DataFrame | None:
-        """The whole table; None before its first commit."""
-        from delta.tables import DeltaTable
-
-        if not DeltaTable.isDeltaTable(self._spark, self.path):
-            return None
-        return self._spark.read.format("delta").load(self.path)
-
     def unknown(self, files: Sequence[LandedFile]) -> list[LandedFile]:
         """The files without a row in the ledger."""
         versions = self._versions_of(files).values()
@@ -124,18 +118,25 @@ class Ledger:
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Key, list[Earlier]]:
         """Exactly what the ledger has of these keys. The index only hints; it says which days to read."""
         hints = self.index.days_of([*map(key_hash, files)])
-        rows = self.rows() if hints else None
         found: dict[Key, list[Earlier]] = {}
-        if rows is None:
-            return found
-        ours = rows["service"].isNull() | rows["service"].isin(list(self.names))
-        of_days = rows.where(ours & rows["day"].isin(sorted(set().union(*hints.values()))))
-        for row in rows_with(of_days, "key_hash", "long", hints).collect():
-            seen = {**dict.fromkeys(NAMES), **row.asDict()}
-            file = LandedFile(**{name: seen[name] for name in FILE_COLUMNS}, event_time=utc(seen["event_time"]))
+        for row in self._rows_of(hints) if hints else ():
+            seen = {**dict.fromkeys(NAMES), **row}
+            file = LandedFile(**{name: seen[name] for name in FILE_COLUMNS}, event_time=seen["event_time"])
             file = as_known(replace(file, etag=file.etag or ""), seen)
             found.setdefault((file.bucket, file.key), []).append(Earlier(file, seen))
         return found
+
+    def _rows_of(self, hints: Mapping[int, Collection[date]]) -> list[dict[str, Any]]:
+        """The rows of these keys on these days. Few data files are read here: Spark takes seconds to begin."""
+        days = set[date]().union(*hints.values())
+        rows = rows_of_keys(open_objects(self.path), days, hints, self.names)
+        return self._rows_by_spark(days, hints) if rows is None else rows
+
+    def _rows_by_spark(self, days: Collection[date], hashes: Collection[int]) -> list[dict[str, Any]]:
+        rows = self._spark.read.format("delta").load(self.path)
+        ours = rows["service"].isNull() | rows["service"].isin(list(self.names))
+        found = rows_with(rows.where(ours & rows["day"].isin(sorted(days))), "key_hash", "long", hashes).collect()
+        return [{**row.asDict(), **{name: utc(row[name]) for name in MOMENTS if name in row}} for row in found]
 
 
 def rows_with(rows: DataFrame, column: str, kind: str, values: Collection[Any]) -> DataFrame:
