@@ -51,7 +51,7 @@ class RetryPlan:
     """The tables that have the records, kept before the ledger counts them. A table may be dropped right after."""
 
     def as_json(self) -> bytes:
-        return json.dumps(asdict(self)).encode()
+        return json.dumps({**vars(self), "choice": asdict(self.choice)}).encode()
 
     @classmethod
     def of_json(cls, text: bytes) -> RetryPlan:
