@@ -6,6 +6,8 @@ import gzip
 import json
 import uuid
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -274,28 +276,30 @@ class Killed(BaseException):
     """The process is no more."""
 
 
+@dataclass
+class Dying:
+    """A client whose process is killed after so many writes."""
+
+    client: Any
+    writes: int
+
+    def __getattr__(self, name: str) -> Any:
+        call = getattr(self.client, name)
+        return partial(self._write, call) if name in ("put_object", "delete_object") else call
+
+    def _write(self, call: Callable[..., Any], **asked: Any) -> Any:
+        if not self.writes:
+            raise Killed
+        self.writes -= 1
+        return call(**asked)
+
+
 def test_stopped_after_any_write_to_the_bucket_it_goes_on(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    make: Callable[[], Any] = landing.s3_client
+    client = landing.s3_client()
     other(bucket, "twice.json", BEN + ANNA, outcome="skipped")
     for allowed in range(20):
-        left = [allowed]
-
-        def dying() -> Any:
-            client = make()
-            for name in ("put_object", "delete_object"):
-                setattr(client, name, counted(getattr(client, name)))
-            return client
-
-        def counted(call: Callable[..., Any], left: list[int] = left) -> Callable[..., Any]:
-            def count(**asked: Any) -> Any:
-                if not left[0]:
-                    raise Killed
-                left[0] -= 1
-                return call(**asked)
-
-            return count
-
-        monkeypatch.setattr(landing, "s3_client", dying)
+        dying = Dying(client, allowed)
+        monkeypatch.setattr(landing, "s3_client", lambda dying=dying: dying)
         try:
             bucket.erase("rewrite", *(["--now"] if allowed else ["anna-4711", "--search-landing"]))
             break

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
@@ -24,7 +25,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.address import bucket_and_key, is_s3, local_folder
-from forebay.aws.client import client
+from forebay.aws.client import client, session
 from forebay.aws.retrying import ATTEMPTS
 from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, TryAgain
@@ -43,6 +44,8 @@ __all__ = [
 ]
 
 DELETED_AT_ONCE = 1000
+ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_USE_FIPS_ENDPOINT")
+"""The variables, beside those of its session, that decide where a client of S3 asks."""
 TAIL = 64 * 1024
 """The bytes at the end of an object that are fetched when it is opened: where Parquet keeps its index."""
 WRONG_OR_FORBIDDEN = (400, 401, 403, 404)
@@ -122,7 +125,13 @@ def discard(place: str, names: Iterable[str]) -> None:
 
 
 def s3_client() -> Any:
-    """A client for many threads at once; boto3's own pool has ten connections."""
+    """The client of this process for its environment, for many threads at once. To make one takes as long as ten requests."""
+    return _s3_client(session(), *map(os.environ.get, ENDPOINTS))
+
+
+@lru_cache(4)
+def _s3_client(session: Any, *endpoints: str | None) -> Any:
+    """boto3's own pool has ten connections."""
     return client("s3", config=Config(max_pool_connections=64, retries={"mode": "standard", "max_attempts": 5}))
 
 
