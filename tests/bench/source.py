@@ -180,8 +180,8 @@ class Bench:
 
     def intake_files_per_s(self, files: int) -> float:
         """All of the source but Spark: what is lost to it shows, apart from what Spark needs of the machine."""
+        from forebay.source.opening import open_intake
         from forebay.source.options import SourceOptions
-        from forebay.source.source import open_intake
 
         url, taken, last = self.queue(files), 0, 0
         folder = self.folder / url.rpartition("/")[2]

@@ -25,7 +25,7 @@ The rooms within, from the queue outwards:
 * `poll` one look at the queue, in parallel; `admission` which messages make the batch; `kept` those nobody understood
 * `manifest` the list of a batch, written before Spark learns of it
 * `visibility` what we hold stays out of sight; `deletion` what is committed leaves the queue
-* `gather` what one trigger takes; `intake` all of it as one state, through crashes
+* `gather` what one trigger takes; `intake` all of it as one state, through crashes; `opening` its clients
 * `drain` when there is nothing more to do; `shutdown` what is done when a process ends
 * `events` what it tells, and which numbers of it become metrics
 * `contents` with `fileFormat`: records instead of names, read where the tasks run; `columns` of the declared schema

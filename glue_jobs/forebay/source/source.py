@@ -19,6 +19,8 @@ How Spark 4.1 drives this, read in its MicroBatchExecution, AcceptsLatestSeenOff
   deleted in the next run. (With `spark.sql.streaming.triggerAvailableNowWrapper.enabled` it asks before it says where it was,
   and once more for its metrics. A batch that is given out for that is the first one of the next run.) `drain` is the mode to
   empty a queue.
+* It starts several Python processes for one stream, and each imports this module. One of them polls the queue, and only
+  streams with `fileFormat` read files. So what polls and what reads is imported where it is used: a third of a second less.
 * Asynchronous progress tracking skips entries of the offset log. `partitions(3, 7)` is several batches in one; still
   all of them, each once.
 """
@@ -26,24 +28,18 @@ How Spark 4.1 drives this, read in its MicroBatchExecution, AcceptsLatestSeenOff
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from botocore.config import Config
 from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
 
-from forebay.aws.client import client
 from forebay.aws.cloudwatch import CloudWatch
 from forebay.errors import InvalidConfiguration
-from forebay.events import Emit, Journal, to_log
-from forebay.lake.objects import open_objects
-from forebay.source.intake import Intake
-from forebay.source.manifest import AnnouncedFile
+from forebay.events import Journal, to_log
 from forebay.source.options import MANIFESTS, SourceOptions
-from forebay.source.queue import Queue
 from forebay.source.shutdown import Shutdown, is_planner
 from forebay.spark.python_worker import spare_repeats
 
@@ -53,8 +49,10 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from forebay.source.contents import Layout
+    from forebay.source.intake import Intake
+    from forebay.source.manifest import AnnouncedFile
 
-__all__ = ["SCHEMA", "FileContentsReader", "FileNames", "FileNamesReader", "open_intake", "register"]
+__all__ = ["SCHEMA", "FileContentsReader", "FileNames", "FileNamesReader", "register"]
 
 SCHEMA = (
     "bucket string, key string, size bigint, etag string, version_id string, sequencer string, event_time timestamp, "
@@ -114,10 +112,6 @@ class Names(InputPartition):
     rows: bytes
 
 
-_PATIENCE = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1, "mode": "standard"})
-"""A metric must not delay a batch; numbers that could not be sent go with the next one."""
-
-
 class FileNamesReader(DataSourceStreamReader):
     """Numbers of batches for offsets; everything else is the intake's."""
 
@@ -173,6 +167,8 @@ class FileNamesReader(DataSourceStreamReader):
 
     @property
     def _intake(self) -> Intake:
+        from forebay.source.opening import open_intake
+
         if self._opened is None:
             if is_planner():
                 self._shutdown = Shutdown(self.stop)
@@ -187,13 +183,14 @@ class FileNamesReader(DataSourceStreamReader):
         return self._shutdown.question() if self._shutdown else nullcontext()
 
     def _journal(self) -> Journal:
-        self._metrics = CloudWatch.to(self._options.metrics, lambda: client("cloudwatch", config=_PATIENCE))
+        from forebay.source.opening import client_of_metrics
+
+        self._metrics = CloudWatch.to(self._options.metrics, client_of_metrics)
         return Journal(to_log(), *filter(None, [self._metrics]))
 
 
 class FileContentsReader(FileNamesReader):
-    """The same batches; their tasks yield the records instead of the names. Each process that Spark starts for a stream imports
-    this module. Only those of such a stream import what reads files, which takes as long as all the rest."""
+    """The same batches; their tasks yield the records instead of the names."""
 
     def __init__(self, options: SourceOptions, layout: Layout) -> None:
         super().__init__(options)
@@ -223,33 +220,6 @@ def _offset(number: int) -> dict[str, int]:
 
 def _number(offset: dict[str, int]) -> int:
     return offset["manifest"]
-
-
-def open_intake(options: SourceOptions, *, emit: Emit, told_to_end: Callable[[], bool] = lambda: False) -> Intake:
-    """The intake of one stream, with clients of its own. Nothing is asked before its first batch."""
-    from botocore.exceptions import NoRegionError
-
-    # One connection for each parallel request, and some for the first look, the renewing of visibility and the count.
-    connections = Config(
-        max_pool_connections=options.fetch_parallelism + 4,
-        retries={"mode": "standard", "max_attempts": 3},
-        read_timeout=60,
-        connect_timeout=10,
-        parameter_validation=False,  # a few percent of each request; ours are built in one place, and SQS checks them too
-    )
-    try:
-        sqs = client("sqs", region=options.region_of_queue, endpoint_url=options.endpoint or None, config=connections)
-    except NoRegionError as error:
-        raise InvalidConfiguration.one("region", "is neither set nor in the environment", "an AWS region") from error
-    queue = Queue(sqs, options.queue_url, visibility_timeout_s=options.visibility_timeout_s)
-    started_by = os.getppid()  # the JVM; when it dies, its children get another parent
-    return Intake(
-        options,
-        queue,
-        open_objects(options.manifest_path),
-        emit=emit,
-        driver_lives=lambda: os.getppid() == started_by and not told_to_end(),
-    )
 
 
 def _as_arrow(rows: Sequence[AnnouncedFile]) -> bytes:
