@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -11,6 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
+from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger import data_files
@@ -93,3 +96,27 @@ def test_spark_finds_the_same_versions(
 
     assert sorted_(here) == sorted_(there)
     assert {key: len(some) for key, some in here.items()} == {("landing", A.key): 2, ("landing", B.key): 1}
+
+
+def test_spark_reads_a_ledger_in_which_deletion_vectors_hide_rows(
+    tmp_path: Path, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
+    first, *others = read_snapshot(ledger).files
+    hiding = SimpleNamespace(files=[replace(first, deleted_rows=1), *others])
+    monkeypatch.setattr(data_files, "read_snapshot", lambda table: hiding)
+    assert rows_of_keys(ledger, {AT.date(), LATER.date()}, {key_hash(A)}, ["games"]) is None
+
+
+def test_only_data_files_of_the_asked_days_are_opened(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
+    ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
+
+    def read_since(day: date | None) -> int:
+        return sum(parquet.metadata.num_rows for parquet in data_files.data_files(ledger, since=day))
+
+    assert [read_since(day) for day in (None, AT.date(), LATER.date(), LATER.date() + timedelta(days=1))] == [
+        5,
+        5,
+        1,
+        0,
+    ]
