@@ -54,18 +54,7 @@ class Deletions(Play):
             self.mend: 2,
             self.announce_again: 3,
         }
-        for _ in range(self.draw.randint(3, 16)):
-            if self.draw.random() < 0.45:
-                self.attempt(self.draw.choice((None, *range(24))))
-            elif self.draw.random() < 0.1:
-                self.new_checkpoint()
-            else:
-                deed = self.draw.choices(list(deeds), list(deeds.values()))[0]
-                key = self.draw.choice(self.keys)
-                self.said.append(f"{deed.__name__} {key}")
-                deed(key)
-        self.end()
-        self.check()
+        self.do(deeds, 16)
 
     def announce(self, put: Any) -> None:
         super().announce(put)

@@ -141,7 +141,11 @@ class Play:
             left_out = (self.forget, self.bring_back, self.delete)
             deeds = {deed: often for deed, often in deeds.items() if deed not in left_out}
             deeds |= {self.put_back: 6, self.expire: 3}
-        for _ in range(self.draw.randint(3, 14)):
+        self.do(deeds, 14)
+
+    def do(self, deeds: dict[Callable[[str], None], int], most: int) -> None:
+        """Some of these deeds, as often as their numbers say, between batches."""
+        for _ in range(self.draw.randint(3, most)):
             if self.beside and self.draw.random() < 0.3:
                 self.beside.attempt(self.draw.choice((None, *range(18))))
             elif self.draw.random() < 0.45:
