@@ -127,7 +127,7 @@ class Ledger:
         return found
 
     def _rows_of(self, hints: Mapping[int, Collection[date]]) -> list[dict[str, Any]]:
-        """The rows of these keys on these days. Few data files are read here: Spark takes seconds to begin."""
+        """The rows of these keys on these days. A job of Spark costs more than reading few data files here."""
         days = set[date]().union(*hints.values())
         rows = rows_of_keys(open_objects(self.path), days, hints, self.names)
         return self._rows_by_spark(days, hints) if rows is None else rows
