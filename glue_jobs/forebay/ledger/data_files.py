@@ -39,7 +39,7 @@ __all__ = [
 DAY, SERVICE, KEY_HASH = "day", "service", "key_hash"
 READ_AT_ONCE = 8
 FEW_FILES, FEW_BYTES = 100, 16 << 20
-"""What a driver reads of the ledger without Spark, at the most."""
+"""The most that a driver reads of the ledger without Spark."""
 
 
 def data_files(table: Objects, *, since: date | None = None) -> Iterator[pq.ParquetFile]:
