@@ -125,7 +125,7 @@ def discard(place: str, names: Iterable[str]) -> None:
 
 
 def s3_client() -> Any:
-    """The client of this process for its environment, for many threads at once. To make one takes as long as ten requests."""
+    """The client of this process for its environment, for many threads at once. Another one has no open connections yet."""
     return _s3_client(session(), *map(os.environ.get, ENDPOINTS))
 
 
