@@ -9,8 +9,10 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore.credentials import ReadOnlyCredentials
 from moto.server import ThreadedMotoServer
 
+from forebay.aws.quick_gets import QuickGets
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.fetch import Retrying
 from forebay.content.limits import Limits
@@ -61,7 +63,7 @@ def rows_of(
     """As so many tasks read them, one after the other."""
     hands = deal(cut(files, limits), tasks)
     assert len(hands) <= tasks
-    get = Retrying.over_s3(s3, limits)
+    get = Retrying.over_s3(QuickGets(s3, lambda: ReadOnlyCredentials("test", "test", None), 32, (5, 60)), limits)
     return [row for hand in hands for some in read_pieces(hand, get, limits, forms=forms) for row in some.to_pylist()]
 
 

@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 from botocore import exceptions as aws
 
-from forebay.aws.client import client
+from forebay.aws.client import client, session
+from forebay.aws.quick_gets import QuickGets
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, ReadOutcome, Unread
 from forebay.counted import counted
@@ -80,8 +81,9 @@ def s3_client(connections: int) -> S3:
         read_timeout=READ_TIMEOUT_S,
         retries={"total_max_attempts": 1, "mode": "standard"},
     )
-    s3: S3 = client("s3", config=config)
-    return s3
+    keys = session().get_credentials
+    timeout_s = CONNECT_TIMEOUT_S, READ_TIMEOUT_S
+    return QuickGets(client("s3", config=config), lambda: keys().get_frozen_credentials(), connections, timeout_s)
 
 
 @lru_cache(maxsize=1)

@@ -1,0 +1,194 @@
+"""GETs that do not go through boto3, against a server that says what the test wants."""
+
+from __future__ import annotations
+
+import base64
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import boto3
+import pytest
+from botocore import exceptions as aws
+from botocore.config import Config
+from botocore.credentials import ReadOnlyCredentials
+
+from forebay.aws.quick_gets import QuickGets
+
+KEYS = ReadOnlyCredentials("AKID", "secret", "token")
+BODY = b'{"a":1}\n'
+
+
+@dataclass
+class Answer:
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+    body: bytes = BODY
+    is_cut: bool = False
+
+
+class Server(ThreadingHTTPServer):
+    """Gives these answers in turn, and then the object."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.answers: list[Answer] = []
+        self.seen: list[tuple[str, dict[str, str]]] = []
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.server_port}"
+
+    @property
+    def by_boto3(self) -> list[bool]:
+        """Whether each request came through boto3."""
+        return ["amz-sdk-request" in headers for _, headers in self.seen]
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def do_GET(self) -> None:
+        self.server.seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
+        answer = self.server.answers.pop(0) if self.server.answers else Answer()
+        if answer.is_cut:
+            self.close_connection = True
+            return
+        self.send_response(answer.status)
+        for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(answer.body)
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    with Server() as made:
+        Thread(target=made.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
+        yield made
+        made.shutdown()
+
+
+def client(server: Server) -> Any:
+    config = Config(retries={"total_max_attempts": 1, "mode": "standard"})
+    keys = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret", "aws_session_token": "token"}
+    return boto3.client("s3", endpoint_url=server.url, region_name="eu-west-1", config=config, **keys)
+
+
+def gets(server: Server, keys: Any = lambda: KEYS) -> QuickGets:
+    """One that has asked for an object of the bucket before."""
+    made = QuickGets(client(server), keys, 4, (1, 1))
+    made.get_object(Bucket="landing", Key="first")["Body"].read()
+    server.seen.clear()
+    return made
+
+
+def error(code: str) -> bytes:
+    return f"<Error><Code>{code}</Code><Message>because</Message></Error>".encode()
+
+
+@pytest.mark.parametrize("key", ["in/a.json", "a b/ü+~//../x*y!", "/first/slash", "%41?&=#"])
+@pytest.mark.parametrize(
+    "pin", [{"IfMatch": '"abc"'}, {"VersionId": "a+/=b"}, {"VersionId": "null", "Range": "bytes=1-3"}]
+)
+def test_a_request_asks_for_the_same_as_that_of_boto3(server: Server, key: str, pin: dict[str, str]) -> None:
+    tells = {"x-amz-meta-Game": "alpha", "x-amz-version-id": "v"}
+    server.answers = [Answer(), Answer(206, tells), Answer(206, tells)]
+    quick, request = gets(server), {"Bucket": "landing", "Key": key, **pin}
+
+    mine, theirs = quick.get_object(**request), client(server).get_object(**request)
+
+    assert server.by_boto3 == [False, True]
+    assert [answer["Body"].read() for answer in (mine, theirs)] == [BODY, BODY]
+    assert mine == {name: theirs[name] for name in ("ContentLength", "Metadata")} | {"Body": mine["Body"]}
+    (path, headers), (path_of_boto3, headers_of_boto3) = server.seen
+    assert path == path_of_boto3
+    differ = {name for name in headers_of_boto3 if headers_of_boto3[name] != headers.get(name)}
+    assert differ <= {"authorization", "x-amz-date", "user-agent", "amz-sdk-invocation-id", "amz-sdk-request"}
+
+
+def test_a_bucket_is_first_asked_through_boto3(server: Server) -> None:
+    quick = gets(server)
+    for bucket in ("landing", "other", "other", "landing"):
+        quick.get_object(Bucket=bucket, Key="k")["Body"].read()
+    assert server.by_boto3 == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(404, "NoSuchVersion"), (403, "InvalidObjectState"), (400, "ExpiredToken")]
+)
+def test_boto3_says_what_a_refusal_means(server: Server, status: int, code: str) -> None:
+    quick = gets(server)
+    server.answers = [Answer(status, body=error(code))] * 2
+    with pytest.raises(aws.ClientError, match=f"{code}.*because"):
+        quick.get_object(Bucket="landing", Key="k")
+    assert server.by_boto3 == [False, True]
+
+
+@pytest.mark.parametrize("status", [429, 500, 503])
+def test_throttling_is_not_asked_again_at_once(server: Server, status: int) -> None:
+    quick = gets(server)
+    server.answers = [Answer(status, body=error("SlowDown"))]
+    with pytest.raises(aws.ClientError) as failed:
+        quick.get_object(Bucket="landing", Key="k")
+    assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
+    assert len(server.seen) == 1
+
+
+def test_boto3_asks_where_the_connection_is_lost(server: Server) -> None:
+    quick = gets(server)
+    server.answers = [Answer(is_cut=True)]
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert server.by_boto3 == [False, True]
+
+
+@pytest.mark.parametrize("of", [BODY, b"another"])
+def test_the_checksum_of_the_object_is_checked(server: Server, of: bytes) -> None:
+    quick = gets(server)
+    server.answers = [Answer(headers={"x-amz-checksum-crc32": base64.b64encode(zlib.crc32(of).to_bytes(4)).decode()})]
+    body = quick.get_object(Bucket="landing", Key="k")["Body"]
+    if of == BODY:
+        assert body.read() == BODY
+    else:
+        with pytest.raises(aws.FlexibleChecksumError):
+            body.read()
+
+
+def test_a_checksum_of_parts_is_not_that_of_the_bytes(server: Server) -> None:
+    quick = gets(server)
+    server.answers = [Answer(headers={"x-amz-checksum-crc32": "abcdef==-2"})]
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+
+
+def test_a_body_that_ends_early_is_an_error_of_botocore(server: Server) -> None:
+    quick = gets(server)
+    server.answers = [Answer(headers={"Content-Length": "20", "Connection": "close"})]
+    with pytest.raises((aws.IncompleteReadError, aws.HTTPClientError)):
+        quick.get_object(Bucket="landing", Key="k")["Body"].read()
+
+
+def test_renewed_credentials_sign_the_next_request(server: Server) -> None:
+    now = [KEYS]
+    quick = gets(server, lambda: now[0])
+    now[0] = ReadOnlyCredentials("AKID2", "other", None)
+    quick.get_object(Bucket="landing", Key="k")["Body"].read()
+    ((_, headers),) = server.seen
+    assert "Credential=AKID2/" in headers["authorization"]
+    assert "x-amz-security-token" not in headers
+
+
+def test_behind_a_proxy_boto3_makes_all_requests(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("http_proxy", server.url)
+    monkeypatch.delenv("no_proxy", raising=False)
+    monkeypatch.delenv("NO_PROXY", raising=False)
+    gets(server).get_object(Bucket="landing", Key="k")["Body"].read()
+    assert server.by_boto3 == [True]
