@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-__all__ = ["Located", "Text", "decoded"]
+__all__ = ["Located", "Several", "Text", "decoded"]
 
 
 class Located(Protocol):
@@ -49,6 +49,22 @@ class Text:
         if self.unit_bytes == 1:
             return len(self.utf8)
         return int(_WIDTHS[self.unit_bytes][np.frombuffer(self.utf8, np.uint8)].sum(dtype=np.int64))
+
+
+@dataclass(frozen=True, slots=True)
+class Several:
+    """The texts of several files, one after the other, each from one of these places on."""
+
+    utf8: bytes
+    begins: Any
+    counts: ClassVar[str] = "byte"
+
+    def of(self, positions: Any) -> Any:
+        """The number of the text that each position is in."""
+        return np.searchsorted(self.begins, positions, "right") - 1
+
+    def offsets(self, positions: Any) -> Any:
+        return positions - self.begins[self.of(positions)]
 
 
 def decoded(data: bytes) -> Text:

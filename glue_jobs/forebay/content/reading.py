@@ -7,30 +7,37 @@ piece, as `rows` describes them. A bad file or record is a row; an exception is 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby, starmap
 
+import numpy as np
 import pyarrow as pa
 
+from forebay.content.encoding import Several
 from forebay.content.end import PieceEnd, hash_of
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
 from forebay.content.members import Content, contents_of
 from forebay.content.originals import without_originals
-from forebay.content.outcome import NotTaken, Unread
+from forebay.content.outcome import NotTaken, TooMany, Unread
 from forebay.content.part import Part
 from forebay.content.parts import parts_of
 from forebay.content.piece import Piece
 from forebay.content.ranges import Fetched, take
 from forebay.content.rows import Member, document_batches, end_batch, joined, of_members, refused_batches, with_metadata
+from forebay.content.signature import looks_like
+from forebay.content.split import may_be_joined, split_json_lines
 from forebay.content.treated import treated_rows
+from forebay.content.vetting import Split
 from forebay.content.window import fetch_all
 from forebay.declaration.form import Form, Forms
 
 __all__ = ["read_pieces"]
 
+SMALL_BYTES, JOINED_BYTES = 256 << 10, 4 << 20
+"""Files of up to this many bytes are split together, with this many bytes in all."""
 NO_ROOM = Unread("unreadable", "too-large")
 """There was no memory to fetch it, beside others or at all."""
 
@@ -54,14 +61,69 @@ def _rows(
 ) -> Iterator[pa.RecordBatch]:
     fetch = partial(_take, get=get, limits=limits, forms=forms)
     crowded: list[Piece] = []
-    for piece, fetched in fetch_all(pieces, fetch, limits):
+    small: list[tuple[Piece, Fetched]] = []
+    small_bytes = 0
+
+    def rows_of(piece: Piece, fetched: Fetched, crowded: list[Piece] | None = crowded) -> Iterator[pa.RecordBatch]:
         form = forms.of(piece.file.bucket, piece.file.key)
         rows = _kept(_rows_of_piece(piece, fetched, limits, form, crowded), form)
-        yield from _with_metadata(rows, piece, metadata)
+        return _with_metadata(rows, piece, metadata)
+
+    def rows_of_small() -> Iterator[pa.RecordBatch]:
+        joined = _rows_of_joined(small, limits)
+        yield from chain.from_iterable(starmap(rows_of, small)) if joined is None else joined
+
+    for piece, fetched in fetch_all(pieces, fetch, limits):
+        if metadata is None and _may_be_joined(fetched, forms.of(piece.file.bucket, piece.file.key)):
+            small.append((piece, fetched))
+            small_bytes += fetched.bytes_read
+            if small_bytes > JOINED_BYTES:
+                yield from rows_of_small()
+                small, small_bytes = [], 0
+        else:
+            yield from rows_of(piece, fetched)
+    if small:
+        yield from rows_of_small()
     for piece in crowded:  # what found no room beside others is read again, alone
-        form = forms.of(piece.file.bucket, piece.file.key)
-        rows = _kept(_rows_of_piece(piece, fetch(piece), limits, form, None), form)
-        yield from _with_metadata(rows, piece, metadata)
+        yield from rows_of(piece, fetch(piece), None)
+
+
+def _may_be_joined(fetched: Fetched, form: Form) -> bool:
+    """Whether the file is small, and seems to be lines that are its records."""
+    content = fetched.content
+    if isinstance(content, Unread) or fetched.lines or len(content) > SMALL_BYTES:
+        return False
+    if form.inside or form.exploded or form.personal or form.erased or not form.may_be_json:
+        return False
+    return may_be_joined(content) and looks_like(content) is None
+
+
+def _rows_of_joined(files: Sequence[tuple[Piece, Fetched]], limits: Limits) -> Iterator[pa.RecordBatch] | None:
+    """The rows of files that are split as one text, which costs less. None if one of their lines is not a record."""
+    contents = [fetched.content for _, fetched in files if isinstance(fetched.content, bytes)]
+    try:
+        lines = [content if content.endswith(b"\n") else content + b"\n" for content in contents]
+        text = Several(b"".join(lines), np.cumsum([0, *map(len, lines[:-1])]))
+        records = split_json_lines(text.utf8, limits)
+    except (MemoryError, TooMany):
+        return None
+    return None if records.refused else _rows_of_several(files, contents, text, records)
+
+
+def _rows_of_several(
+    files: Sequence[tuple[Piece, Fetched]], contents: Sequence[bytes], text: Several, records: Split
+) -> Iterator[pa.RecordBatch]:
+    of, numbers = text.of(records.starts), np.array([piece.number for piece, _ in files], np.int32)
+    line_counts = [content.count(b"\n") + (not content.endswith(b"\n")) for content in contents]
+    lines = records.lines - np.cumsum([0, *line_counts[:-1]])[of]
+    yield from document_batches(numbers[of], replace(records, lines=lines), text)
+    documents = np.bincount(of, minlength=len(files)).tolist()
+    yield end_batch(
+        *(
+            _end(piece, fetched, _Taken(found, lines=lines, expanded_bytes=len(content)), hash_of(content))
+            for (piece, fetched), content, found, lines in zip(files, contents, documents, line_counts, strict=True)
+        )
+    )
 
 
 def _kept(rows: Iterator[pa.RecordBatch], form: Form) -> Iterator[pa.RecordBatch]:

@@ -62,11 +62,10 @@ Item = TypeVar("Item")
 MEMBER = "@member"
 _PARENT, _MARKS = spelt(PARENT) + b":", f'"{ORDINAL}":%d,"{EXPLODED}":%s'.encode()
 BATCH_ROWS, BATCH_BYTES = 20_000, 8 << 20
-_NO_PLACE, _NO_TEXT = pa.nulls(1, pa.int64()), pa.nulls(1, pa.string())
 
 
-def document_batches(piece: int, records: Split, text: Located) -> Iterator[pa.RecordBatch]:
-    """The records, in batches that are neither too many rows nor too many bytes."""
+def document_batches(piece: Any, records: Split, text: Located) -> Iterator[pa.RecordBatch]:
+    """The records, in batches that are neither too many rows nor too many bytes. Each may have a `piece` of its own."""
     count = len(records.starts)
     if not count:
         return
@@ -192,12 +191,10 @@ def _own_renamed(values: Any) -> Any:
     return pc.replace_with_mask(values, speaks, pa.array(renamed, pa.binary()))
 
 
-def end_batch(end: PieceEnd) -> pa.RecordBatch:
-    texts = (
-        _NO_TEXT if text is None else pa.array([text], pa.string()) for text in (end.value(), end.reason, end.detail)
-    )
-    piece = pa.array([end.piece], pa.int32())
-    return pa.RecordBatch.from_arrays([piece, _NO_PLACE, _NO_PLACE, *texts, _NO_TEXT], schema=SCHEMA)
+def end_batch(*ends: PieceEnd) -> pa.RecordBatch:
+    rows = [(end.piece, None, None, end.value(), end.reason, end.detail, None) for end in ends]
+    columns = [pa.array(column, field.type) for column, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
 def with_metadata(batch: pa.RecordBatch, metadata: str) -> pa.RecordBatch:

@@ -30,7 +30,7 @@ from forebay.content.structure import WHITE, Structure, outline_of, structure_in
 from forebay.content.vetting import Split, is_value, vetted
 from forebay.declaration.form import Keys
 
-__all__ = ["HEAD_BYTES", "is_json_lines", "split", "split_json_lines", "without_separators"]
+__all__ = ["HEAD_BYTES", "is_json_lines", "may_be_joined", "split", "split_json_lines", "without_separators"]
 
 HEAD_BYTES = 64 << 10
 """The reader decides what a text is from this many bytes."""
@@ -80,6 +80,12 @@ def split(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split | N
 def split_json_lines(text: bytes, limits: Limits, inside: Sequence[Keys] = ()) -> Split:
     """The records of JSON lines; no line can spoil another."""
     return vetted(text, taken_apart(text, split_lines(text, limits), inside, limits), limits)
+
+
+def may_be_joined(text: bytes) -> bool:
+    """Whether `split` takes a text line by line, if each of its lines is a record."""
+    line = text.partition(b"\n")[0].rstrip(WHITE)
+    return text[:1] == b"{" and line[-1:] == b"}" and _SEPARATOR not in text and _is_decoded(line)
 
 
 def is_json_lines(head: bytes) -> bool:
