@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 from forebay.batch.accounting import Fate
 from forebay.content.end import PieceEnd
@@ -20,9 +20,8 @@ from forebay.table.data_file import ANSWER, Written, collect_answers
 __all__ = ["Answer", "Identified", "Judged", "Moved", "Vaulted", "names_of", "together"]
 
 
-@dataclass(frozen=True)
-class Judged:
-    """The fate of a record: `batch.accounting.Fate` without its count."""
+class Judged(NamedTuple):
+    """The fate of a record: `batch.accounting.Fate` without its count. A task may answer with thousands."""
 
     file_id: str
     fate: str
