@@ -53,7 +53,7 @@ reference: setup ## docs/reference from the code, after a change of a setting, a
 format: setup ## put all files into the house style
 	@$(BIN)/ruff check --fix-only -q . && $(BIN)/ruff format -q .
 
-bench: setup ## one bench, NAME=source|reader|cli|index|fanout|skew|pipeline|peers|small_files|latency|privacy|history|merge|endurance|compaction|stress|shapes: one JSON line with figures, and bars that hold or do not
+bench: setup ## one bench, NAME=source|reader|cli|index|fanout|pipeline|peers|small_files|latency|privacy|history|merge|endurance|compaction|stress|shapes: one JSON line with figures, and bars that hold or do not
 	@$(BIN)/python -m tests.bench.$(NAME)
 
 soak: setup ## the service in the twin for hours (SOAK_MINUTES=120), all at random: every sum must hold, and no memory grow

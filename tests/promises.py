@@ -73,7 +73,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
         "::test_rows_past_their_time_and_erased_persons_leave_where_delta_rs_is_not_installed",
     ),
     "many tables, one job": ("tests/table/test_fan_out.py::test_tables_with_different_partitions_share_one_job",),
-    "skew": ("tests/table/test_fan_out.py::test_a_table_with_nearly_all_rows_is_written_by_several_tasks",),
+    "skew": (f"{BATCH}/test_gathering.py::test_a_table_with_nearly_all_records_is_spread_over_the_tasks_that_write",),
     "new columns": ("tests/table/test_shaping.py::test_a_new_field_is_a_column_in_the_very_commit_that_brings_it",),
     "declared arrays and structs": (
         f"{BATCH}/test_nested_columns.py::test_spark_and_delta_rs_read_the_types_and_the_values",

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+import statistics
+from collections import Counter, defaultdict
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 import forebay.batch.one_pass.gathering as gathering
 import forebay.batch.one_pass.staging as staging
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.gathering import OfTable, Parcels, unpacked
+from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask
 from forebay.batch.one_pass.told import Told
@@ -53,6 +57,28 @@ def content(file: int) -> bytes:
 
 
 DEDUPED = re.sub("(?m)^partitions", 'dedupe = { by = ["event_id"] }\npartitions', SERVICE)
+
+
+def test_a_table_with_nearly_all_records_is_spread_over_the_tasks_that_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever its name, the largest share is not twice the median one. A table gets its first tasks one by one, so the shares
+    of a small table differ more."""
+    monkeypatch.setattr(gathering, "PARCEL_BYTES", 8 << 10)
+    monkeypatch.setattr(gathering, "WRITER_BYTES", 48 << 10)
+    tasks = 8
+    text = pa.table({"piece": pa.array([0] * 20, pa.int32()), "value": ["x" * 100] * 20})
+    for name in ("hot", "shop", "game_01"):
+        rows = Counter[int]()
+        for reader in range(tasks):
+            sent = Parcels(reader, tasks, tasks)
+            for _ in range(100):
+                sent.take(name, 0, Block(text))
+            for other in range(20):
+                sent.take(f"other_{other}", 0, Block(text.slice(0, 1)))
+            for writer, parcel in sent.finish():
+                rows[writer] += unpacked(parcel.records).rows.num_rows if isinstance(parcel, OfTable) else 0
+        assert rows.total() == tasks * (100 * 20 + 20)
+        assert len(rows) == tasks
+        assert max(rows.values()) < 2 * statistics.median(rows.values())
 
 
 @pytest.mark.parametrize("service", [SERVICE, DEDUPED], ids=["plain", "deduped"])

@@ -123,7 +123,7 @@ class Table(Declared):
         1,
         ge=1,
         le=1000,
-        description="tasks that write one partition's rows of a batch, each into one file; large partitions are split anyway",
+        description="tasks that write one partition's rows when `schema settle` rewrites the table, each into one file",
     )
     expectations: dict[str, Expectation] = Field(
         default_factory=dict, description="what must be true for each row, by name; a text alone is a check that warns"
