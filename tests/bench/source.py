@@ -192,7 +192,7 @@ class Bench:
             after, last = last, intake.next_batch()
             taken += sum(map(len, intake.rows(after, last)))
         intake.next_batch()
-        assert intake.settle()
+        assert intake.flush(60)
         took_s = time.perf_counter() - started
         intake.close()
         return files / took_s
