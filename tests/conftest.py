@@ -7,7 +7,6 @@ are marked `deep`; `make test` leaves them out, and `tests/cost.py` keeps the ma
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,14 +22,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from forebay_local.twin.twin import Twin
-
-# Each stream, job and command of a test is a Python process of its own. Where an image forbids bytecode, as many do, each would
-# compile a thousand modules anew. What is compiled is kept beside the other things that set-up makes.
-BYTECODE = os.environ.setdefault(
-    "PYTHONPYCACHEPREFIX", str(Path(__file__).resolve().parents[1] / ".forebay" / "bytecode")
-)
-os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-sys.pycache_prefix, sys.dont_write_bytecode = BYTECODE, False
 
 # A shared machine is slow at times; time never fails a test. More examples find more, when somebody has the time for them.
 settings.register_profile("forebay", deadline=None, max_examples=int(os.environ.get("FOREBAY_EXAMPLES", "50")))
