@@ -186,9 +186,12 @@ def test_renewed_credentials_sign_the_next_request(server: Server) -> None:
     assert "x-amz-security-token" not in headers
 
 
-def test_behind_a_proxy_boto3_makes_all_requests(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", server.url)
-    monkeypatch.delenv("no_proxy", raising=False)
-    monkeypatch.delenv("NO_PROXY", raising=False)
+@pytest.mark.parametrize(("name", "is_between"), [("http_proxy", True), ("https_proxy", False)])
+def test_behind_a_proxy_boto3_makes_all_requests(
+    server: Server, monkeypatch: pytest.MonkeyPatch, name: str, is_between: bool
+) -> None:
+    for other in ("no_proxy", "NO_PROXY", "http_proxy", "https_proxy"):
+        monkeypatch.delenv(other, raising=False)
+    monkeypatch.setenv(name, server.url)
     gets(server).get_object(Bucket="landing", Key="k")["Body"].read()
-    assert server.by_boto3 == [True]
+    assert server.by_boto3 == [is_between]

@@ -99,7 +99,7 @@ class QuickGets:
         url, headers = urlsplit(sent.url), {name.lower(): _text(value) for name, value in sent.headers.items()}
         signed = SCOPE.match(headers.get("authorization", ""))
         path = url.path.removesuffix(_quoted(key))
-        if signed is None or path == url.path or get_environ_proxies(sent.url):
+        if signed is None or path == url.path or get_environ_proxies(sent.url).get(url.scheme):
             return None
         pool = connection_from_url(sent.url, maxsize=self._connections, timeout=self._timeout, **_trusted(url.scheme))
         return _Place(pool, url.netloc, path, signed[1], headers["user-agent"])

@@ -36,8 +36,9 @@ def signed_get(
     headers = {**headers, "host": host, "x-amz-content-sha256": NO_BODY, "x-amz-date": stamp}
     if keys.token:
         headers["x-amz-security-token"] = keys.token
-    names = ";".join(sorted(headers))
-    lines = ["GET", path, query, *(f"{name}:{headers[name]}" for name in sorted(headers)), "", names, NO_BODY]
+    in_order = sorted(headers)
+    names = ";".join(in_order)
+    lines = ["GET", path, query, *(f"{name}:{headers[name]}" for name in in_order), "", names, NO_BODY]
     request = sha256("\n".join(lines).encode()).hexdigest()
     scope = f"{day}/{region}/s3/aws4_request"
     signature = _sign(_key(keys.secret_key, day, region), "\n".join([ALGORITHM, stamp, scope, request])).hex()
