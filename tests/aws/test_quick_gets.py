@@ -138,7 +138,7 @@ def test_boto3_says_what_a_refusal_means(server: Server, status: int, code: str)
 def test_throttling_is_not_asked_again_at_once(server: Server, status: int) -> None:
     quick = gets(server)
     server.answers = [Answer(status, body=error("SlowDown"))]
-    with pytest.raises(aws.ClientError) as failed:
+    with pytest.raises(aws.ClientError, match="SlowDown") as failed:
         quick.get_object(Bucket="landing", Key="k")
     assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
     assert len(server.seen) == 1

@@ -29,6 +29,7 @@ from forebay.aws.signature import Keys, signed_get
 __all__ = ["QuickGets"]
 
 SCOPE = re.compile(r"AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/s3/aws4_request")
+CODE = re.compile(rb"<Code>(\w+)</Code>")
 HEADERS = {"IfMatch": "if-match", "Range": "range"}
 METADATA, CHECKSUM = "x-amz-meta-", "x-amz-checksum-"
 CHECKSUMS = {"crc32": Crc32Checksum, "sha1": Sha1Checksum, "sha256": Sha256Checksum}
@@ -75,13 +76,13 @@ class QuickGets:
                 preload_content=False,
                 decode_content=False,
             )
+            if answer.status in (200, 206):
+                return _answered(answer)
+            said: bytes = answer.data
         except HTTPError:
             return None
-        if answer.status in (200, 206):
-            return _answered(answer)
-        answer.drain_conn()
         if answer.status == 429 or answer.status >= 500:
-            raise _failed(answer)
+            raise _failed(answer.status, said)
         return None
 
     def _by_boto3(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -125,9 +126,10 @@ def _answered(answer: Any) -> dict[str, Any]:
     return {"ContentLength": length, "Metadata": metadata, "Body": body}
 
 
-def _failed(answer: Any) -> ClientError:
-    error = {"Code": str(answer.reason), "Message": "S3 cannot answer now"}
-    return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": answer.status}}, "GetObject")
+def _failed(status: int, said: bytes) -> ClientError:
+    code = CODE.search(said)
+    error = {"Code": code[1].decode() if code else str(status), "Message": "S3 cannot answer now"}
+    return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject")
 
 
 def _quoted(key: str) -> str:
