@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,11 +13,13 @@ from typing import Any
 
 import boto3
 import pytest
+from botocore import UNSIGNED
 from botocore import exceptions as aws
 from botocore.config import Config
 from botocore.credentials import ReadOnlyCredentials
+from botocore.httpsession import get_cert_path
 
-from forebay.aws.quick_gets import QuickGets
+from forebay.aws.quick_gets import QuickGets, trusted
 
 KEYS = ReadOnlyCredentials("AKID", "secret", "token")
 BODY = b'{"a":1}\n'
@@ -78,15 +81,15 @@ def server() -> Iterator[Server]:
         made.shutdown()
 
 
-def client(server: Server) -> Any:
-    config = Config(retries={"total_max_attempts": 1, "mode": "standard"})
+def client(server: Server, **settings: Any) -> Any:
+    config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, **settings)
     keys = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret", "aws_session_token": "token"}
     return boto3.client("s3", endpoint_url=server.url, region_name="eu-west-1", config=config, **keys)
 
 
-def gets(server: Server, keys: Any = lambda: KEYS) -> QuickGets:
+def gets(server: Server, keys: Any = lambda: KEYS, **settings: Any) -> QuickGets:
     """One that has asked for an object of the bucket before."""
-    made = QuickGets(client(server), keys, 4, (1, 1))
+    made = QuickGets(client(server, **settings), keys, 4, (1, 1))
     made.get_object(Bucket="landing", Key="first")["Body"].read()
     server.seen.clear()
     return made
@@ -142,6 +145,38 @@ def test_throttling_is_not_asked_again_at_once(server: Server, status: int) -> N
         quick.get_object(Bucket="landing", Key="k")
     assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
     assert len(server.seen) == 1
+
+
+def test_boto3_follows_a_bucket_to_another_place(server: Server) -> None:
+    quick = gets(server)
+    server.answers = [Answer(307, {"Location": f"{server.url}/elsewhere"})]
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert [(path, "amz-sdk-request" in headers) for path, headers in server.seen] == [
+        ("/landing/k", False),
+        ("/landing/k", True),
+    ]
+
+
+def test_bytes_arrive_as_they_were_put(server: Server) -> None:
+    quick = gets(server)
+    server.answers = [Answer(headers={"Content-Encoding": "gzip"}, body=gzip.compress(BODY))]
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == gzip.compress(BODY)
+
+
+def test_requests_without_a_signature_go_through_boto3(server: Server) -> None:
+    gets(server, signature_version=UNSIGNED).get_object(Bucket="landing", Key="k")["Body"].read()
+    assert server.by_boto3 == [True]
+
+
+@pytest.mark.parametrize("name", ["", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
+def test_certificates_are_checked_against_those_that_boto3_trusts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for other in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+        monkeypatch.delenv(other, raising=False)
+    if name:
+        monkeypatch.setenv(name, "/etc/ours.pem")
+    expected = "/etc/ours.pem" if name else get_cert_path(True)
+    assert trusted("https") == {"cert_reqs": "CERT_REQUIRED", "ca_certs": expected}
+    assert trusted("http") == {}
 
 
 def test_boto3_asks_where_the_connection_is_lost(server: Server) -> None:

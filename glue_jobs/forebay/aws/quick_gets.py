@@ -26,7 +26,7 @@ from urllib3.exceptions import HTTPError
 
 from forebay.aws.signature import Keys, signed_get
 
-__all__ = ["QuickGets"]
+__all__ = ["QuickGets", "trusted"]
 
 SCOPE = re.compile(r"AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/s3/aws4_request")
 CODE = re.compile(rb"<Code>(\w+)</Code>")
@@ -102,11 +102,11 @@ class QuickGets:
         path = url.path.removesuffix(_quoted(key))
         if signed is None or path == url.path or get_environ_proxies(sent.url).get(url.scheme):
             return None
-        pool = connection_from_url(sent.url, maxsize=self._connections, timeout=self._timeout, **_trusted(url.scheme))
+        pool = connection_from_url(sent.url, maxsize=self._connections, timeout=self._timeout, **trusted(url.scheme))
         return _Place(pool, url.netloc, path, signed[1], headers["user-agent"])
 
 
-def _trusted(scheme: str) -> dict[str, str]:
+def trusted(scheme: str) -> dict[str, str]:
     """The certificates that boto3 accepts."""
     if scheme != "https":
         return {}
