@@ -107,16 +107,18 @@ def _rows_of_joined(files: Sequence[tuple[Piece, Fetched]], limits: Limits) -> I
         records = split_json_lines(text.utf8, limits)
     except (MemoryError, TooMany):
         return None
-    return None if records.refused else _rows_of_several(files, contents, text, records)
+    return _rows_of_several(files, contents, text, records) if records.tight and not records.refused else None
 
 
 def _rows_of_several(
     files: Sequence[tuple[Piece, Fetched]], contents: Sequence[bytes], text: Several, records: Split
 ) -> Iterator[pa.RecordBatch]:
+    """White space follows a record, but not the last one of its file, as when the file is split alone."""
     of, numbers = text.of(records.starts), np.array([piece.number for piece, _ in files], np.int32)
+    ends = np.where(np.diff(of, append=-1) == 0, np.append(records.starts[1:], 0), records.ends)
     line_counts = [content.count(b"\n") + (not content.endswith(b"\n")) for content in contents]
     lines = records.lines - np.cumsum([0, *line_counts[:-1]])[of]
-    yield from document_batches(numbers[of], replace(records, lines=lines), text)
+    yield from document_batches(numbers[of], replace(records, ends=ends, lines=lines, tight=False), text)
     documents = np.bincount(of, minlength=len(files)).tolist()
     yield end_batch(
         *(
