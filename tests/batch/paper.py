@@ -22,6 +22,7 @@ import pytest
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
+import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
@@ -34,6 +35,7 @@ from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import RetryPlan
+from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.retrying.retry import Retry
 from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
@@ -527,14 +529,41 @@ class PaperRetry(Retry):
         if next(CLOCK) % 3 == 0 and self.in_vain < IN_VAIN_AT_MOST - 1:
             self.in_vain += 1
             raise ReadAgain("said the test")
+        made = self._made(rows, dedupe.ids(rows, {}), ())
         if dedupe.wanted:
-            _drop_duplicates(rows, dedupe.known_to(self.paper, ()))
+            _drop_duplicates(
+                rows,
+                self.reserved.compared_with(made, dedupe, writing, partial(self._keep, plan)).known_to(self.paper, ()),
+            )
+        made = self._made(rows, dedupe.ids(rows, {}), [row for row in rows if row["violated"]])
+        return Chosen(made.fates, partial(_gone, rows), made)
+
+    def _made(self, rows: Rows, ids: Rows, dropped: Sequence[Any]) -> Pass:
         files = [HeldFile("landing", row["key"], held_id=row["file_id"]) for row in rows]
         ends = [_end(file, (), "") for file in dict.fromkeys(files)]
-        ids = dedupe.ids(rows, {})
         written: Any = SimpleNamespace(rows=pickle.dumps(rows), files={})
-        made = Pass(ends, _fates(rows), written, PLACE, ids=[ids] if len(ids) else [])
-        return Chosen(made.fates, partial(_gone, rows), made)
+        duplicates: Any = (lambda: dropped) if dropped else None
+        some = [ids] if len(ids) else []
+        identified: Any = some
+        return Pass(ends, _fates(rows), written, PLACE, identified, some, duplicates=duplicates)
+
+
+class PaperReservedIds(ReservedIds):
+    def of(self, made: Pass, dedupe: Dedupe) -> Iterable[Any]:
+        return made.ids
+
+    def release(self, made: Pass, dedupe: Dedupe, writing: Writing, unwritten: Collection[str]) -> None:
+        if made.duplicates is None and not unwritten:
+            return
+        lake: Lake = dedupe.logs.lake  # type: ignore[attr-defined]
+        mine = (dedupe.shared["generation"], dedupe.shared["batch"])
+        stay = {(r["id"], r["file_id"]) for ids in made.ids for r in writing.without_tables(ids, unwritten)}
+        table = lake.tables[IDS]
+
+        def stays(row: Mapping[str, Any]) -> bool:
+            return (row["generation"], row["batch"]) != mine or (row["id"], row["file_id"]) in stay
+
+        lake.effect(lambda: table.change([row for row in table.rows if stays(row)]))
 
 
 class PaperMoving(Moving):
@@ -698,6 +727,8 @@ def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     patch.setattr(retrying, "paused_tables", lambda place: service.paused)
     patch.setattr(retrying, "hold", lambda place, wait_s: PaperLease(lake, place, wait_s))
     patch.setattr(retrying, "Writing", PaperWriting)
+    patch.setattr(retrying, "ReservedIds", PaperReservedIds)
+    patch.setattr(reserved, "holder", lambda place: None)
     _without_spark(patch, lake)
     patch.setattr(retrying, "Moving", PaperMoving)
     lake.effects = 0

@@ -123,7 +123,7 @@ class Play:
         self.taken: list[LandedFile] = []
         self.waiting: list[LandedFile] = []
         self.said: list[str] = []
-        self.ending = False
+        self.ending = self.in_batch = False
         self.beside = Beside(self) if not self.versioned and self.draw.random() < 0.3 else None
 
     def play(self) -> None:
@@ -309,14 +309,24 @@ class Play:
         """By an operator. Some of them drop what they choose; some of their processes die."""
         held: Any = self.draw.choice(("quarantine", "parked"))
         gives_up = not self.dedupe and self.draw.random() < 0.2  # with a record that is given up its copies are gone
-        self.retries(Choice(held, give_up=gives_up), self.draw.choice((None, None, *range(9))))
+        choice, dies_after = Choice(held, give_up=gives_up), self.draw.choice((None, None, *range(9)))
+        if not self.ending and not self.in_batch and self.draw.random() < 0.3:
+            at, dies_too = self.draw.randint(0, 9), self.draw.choice((None, *range(12)))
+            self.said.append(f"before effect {at} of a retry comes a batch")
+            self.lake.meanwhile = (at, lambda: self.attempt(dies_too))
+        self.retries(choice, dies_after)
+        self.lake.meanwhile = None
 
     def retries(self, choice: Choice, dies_after: int | None = None) -> None:
+        """It halts where a batch that may load copies of its records is unfinished, and the next one finishes it."""
         self.lake.dies_after = dies_after
         try:
             retry_in(self.patch, self.lake, self.service).run(choice)
         except Died:
             self.said.append(f"a retry died after {dies_after}")
+        except Halt as halted:
+            self.said.append(f"a retry halted: {halted}")
+            assert not self.ending, "a retry is halted, although all is mended"
 
     def driver(self, dies_after: int | None = None) -> Any:
         self.lake.dies_after = dies_after
@@ -338,6 +348,7 @@ class Play:
             deed = self.draw.choice((self.retry, self.forget) if self.tables_fail else (self.forget, self.bring_back))
             self.said.append(f"before effect {at} somebody does {deed.__name__} {key}")
             self.lake.meanwhile = (at, lambda: deed(key))
+        self.in_batch = True
         try:
             self.driver(dies_after).process_files(self.batch, self.taken)
         except Died:
@@ -348,7 +359,7 @@ class Play:
         else:
             self.taken, self.batch = [], self.batch + 1
         finally:
-            self.lake.meanwhile = None
+            self.lake.meanwhile, self.in_batch = None, False
 
     def new_checkpoint(self) -> None:
         """It counts from 0 again, and the queue still has what was not committed."""
@@ -383,7 +394,9 @@ class Play:
             self.beside.end()
 
     def start_again(self) -> None:
-        """What a job does at its start: whatever failed or was paused lands, and what was superseded leaves."""
+        """What a job does at its start: batches end, whatever failed or was paused lands, and what was superseded leaves."""
+        if self.dedupe:
+            self.driver().finish_earlier(None)
         for reason in ("table-failed", "paused"):
             self.retries(Choice("quarantine", reason=reason))
         remove_leftovers_in(self.patch, self.lake, self.service, AT)

@@ -148,6 +148,7 @@ def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_i
     assert sums.differences() == []
     assert (sums.written, sums.dropped, sums.quarantined) == (3, 2, 1)
     assert ids(told) == ["alpha-1", "alpha-2", "alpha-4"]
+    assert len(told.rows("_forebay/ids", "select id from t")) == 3, "the ids of records that came before are gone"
 
     put(told, "d.json", [event("alpha", 2, n=1), event("alpha", 5, n=1)], NOON + timedelta(hours=3))
     sums = told.run()

@@ -194,7 +194,7 @@ class Batch:
             self.tell_of_arrival(files, to_read)
         begun = self.begun(files, claim, to_read, writing, stages)
         plan, split = begun.plan, begun.split
-        if not plan.settled and self.must_begin_anew(files, split, begun.landed):
+        if not plan.settled and self.must_begin_anew(files, split, begun.landed, plan.tries_until):
             self.withdraw(plan)
             self.begin(files, txn, stages)
             return
@@ -335,11 +335,14 @@ class Batch:
     ) -> Claim:
         return self.ledger.claim(files, self.service, skipped, cleared)
 
-    def must_begin_anew(self, files: Sequence[LandedFile], split: Sorted, landed: Collection[str]) -> bool:
-        """Whether a retry is running, or people were erased since the batch began, now that the plan is durable. An erasure
-        writes its list before it looks for plans, so one of the two sees the other."""
+    def must_begin_anew(
+        self, files: Sequence[LandedFile], split: Sorted, landed: Collection[str], tries_until: int | None
+    ) -> bool:
+        """Whether a retry is running or has ids that the batch does not know, or people were erased since the batch began, now
+        that the plan is durable. An erasure writes its list before it looks for plans, so one of the two sees the other. A
+        retry writes its ids before it looks for plans."""
         before, self.service = self.service, without_erased(self.service, self.lake)
-        if self.service != before:
+        if self.service != before or self.last_try() != tries_until:
             return True
         return self.turns.lost(split, landed, lambda: self.claimed(files, self.skips.among(files)))
 
@@ -397,7 +400,7 @@ class Batch:
             skipped=split.skipped,
             left_out=split.left_out,
             staged=staged,
-            settled=not (ends and (self.turns.watched(split, landed) or self.service.subject)),
+            settled=not (ends and (self.turns.watched(split, landed) or self.service.subject or dedupe.wanted)),
         )
         if plan.ends:
             self.plans.pin(plan)
@@ -420,7 +423,7 @@ class Batch:
 
     def last_try(self) -> int:
         """The number of the last try that left ids."""
-        if not any(table.dedupe for table in self.service.tables):
+        if not self.service.drops_duplicates:
             return NO_VERSION
         return self.logs.last_version_at(table_path(self.lake, IDS), app_id(self.service), again=True)
 

@@ -55,7 +55,7 @@ class Dedupe:
 
     @property
     def wanted(self) -> bool:
-        return any(table.dedupe for table in self.service.tables)
+        return self.service.drops_duplicates
 
     @property
     def of_all_ids(self) -> dict[str, Any]:

@@ -166,6 +166,10 @@ class Plans:
     def forget(self, generation: str, batch: int) -> None:
         self._store.delete([self._name(generation, batch)])
 
+    def names(self) -> frozenset[str]:
+        """Those of the plans that are there."""
+        return frozenset(self._store.names(self._service))
+
     def left(self) -> list[Plan]:
         """Plans of batches that did not end, or whose driver died before it deleted them; the oldest first."""
         plans = (self._read(f"{self._service}/{name}") for name in self._store.names(self._service))

@@ -197,6 +197,10 @@ class Service(Declared):
         return tuple(sorted({table.explode for table in self.tables if table.explode is not None}))
 
     @property
+    def drops_duplicates(self) -> bool:
+        return any(table.dedupe for table in self.tables)
+
+    @property
     def asks_for_metadata(self) -> bool:
         """Whether the declarations use the objects' metadata."""
         return any(parse_path(path).origin == "metadata" for table in self.tables for path in table.named)

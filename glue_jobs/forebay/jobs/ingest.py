@@ -136,7 +136,9 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
         batch = batch_of(spark, service, settings, still_ours, emit, watch)
         try:
             watch.begin(service)
-            batch.finish_earlier(known_generation(open_objects(settings.checkpoint_folder)))
+            current = known_generation(open_objects(settings.checkpoint_folder))
+            # A retry waits for batches that may load copies of its records.
+            batch.finish_earlier(None if service.drops_duplicates else current)
             retry_at_start(batch)
             again = announcer(batch, settings)
             merger = Merger(

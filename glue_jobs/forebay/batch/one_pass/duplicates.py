@@ -35,7 +35,7 @@ from forebay.table.storage import Storage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RowIds", "without_duplicates"]
+__all__ = ["RowIds", "every_id", "without_duplicates"]
 
 ID, PIECE, OFFSET = IDENTITY
 ROWS_AT_ONCE = 1 << 22
@@ -63,6 +63,12 @@ def without_duplicates(made: Pass, dedupe: Dedupe, spark: SparkSession, storage:
     fates = [*_recounted(made.fates, rows.moved(gone))]
     duplicates = partial(rows.left_out, gone)
     return replace(made, identified=(), vaulted=(), ids=ids, fates=fates, written=written, duplicates=duplicates)
+
+
+def every_id(made: Pass, dedupe: Dedupe) -> Iterable[pa.Table]:
+    """The ids of all rows that have one, before any is left out."""
+    rows = _Rows(made.identified, made.files_by_piece)
+    return RowIds(rows, [np.ones(one.count, bool) for one in made.identified], dedupe)
 
 
 class _Rows:

@@ -60,15 +60,22 @@ class HeldRecords:
     brought_back: Collection[tuple[str, str]]
 
     def through(
-        self, one_pass: OnePass, dedupe: Dedupe, *, batch: int, shared: Mapping[str, Any], known: Mapping[str, Known]
+        self,
+        one_pass: OnePass,
+        dedupe: Callable[[Pass], Dedupe],
+        *,
+        batch: int,
+        shared: Mapping[str, Any],
+        known: Mapping[str, Known],
     ) -> Chosen:
+        """`dedupe` gets the pass before its rows are compared."""
         files = self._files()
         numbers = {file.file_id: number for number, file in enumerate(files)}
         held = Held(self._staying(numbers), self.only)
         rows = self._rows(numbers)
         made = one_pass.of_held(rows, files, self.service, held, batch=batch, shared=shared, known=known)
-        if dedupe.wanted:
-            made = one_pass.without_duplicates(made, dedupe)
+        if self.service.drops_duplicates:
+            made = one_pass.without_duplicates(made, dedupe(made))
         if self.only is not None:
             made = replace(made, fates=[fate for fate in made.fates if fate.table == self.only])
         return Chosen(made.fates, lambda tables: self._gone(made, tables), made)

@@ -20,6 +20,7 @@ from forebay.batch.one_pass.writer import SUPERSEDED
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.plan import RetryPlan
+from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.writing import Writing
 from forebay.counted import counted
 from forebay.declaration.service import Service
@@ -76,9 +77,10 @@ class Moving:
         writing: Writing,
         still_ours: Callable[[], None],
         keep: Callable[[Collection[str]], None],
+        reserved: ReservedIds,
     ) -> None:
         """`keep` makes durable which tables have the records."""
-        self.still_ours, self.keep = still_ours, keep
+        self.still_ours, self.keep, self.reserved = still_ours, keep, reserved
         self.lake, self.plan, self.service, self.chosen, self.dedupe = lake, plan, service, chosen, dedupe
         self.writing, self.spark, self.logs, self.txn = writing, writing.spark, writing.logs, writing.txn
 
@@ -120,6 +122,7 @@ class Moving:
             unwritten = dict.fromkeys(wanted - self._written(wanted), TABLE_FAILED)
             ids = self.writing.ids_of(made, replaces=False, without=unwritten)
             self.writing.remember(ids, unwritten, fates, self.dedupe)
+            self.reserved.release(made, self.dedupe, self.writing, unwritten)
 
     def _written(self, tables: set[str]) -> set[str]:
         return {table for table in tables if self._has(table_path(self.lake, table))}

@@ -38,7 +38,8 @@ class RetryPlan:
     choice: Choice
     service: dict[str, Any]
     ids_version: int | None = None
-    """The version of the ids table: an attempt that is finished after a crash must reach the same fates."""
+    """The version of the ids table: an attempt that is finished after a crash must reach the same fates. None until the ids of
+    the chosen records are there, too, and no batch is unfinished that does not know them."""
     intent: bool = False
     """Written before anything is chosen. A batch that sees it moves no held records; a batch that does not see it has its own
     plan in the lake by then, and its files are among those left out."""

@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.erased import without_erased
@@ -34,6 +34,7 @@ from forebay.batch.plan import Plans
 from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up
 from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import PLAN, THIS_RETRY, Choice, RetryPlan
+from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
@@ -84,6 +85,7 @@ class Retry:
         self.batches = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
         self.tables_at_once = tables_at_once
         self.one_pass = OnePass(spark, lake, Limits(), self.logs)
+        self.reserved = ReservedIds(spark, lake, service.name, self.batches)
         self.still_ours: Callable[[], None] = lambda: None
 
     def concerns_any(self, choice: Choice) -> bool:
@@ -144,11 +146,9 @@ class Retry:
             raise
         in_batches = [file for plan in self.batches.left() for file in plan.files]
         held = self.logs.look(self._path(choice.held), again=True)
-        ids = self.logs.look(self._path("ids"), again=True)
         assert held is not None
         service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
-        ids_version = NO_VERSION if ids is None else ids.version
-        plan = replace(intent, version=held.version, ids_version=ids_version, service=pinned(service), intent=False)
+        plan = replace(intent, version=held.version, service=pinned(service), intent=False)
         plan = replace(plan, without=tuple(self._held_of(plan, in_batches)))
         plan = replace(plan, until=self._until(plan))
         if tagged is None or tagged[0] != intent.as_json():
@@ -214,6 +214,7 @@ class Retry:
                     writing=writing,
                     still_ours=self.still_ours,
                     keep=partial(self._keep_written, plan),
+                    reserved=self.reserved,
                 )
                 return moving.run()
             except ReadAgain as found:
@@ -223,10 +224,13 @@ class Retry:
         raise Halt(f"the records were read {IN_VAIN_AT_MOST} times, and their data files could not be used: {why}")
 
     def _keep_written(self, plan: RetryPlan, tables: Collection[str]) -> None:
+        self._keep(plan, written=tuple(sorted(tables)))
+
+    def _keep(self, plan: RetryPlan, **more: Any) -> None:
         tagged = self.plans.read_tagged(PLAN)
-        if tagged is None or not RetryPlan.of_json(tagged[0]).is_of(plan):
+        if tagged is None or not (there := RetryPlan.of_json(tagged[0])).is_of(plan):
             raise Halt(ANOTHER)
-        kept = replace(plan, written=tuple(sorted(tables)))
+        kept = replace(there, **more)
         if tagged[0] != kept.as_json():
             self._write_over(kept, tagged[1])
 
@@ -240,7 +244,9 @@ class Retry:
         back = brought_back(self.spark.read.format("delta").load(self._path("ledger")), service)
         shared = {**writing.shared, "at": writing.began_at}
         records = HeldRecords(self.spark, held, service, only, back)
-        return records.through(self.one_pass, dedupe, batch=plan.number, shared=shared, known=known)
+        keep = partial(self._keep, plan)
+        compared = partial(self.reserved.compared_with, dedupe=dedupe, writing=writing, keep=keep)
+        return records.through(self.one_pass, compared, batch=plan.number, shared=shared, known=known)
 
     def _writing(self, plan: RetryPlan, service: Service) -> Writing:
         return Writing(
@@ -281,7 +287,9 @@ class Retry:
         return held
 
     def _last_number(self) -> int:
-        return self.logs.last_version_at(self._path("ledger"), app_id(self.service), again=True)
+        """A retry that moved no record is not in the ledger, but it may have had ids."""
+        of = app_id(self.service)
+        return max(self.logs.last_version_at(self._path(name), of, again=True) for name in ("ledger", "ids"))
 
     def _path(self, name: str) -> str:
         return table_path(self.lake, own_table(name))

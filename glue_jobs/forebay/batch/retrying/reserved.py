@@ -1,0 +1,112 @@
+"""The ids of a retry's records, in the table of ids before any other table has a row of them. So a retry and a batch that load
+copies of one record at the same time cannot both write it.
+
+In: the pass over the records. Out: the version of the table of ids with which they are compared. The retry writes its ids, then
+waits for the batches that have a plan by then. A batch pins its plan, then looks for ids of a retry that it did not know, and
+begins again. So at least one of the two sees the other. A batch never waits. Ids of records that no table got leave again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from forebay.aws.retrying import attempts
+from forebay.batch.dedupe import RETRY, Dedupe
+from forebay.batch.one_pass.duplicates import every_id
+from forebay.batch.one_pass.outcome import Pass
+from forebay.batch.plan import Plans
+from forebay.batch.staged import IDS
+from forebay.batch.writing import Writing
+from forebay.errors import Halt
+from forebay.lake.layout import writer_of
+from forebay.lake.lease import holder
+from forebay.table.commit import is_conflict
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+__all__ = ["ReservedIds"]
+
+LOOKS, FIRST_LOOK_S, LONGEST_S = 70, 0.5, 10
+"""Ten minutes: a batch that commits what it planned takes less."""
+SAME = ("id", "file_id")
+
+
+@dataclass(frozen=True)
+class ReservedIds:
+    """`batches` are the plans of the service's batches."""
+
+    spark: SparkSession
+    lake: str
+    service: str
+    batches: Plans
+
+    def compared_with(self, made: Pass, dedupe: Dedupe, writing: Writing, keep: Callable[..., None]) -> Dedupe:
+        """The known ids, once those of the retry are among them. `keep` makes their version durable."""
+        if dedupe.as_of is not None or not made.identified:
+            return dedupe
+        try:
+            version = self.reserve(made, dedupe, writing)
+            keep(ids_version=version)
+        except BaseException:
+            made.undo()  # no plan names its files
+            raise
+        return dataclasses.replace(dedupe, as_of=version)
+
+    def reserve(self, made: Pass, dedupe: Dedupe, writing: Writing) -> int:
+        """Run again, it adds no id. The version that it returns may be a later one."""
+        ids = writing.ids_of(dataclasses.replace(made, ids=self.of(made, dedupe)), replaces=False)
+        writing.commit_beside(writing.own(IDS), ids, 0 if ids is None else ids.rows)
+        self.wait_for_batches()
+        seen = dedupe.logs.look(dedupe.path, again=True)
+        assert seen is not None
+        return seen.version
+
+    def of(self, made: Pass, dedupe: Dedupe) -> Iterable[pa.Table]:
+        """The ids of all its rows, as rows of the table of ids."""
+        return every_id(made, dedupe)
+
+    def wait_for_batches(self) -> None:
+        """Those with a plan may not have seen the ids. Later ones do."""
+        open_ones = self.batches.names()
+        for _ in attempts(LOOKS, first_s=FIRST_LOOK_S, longest_s=LONGEST_S):
+            open_ones &= self.batches.names()
+            if not open_ones:
+                return
+            if holder(writer_of(self.lake, self.service)) is None:
+                raise Halt(
+                    f"batch {min(open_ones)} is unfinished, and it may load copies of these records. No job is running that "
+                    "could finish it. Start the job: it finishes the batch, then this retry"
+                )
+        raise Halt(
+            f"batch {min(open_ones)} did not end, and it may load copies of these records. Repeat the command once it has ended"
+        )
+
+    def release(self, made: Pass, dedupe: Dedupe, writing: Writing, unwritten: Collection[str]) -> None:
+        """The ids of records that came before, or whose table could not be written, leave. Run again, it changes nothing."""
+        from delta.tables import DeltaTable
+
+        if made.duplicates is None and not unwritten:
+            return
+        written = self.spark.createDataFrame([], "id binary, file_id string")
+        for rows in made.ids:
+            stay = writing.without_tables(rows, unwritten).select(SAME)
+            written = written.union(self.spark.createDataFrame(stay)) if stay.num_rows else written
+        of_this = {"day": f"DATE'{dedupe.day}'", "generation": f"'{RETRY}'", "batch": str(writing.txn.version)}
+        of_this["service"] = f"'{self.service}'"
+        mine = " AND ".join(f"ids.{name} = {value}" for name, value in of_this.items())
+        same = " AND ".join(f"ids.{name} = gone.{name}" for name in SAME)
+        for _ in attempts():
+            ids = DeltaTable.forPath(self.spark, dedupe.path).alias("ids")
+            gone = ids.toDF().where(mine).select(*SAME).distinct().join(written, [*SAME], "left_anti").alias("gone")
+            try:
+                ids.merge(gone, f"{mine} AND {same}").whenMatchedDelete().execute()
+                return
+            except Exception as refused:
+                if not is_conflict(refused):
+                    raise
+        raise Halt("ids of records that stay where they are could not be removed: run the command again")
