@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
 from forebay.errors import InvalidConfiguration
 from forebay.jobs.journal import journal
-from forebay.settings import CompactSettings, IngestSettings, MaintainSettings
+from forebay.settings import CompactSettings, IngestSettings, MaintainSettings, ReconcileSettings
 
 GOOD = ["--queue_url", "https://sqs/q", "--lake", "s3://lake"]
 
@@ -18,6 +19,30 @@ def test_arguments_are_read_as_glue_passes_them() -> None:
     argv = [*GOOD, "--drain", "--trigger_s", "5", "--JOB_NAME", "x", "--TempDir", "s3://t", "--enable-metrics", "true"]
     settings = IngestSettings.from_argv(argv)
     assert (settings.queue_url, settings.drain, settings.trigger_s) == ("https://sqs/q", True, 5)
+
+
+@pytest.mark.parametrize(
+    ("landing", "refused"), [("drops,lake", True), ("lake", True), ("drops", False), ("", False), ("a-lake", False)]
+)
+def test_a_lake_in_a_landing_bucket_is_refused(landing: str, refused: bool) -> None:
+    """S3 would announce every data file of a batch, and the next batch would load it."""
+    with pytest.raises(InvalidConfiguration, match="where the lake is") if refused else nullcontext():
+        IngestSettings.from_argv([*GOOD, "--landing_buckets", landing])
+
+
+@pytest.mark.parametrize(
+    ("lake", "refused"),
+    [
+        ("s3://drops/in/lake", True),
+        ("s3://drops/in", True),
+        ("s3://drops", True),
+        ("s3://drops/lake", False),
+        ("s3://lake/in", False),
+    ],
+)
+def test_a_search_for_missed_files_never_looks_into_the_lake(lake: str, refused: bool) -> None:
+    with pytest.raises(InvalidConfiguration, match="must not overlap") if refused else nullcontext():
+        ReconcileSettings.from_argv(["--queue_url", "q", "--lake", lake, "--landing", "s3://more/x/,s3://drops/in/"])
 
 
 def test_both_spellings_and_the_equals_sign_are_understood() -> None:

@@ -24,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from forebay.address import is_s3, why_no_lake
+from forebay.address import bucket_and_key, is_s3, overlap, why_no_lake
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.lake.layout import CHECKPOINT
@@ -211,6 +211,12 @@ class IngestSettings(JobSettings):
         "", description="the database of the Glue Data Catalog in which the tables are registered; empty: none"
     )
 
+    @model_validator(mode="after")
+    def _lands_outside_the_lake(self) -> Self:
+        if is_s3(self.lake) and (bucket := bucket_and_key(self.lake)[0]) in names_in(self.landing_buckets):
+            raise ValueError(f"landing_buckets has {bucket}, where the lake is: {ITS_OWN_FILES}")
+        return self
+
     @property
     def checkpoint_folder(self) -> str:
         return self.checkpoint.rstrip("/") or f"{self.lake}/{CHECKPOINT}"
@@ -304,6 +310,15 @@ class ReconcileSettings(JobSettings):
         if self.settle_hours >= self.look_back_hours:
             raise ValueError(f"settle_hours, {self.settle_hours:g}, must be less than look_back_hours")
         return self
+
+    @model_validator(mode="after")
+    def _looks_outside_the_lake(self) -> Self:
+        if within := [place for place in self.landing.split(",") if overlap(place, self.lake)]:
+            raise ValueError(f"landing {within[0]} and the lake must not overlap: {ITS_OWN_FILES}")
+        return self
+
+
+ITS_OWN_FILES = "its own files would be loaded, again and again"
 
 
 def names_in(text: str) -> list[str]:

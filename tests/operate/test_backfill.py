@@ -29,3 +29,8 @@ def test_wrong_use_is_told_before_anything_is_listed(s3: str, tmp_path: Path) ->
     assert "is not an S3 address" in failed(2, "backfill", "in/", *lake, "--dry-run")
     assert "backfill: --queue-url is missing" in failed(2, "backfill", "s3://old-drops/in/", *lake)
     assert "there is no bucket odl-drops" in failed(2, "backfill", "s3://odl-drops/in/", *lake, "--dry-run")
+    for place in ("s3://studio-lake/", "s3://studio-lake/games/alpha/"):
+        said = failed(2, "backfill", place, "--lake", "s3://studio-lake/games", "--dry-run")
+        assert "overlaps with the lake s3://studio-lake/games, whose own files would be loaded" in " ".join(
+            said.split()
+        )

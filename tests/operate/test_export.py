@@ -17,6 +17,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.declaration.feed import Feed
+from forebay.declaration.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
@@ -342,6 +344,11 @@ def test_what_cannot_be_exported_says_why(tmp_path: Path, state: str) -> None:
     write_deltalake(f"{lake}/daily", rows(("a", 1)), configuration=FEED)
     with pytest.raises(InvalidConfiguration, match="is a rollup"):
         list(export(LakeView(str(lake)), service().model_copy(update={"rollups": (rollup,)}), "daily", str(to)))
+    keep_in_force(
+        str(lake), service().model_copy(update={"feeds": (Feed(name="drops", prefix="in/", bucket="drops"),)})
+    )
+    with pytest.raises(InvalidConfiguration, match="it would load what is written there"):
+        list(export(LakeView(str(lake)), service(), "players", "s3://drops/in/out"))
     for within in (lake, lake / "players", lake / "feed", tmp_path / "lake" / ".." / "lake"):
         with pytest.raises(InvalidConfiguration, match="is a part of this lake"):
             exported(lake, "players", within)

@@ -14,6 +14,8 @@ import pytest
 from deltalake import DeltaTable
 
 from forebay.aws.announce import announce_paced
+from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.loading import parse_service
 from forebay.lake.paused import pause
 from forebay.operate.changing.replay import mark, replay_of, waiting
 from forebay.operate.lake_view import LakeView
@@ -168,6 +170,28 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
 def test_a_lake_within_this_one_is_refused(lake: str, part: str) -> None:
     place = str(Path(lake).parent) if part == "/.." else f"{lake}{part}"
     assert "is a part of this lake" in failed(2, "replay-into", place, "--table", "alpha", "--lake", lake)
+
+
+@pytest.mark.parametrize(
+    ("place", "feeds", "is_landed"),
+    [
+        ("s3://landing", "", True),
+        ("s3://landing/tests", "", True),
+        ("s3://landing/in/tests", 'feeds = [{ name = "all", prefix = "in/" }]', True),
+        ("s3://landing/tests", 'feeds = [{ name = "all", prefix = "in/" }]', False),
+        ("s3://other/in", "", False),
+        ("s3://other/in", 'feeds = [{ name = "all", bucket = "other", prefix = "in/" }]', True),
+    ],
+)
+def test_a_place_where_files_land_is_refused(lake: str, place: str, feeds: str, is_landed: bool) -> None:
+    """S3 would announce the files of the other lake, and the job would load all of its rows."""
+    text = f'name = "games"\n{feeds}\n[[tables]]\nname = "{{game}}"\n'
+    keep_in_force(lake, parse_service({"service.toml": text}))
+    command = ("replay-into", place, "--table", "alpha", "--lake", lake, "--dry-run")
+    if is_landed:
+        assert "service games takes in files: it would load what is written there" in failed(2, *command)
+    else:
+        ran(*command)
 
 
 def test_live_files_pass(lake: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.address import overlap
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, moment
@@ -63,6 +64,10 @@ def backfill(
     bucket, _, prefix = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
         raise InvalidConfiguration.one(place, "is not an S3 address", "write s3://bucket/prefix/")
+    if overlap(place, lake):
+        raise InvalidConfiguration.one(
+            place, f"overlaps with the lake {lake}, whose own files would be loaded", "name a place outside of it"
+        )
     if not dry_run:
         must_be_given("backfill", "--queue-url", queue_url, "FOREBAY_QUEUE_URL")
     if since is not None and until is not None and until <= since:

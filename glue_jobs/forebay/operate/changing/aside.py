@@ -22,6 +22,7 @@ from forebay.lake.layout import writer_of
 from forebay.lake.lease import hold
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger
+from forebay.upkeep.after_load.readers import must_not_be_landed
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,9 +33,11 @@ FILES_A_BATCH = 200
 
 
 def side_lake(lake: str, place: str) -> str:
-    """The place, of a lake that is another one and not within this one. A folder in a lake would pass for a table."""
+    """The place, of a lake that is another one and not within this one. A folder in a lake would pass for a table. Nor where
+    files land: its own files would be loaded, and have all rows once more."""
     if overlap(place, lake):
         raise InvalidConfiguration.one(place, "is a part of this lake", "name another place")
+    must_not_be_landed(lake, place)
     return place.rstrip("/")
 
 

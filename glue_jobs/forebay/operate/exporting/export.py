@@ -34,6 +34,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.operate.exporting.manifest import Format, Manifest, Part, manifests_of, name_of
 from forebay.operate.exporting.rows import changed_rows, whole_rows
 from forebay.operate.lake_view import LakeView, known_table
+from forebay.upkeep.after_load.readers import must_not_be_landed
 
 __all__ = ["export"]
 
@@ -54,6 +55,7 @@ def export(
     """Writes what the place lacks, a step at a time. `since` is for an empty place; without it the whole table comes first."""
     if overlap(to, view.lake):
         raise InvalidConfiguration.one(f"--to {to}", "is a part of this lake", "name another place")
+    must_not_be_landed(view.lake, to)
     table = view.table(known_table(view, name))
     assert table is not None
     configuration = table.metadata().configuration

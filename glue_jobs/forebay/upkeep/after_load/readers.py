@@ -12,14 +12,19 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.address import bucket_and_key, is_s3
+from forebay.declaration.in_force import kept_services
 from forebay.declaration.service import Service
-from forebay.lake.objects import Objects
+from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import LEDGER, table_path
+from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rows import python_rows
 from forebay.ledger.data_files import data_files, plainly_typed, services_in, values_in
 from forebay.upkeep.after_load.due import COLUMNS, Version, is_clear, version_of
 
-__all__ = ["WAITS_DAYS", "Readers", "readers_of"]
+__all__ = ["WAITS_DAYS", "Readers", "must_not_be_landed", "readers_of"]
 
+WRITTEN = ("part-0.parquet", "part-0.json")
 WAITS_DAYS = 30
 """So long a file waits for another service that has not loaded it. A queue and its dead letters keep a message for 14 days."""
 
@@ -76,6 +81,22 @@ def readers_of(ledger: Objects, service: Service, kept: Iterable[Service], *, no
             elif name != service.name and row["committed_at"] >= lately:
                 found.loaded[name].add(hash(version_of(row)))
     return found
+
+
+def must_not_be_landed(lake: str, place: str) -> None:
+    """S3 may announce what is written there, and then the service that lands files there would load it."""
+    if not is_s3(place):
+        return
+    bucket, prefix = bucket_and_key(place)
+    found: dict[str, set[str]] = defaultdict(set)
+    for parquet in data_files(open_objects(table_path(lake, LEDGER))):
+        for name in services_in(parquet):
+            found[name].update(values_in(parquet, "bucket"))
+    for service in kept_services(lake):
+        readers = Readers(service, buckets=found)
+        if any(readers.loads(bucket, f"{prefix.rstrip('/')}/table/{name}".lstrip("/")) for name in WRITTEN):
+            what = f"is where service {service.name} takes in files: it would load what is written there"
+            raise InvalidConfiguration.one(place, what, "name a place in another bucket")
 
 
 def _share(one: Service, other: Service) -> bool:
