@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from typing import Any
 
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
-from forebay.aws.preflight import check_lake, check_queue
+from forebay.aws.preflight import check_clock, check_lake, check_queue
 from forebay.errors import InvalidConfiguration
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/arrivals"
@@ -67,6 +69,31 @@ def test_an_endpoint_from_the_environment_is_named_by_the_variable_that_set_it(
 def test_a_lake_that_cannot_be_used_is_told_in_a_line(code: str, says: str) -> None:
     with pytest.raises(InvalidConfiguration, match=says):
         check_lake("s3://studio-lake/x", s3=Refusing(answer(code)))
+
+
+class Dated:
+    """Answers at this time."""
+
+    def __init__(self, at: datetime) -> None:
+        self._headers = {"date": format_datetime(at, usegmt=True)}
+
+    def head_bucket(self, **_: str) -> dict[str, Any]:
+        return {"ResponseMetadata": {"HTTPHeaders": self._headers}}
+
+
+@pytest.mark.parametrize("hours", [-24 * 400, -2, -0.3, 0.3, 24 * 365])
+def test_a_machine_whose_clock_is_wrong_deletes_nothing_by_it(hours: float) -> None:
+    """The client of AWS corrects its signatures by S3's clock, so no request is refused for it."""
+    now = datetime(2026, 5, 5, 12, tzinfo=UTC)
+    with pytest.raises(InvalidConfiguration, match="clock of this machine: says 2026-05-05 12:00 UTC, and S3's says"):
+        check_clock("s3://studio-lake/x", now, s3=Dated(now + timedelta(hours=hours)))
+
+
+@pytest.mark.parametrize("minutes", [-14, 0, 14])
+def test_clocks_that_differ_by_minutes_are_alike(minutes: int) -> None:
+    now = datetime(2026, 5, 5, 12, tzinfo=UTC)
+    check_clock("s3://studio-lake/x", now, s3=Dated(now + timedelta(minutes=minutes)))
+    check_clock("file:///tmp/lake", now, s3=Refusing(NoCredentialsError()))
 
 
 def test_a_lake_in_a_folder_needs_no_aws() -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from datetime import datetime, timedelta
+from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -27,7 +29,10 @@ from forebay.address import bucket_and_key, is_s3, why_no_lake
 from forebay.aws.client import client
 from forebay.errors import InvalidConfiguration, Unreachable
 
-__all__ = ["check_bucket", "check_lake", "check_queue", "plainly"]
+__all__ = ["check_bucket", "check_clock", "check_lake", "check_queue", "plainly"]
+
+CLOCKS_DIFFER = timedelta(minutes=15)
+"""S3 refuses signatures that are further from its own clock. But clients of AWS correct theirs, and try again."""
 
 _QUICK = Config(connect_timeout=5, read_timeout=10, retries={"total_max_attempts": 3, "mode": "standard"})
 
@@ -63,6 +68,20 @@ def check_lake(lake: str, *, s3: Any = None) -> None:
         raise InvalidConfiguration.one(f"lake {lake}", why, "choose another folder")
     if is_s3(lake):
         check_bucket(lake, s3=s3, what="lake")
+
+
+def check_clock(lake: str, now: datetime, *, s3: Any = None) -> None:
+    """For what deletes by time: a clock that is a year ahead would expire the rows of a year."""
+    if not is_s3(lake):
+        return
+    answer = (s3 or client("s3", config=_QUICK)).head_bucket(Bucket=bucket_and_key(lake)[0])
+    at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
+    if abs(at - now) > CLOCKS_DIFFER:
+        raise InvalidConfiguration.one(
+            "the clock of this machine",
+            f"says {now:%Y-%m-%d %H:%M} UTC, and S3's says {at:%Y-%m-%d %H:%M}: what is too old cannot be told",
+            "set the clock, then start again",
+        )
 
 
 def check_bucket(place: str, *, what: str, s3: Any = None) -> None:
