@@ -404,7 +404,7 @@ class PaperLedger(Ledger):
     def first(self) -> str:
         return FIRST
 
-    def deletions_of_ours(self, files: Sequence[LandedFile]) -> frozenset[str]:
+    def deletions_of_ours(self, files: Sequence[LandedFile], earlier: Any) -> frozenset[str]:
         """The first look at a lake's notes; those of a batch that goes on are in its plan."""
         return frozenset(file.file_id for file in files if file.file_id in self.lake.cleared)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -33,13 +34,13 @@ def note(lake: Path, action: Action = "moved", at: datetime = NOW, key: str = "i
 def test_a_deletion_at_the_time_of_a_note_is_ours(action: Action, after: timedelta, tmp_path: Path) -> None:
     note(tmp_path, action)
     ours = deletion(after)
-    assert deletions_of_ours([FILE, ours], open_objects(str(tmp_path))) == {ours.file_id}
+    assert deletions_of_ours([FILE, ours], open_objects(str(tmp_path)), {}) == {ours.file_id}
 
 
 @pytest.mark.parametrize("action", ["gone", "replaced", "started"])
 def test_what_after_load_did_not_delete_is_not_ours(action: Action, tmp_path: Path) -> None:
     note(tmp_path, action)
-    assert deletions_of_ours([deletion()], open_objects(str(tmp_path))) == set()
+    assert deletions_of_ours([deletion()], open_objects(str(tmp_path)), {}) == set()
 
 
 @pytest.mark.parametrize(
@@ -54,18 +55,18 @@ def test_what_after_load_did_not_delete_is_not_ours(action: Action, tmp_path: Pa
 )
 def test_another_deletion_is_not_ours(other: LandedFile, tmp_path: Path) -> None:
     note(tmp_path)
-    assert deletions_of_ours([other], open_objects(str(tmp_path))) == set()
+    assert deletions_of_ours([other], open_objects(str(tmp_path)), {}) == set()
 
 
 def test_without_deletions_or_notes_nothing_is_ours_and_old_notes_are_not_read(tmp_path: Path) -> None:
     notes = open_objects(str(tmp_path))
-    assert deletions_of_ours([deletion()], notes) == set()
+    assert deletions_of_ours([deletion()], notes, {}) == set()
     note(tmp_path)
     for data in tmp_path.glob("day=*/*.parquet"):
         data.unlink()
-    assert deletions_of_ours([FILE], notes) == set()
+    assert deletions_of_ours([FILE], notes, {}) == set()
     long_after_the_note = datetime.now(UTC) - NOW + 2 * CLOCKS_DIFFER
-    assert deletions_of_ours([deletion(long_after_the_note)], notes) == set()
+    assert deletions_of_ours([deletion(long_after_the_note)], notes, {}) == set()
 
 
 def test_a_deletion_of_ours_takes_out_nothing_and_is_told_in_the_ledger(tmp_path: Path) -> None:
@@ -80,6 +81,24 @@ def test_a_deletion_of_ours_takes_out_nothing_and_is_told_in_the_ledger(tmp_path
     found = ledger.claim([ours, theirs], forgets).decided({})
     assert [one.earlier.file for one in found.superseded] == [FILE]
     assert [one.by for one in found.superseded] == [theirs]
+
+
+@pytest.mark.parametrize(
+    ("etag", "sequencer", "is_theirs"),
+    [("other", "03", True), ("other", "06", False), ("other", "00", False), ("etag", "03", False)],
+)
+@pytest.mark.parametrize("in_ledger", [True, False])
+def test_a_deletion_of_what_was_put_after_ours_is_the_producers(
+    etag: str, sequencer: str, is_theirs: bool, in_ledger: bool, tmp_path: Path
+) -> None:
+    """Ours was of the etag that the note's file has, so another content came after it. The same one tells nothing."""
+    note(tmp_path)
+    again = replace(FILE, etag=etag, version_id="v2", sequencer=sequencer)
+    ledger = Known(row_of(FILE, "loaded"), *([row_of(again, "loaded")] if in_ledger else []))
+    ledger._notes = open_objects(str(tmp_path))
+    theirs, forgets = deletion(timedelta(minutes=5)), service_of('on_delete = "forget"')
+    found = ledger.claim([theirs] if in_ledger else [again, theirs], forgets).decided({again.file_id: "x"})
+    assert ("after-load" in [one.reason for one in found.left_out]) is not is_theirs
 
 
 def test_a_batch_that_goes_on_asks_for_no_notes(tmp_path: Path) -> None:

@@ -1,9 +1,11 @@
 """Deletions that forebay made itself: `after_load` deleted a landed file after it was loaded. They take out nothing.
 
 A service may replace `after_load` with `on_delete = "forget"` while its queue still has the notices. The notes of `after_load`
-tell them apart: S3 and the note name the same key and nearly the same time.
+tell them apart: S3 and the note name the same key and nearly the same time. It deletes only the content that it has loaded.
+So a deletion is the producer's if it takes out another content that was put later.
 
-In: the files of a batch, and the table of notes. Out: the ids of the deletions that are ours.
+In: the files of a batch, what the ledger has of their keys, and the table of notes. Out: the ids of the deletions that are
+ours.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import opened, plainly_typed
+from forebay.notification.order import takes_out, written_later
 
 __all__ = ["CLOCKS_DIFFER", "deletions_of_ours", "noted_since"]
 
@@ -24,25 +27,44 @@ CLOCKS_DIFFER = timedelta(minutes=15)
 """S3 refuses requests of a machine whose clock differs more from its own."""
 DELETED_IT = ("moved", "deleted")
 
-Noted = Mapping[tuple[str, str], Sequence[datetime]]
-"""When `after_load` deleted the object of each bucket and key."""
+Key = tuple[str, str]
+Noted = Mapping[Key, Sequence[tuple[datetime, str]]]
+"""When `after_load` deleted the object of each bucket and key, and the id of its file."""
 
 
-def deletions_of_ours(files: Iterable[LandedFile], notes: Objects) -> frozenset[str]:
-    """Reads notes only if there are deletions, and only those that are new enough."""
+def deletions_of_ours(
+    files: Sequence[LandedFile], notes: Objects, known: Mapping[Key, Sequence[LandedFile]]
+) -> frozenset[str]:
+    """Reads notes only if there are deletions, and only those that are new enough. `known` are the versions in the ledger."""
     times = {file: file.event_time for file in files if file.is_deletion and file.event_time is not None}
     if not times:
         return frozenset()
     noted = noted_since(notes, min(times.values()) - CLOCKS_DIFFER, {(file.bucket, file.key) for file in times})
+    versions: dict[Key, list[LandedFile]] = {key: [*known.get(key, ())] for key in noted}
+    for file in files:
+        if not file.is_deletion:
+            versions.setdefault((file.bucket, file.key), []).append(file)
     return frozenset(
         file.file_id
         for file, at in times.items()
-        if any(abs(at - noted_at) <= CLOCKS_DIFFER for noted_at in noted.get((file.bucket, file.key), ()))
+        if any(
+            abs(at - noted_at) <= CLOCKS_DIFFER and not _takes_out_more(file, file_id, versions[file.bucket, file.key])
+            for noted_at, file_id in noted.get((file.bucket, file.key), ())
+        )
     )
 
 
-def noted_since(notes: Objects, since: datetime, keys: Iterable[tuple[str, str]]) -> Noted:
-    found: dict[tuple[str, str], list[datetime]] = {key: [] for key in keys}
+def _takes_out_more(deletion: LandedFile, file_id: str, versions: Sequence[LandedFile]) -> bool:
+    """Than the file with this id: another content, which was put after it. The same content tells nothing."""
+    loaded = next((one for one in versions if one.file_id == file_id), None)
+    return loaded is not None and any(
+        one.etag != loaded.etag and not one.is_deletion and written_later(one, loaded) and takes_out(deletion, one)
+        for one in versions
+    )
+
+
+def noted_since(notes: Objects, since: datetime, keys: Iterable[Key]) -> Noted:
+    found: dict[Key, list[tuple[datetime, str]]] = {key: [] for key in keys}
     try:
         files = read_snapshot(notes).files
     except NoTable:
@@ -50,8 +72,8 @@ def noted_since(notes: Objects, since: datetime, keys: Iterable[tuple[str, str]]
     for file in files:
         if file.modified >= since:
             with opened(notes, file) as parquet:
-                rows = plainly_typed(parquet.read(columns=["bucket", "key", "action", "at"]))
+                rows = plainly_typed(parquet.read(columns=["bucket", "key", "action", "at", "file_id"]))
             for row in python_rows(rows):
                 if row["action"] in DELETED_IT and (key := (row["bucket"], row["key"])) in found:
-                    found[key].append(row["at"])
+                    found[key].append((row["at"], row["file_id"]))
     return found

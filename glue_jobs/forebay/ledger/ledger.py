@@ -91,13 +91,16 @@ class Ledger:
         if service.on_delete == "forget":
             files = as_written_last(files, earlier)
             earlier = put_again(files, earlier)
-            cleared = self.deletions_of_ours(files) if cleared is None else cleared
+            cleared = self.deletions_of_ours(files, earlier) if cleared is None else cleared
         ignored = partial(why_ignored, service, cleared=cleared or ())
         return Claim(files, earlier, service.rule_of, skipped, ignored)
 
-    def deletions_of_ours(self, files: Sequence[LandedFile]) -> frozenset[str]:
+    def deletions_of_ours(
+        self, files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]
+    ) -> frozenset[str]:
         """The ids of the deletions that `after_load` made."""
-        return deletions_of_ours(files, self._notes)
+        known = {key: [seen.file for seen in versions] for key, versions in earlier.items()}
+        return deletions_of_ours(files, self._notes, known)
 
     def frame(self, entries: Iterable[Entry], changed: Iterable[dict[str, Any]], **of_the_batch: object) -> DataFrame:
         """The entries as rows for the commit, with the changed rows of earlier files."""
