@@ -79,7 +79,7 @@ def check_clock(lake: str, now: datetime, *, s3: Any = None) -> None:
     if abs(at - now) > CLOCKS_DIFFER:
         raise InvalidConfiguration.one(
             "the clock of this machine",
-            f"says {now:%Y-%m-%d %H:%M} UTC, and S3's says {at:%Y-%m-%d %H:%M}: what is too old cannot be told",
+            f"says {now:%Y-%m-%d %H:%M} UTC, and S3's says {at:%Y-%m-%d %H:%M}: the age of rows and files is unknown",
             "set the clock, then start again",
         )
 
