@@ -22,6 +22,7 @@ from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Event
+from forebay.lake.lease import LeaseHeld
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import REPLAY
@@ -330,6 +331,27 @@ def test_an_erasure_names_a_copy_of_a_run_that_died_and_had_no_other_after_it(tm
     assert s3.archived == [place_of("a.json")]
     assert lives_of(view, "landing", "in/a.json")[0].away is None
     assert len(DeltaTable(f"{tmp_path}/_forebay/after_load").to_pyarrow_table()) == 1  # the second run adds no other
+
+
+def test_two_services_of_a_lake_move_their_files_at_the_same_time_and_two_runs_of_one_do_not(tmp_path: Path) -> None:
+    """Both may begin at the same hour of each day. The longer one must not keep the other one out for ever."""
+    write_ledger(tmp_path, row("a.json"), row("b.json", service="others", bucket="more"))
+    s3, ends, others = S3().put("a.json"), list[object](), service(MOVE).model_copy(update={"name": "others"})
+    s3.objects["more", "in/b.json"] = ("e1", None)
+
+    def meanwhile(verb: str, key: str) -> None:
+        if not ends:
+            ends.append("begun")
+            told: dict[str, Any] = {"emit": lambda event: None, "stop": threading.Event(), "now": NOW, "s3": s3}
+            ends.append(clear_landed(str(tmp_path), others, **told))
+            with pytest.raises(LeaseHeld):
+                clear_landed(str(tmp_path), service(MOVE), **told)
+
+    s3.before = meanwhile
+    assert clear(tmp_path, s3).files == 1
+    assert isinstance(ends[1], Cleared)
+    assert [key for key, _, _ in notes(tmp_path)] == ["in/a.json", "in/b.json"]
+    assert [bucket for bucket, _ in s3.objects] == ["archive", "archive"]
 
 
 def test_a_denied_delete_is_told_and_stops_no_other(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def clear_landed(
     began, cleared, archive = time.monotonic(), Cleared(), service.after_load.move
     if archive and overlap(archive, lake):
         raise InvalidConfiguration.one("after_load.move", f"{archive} is in the lake", "choose a place outside of it")
-    lease = hold(lease_of(lake, AFTER_LOAD), wait_s=0)
+    lease = hold(lease_of(lake, f"{AFTER_LOAD}/{service.name}"), wait_s=0)
     try:
         _clear(lake, service, service.after_load, s3 or s3_client(), cleared, lease, now, stop)
     finally:
