@@ -17,7 +17,7 @@ from aws_cdk import aws_lambda as lam
 from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
-from forebay.address import is_s3
+from forebay.address import is_s3, overlap
 from forebay.capacity.rules import Rules
 from forebay.declaration.schedule import schedules_of
 from forebay.declaration.service import Service
@@ -31,6 +31,7 @@ from infra.dashboard import dashboard
 from infra.declarations import declared, functions_of
 from infra.deliveries import rule_arns_of, topic_arns_of
 from infra.engines import engine_of
+from infra.forms import listed
 from infra.foundation import Foundation
 from infra.functions import each
 from infra.functions.function import Functions
@@ -134,6 +135,12 @@ class Forebay(Construct):
                 yield Problem(
                     "lake_bucket", f"the lake {mine.lake} is that of {path}, too", "give each its lake_prefix"
                 )
+            if _lands_in_lake(of_other, mine):
+                what = f"the lake {mine.lake} is where {path} takes in files: it would load the lake's data files"
+                yield Problem("lake_bucket", what, "choose another bucket for the lake")
+            if _lands_in_lake(mine, of_other):
+                what = f"the lake {of_other.lake} of {path} would have its data files loaded"
+                yield Problem("landing_bucket", what, "choose a landing_prefix outside of that lake")
             if mine.landing_queue and mine.landing_queue == of_other.landing_queue:
                 what = f"the queue is that of {path}, too, so each would get some of the files"
                 yield Problem("landing_queue", what, "let both subscribe to the topic")
@@ -243,6 +250,12 @@ class Forebay(Construct):
         """The beginning of logical ids in this construct; `Default` leaves no trace in them."""
         path = self.node.path.partition("/")[2]
         return re.sub(r"[^A-Za-z0-9]", "", path.replace("Default", ""))
+
+
+def _lands_in_lake(one: Settings, other: Settings) -> bool:
+    """Whether S3 would announce files of the other one's lake to this one."""
+    landing = (f"s3://{bucket}/{one.landing_prefix}" for bucket in listed(one.landing_bucket))
+    return bool(other.lake_bucket) and any(overlap(place, f"s3://{other.lake}") for place in landing)
 
 
 def _are_in_one_place(one: Stack, other: Stack) -> bool:

@@ -142,6 +142,16 @@ AMERICA = "arn:aws:{}:us-east-1:123456789012:{}"
             {"prefix": "shop", **QUEUE},
             "the queue is that of studio/One, too",
         ),
+        (
+            {"prefix": "games", "lake_bucket": "drops", "lake_prefix": "in/lake/"},
+            {"prefix": "shop", **QUEUE},
+            "the lake drops/in/lake/ of studio/One would have its data files loaded",
+        ),
+        (
+            {"prefix": "shop", **QUEUE},
+            {"prefix": "games", "lake_bucket": "drops", "lake_prefix": "in/lake/"},
+            "is where studio/One takes in files",
+        ),
     ],
 )
 def test_two_services_that_would_have_the_same_names_one_lake_or_one_queue_are_refused(
@@ -152,6 +162,12 @@ def test_two_services_that_would_have_the_same_names_one_lake_or_one_queue_are_r
     Forebay(stack, "One", settings=Settings(**one))
     with pytest.raises(InvalidConfiguration, match=said):
         Forebay(stack, "Other", settings=Settings(**other))
+
+
+def test_a_service_may_take_in_files_beside_the_lake_of_another_one() -> None:
+    stack = cdk.Stack(cdk.App(), "studio")
+    Forebay(stack, "One", settings=Settings(prefix="games", lake_bucket="drops", lake_prefix="lake/"))
+    Forebay(stack, "Other", settings=Settings(prefix="shop", **QUEUE))
 
 
 def test_services_of_one_name_may_be_in_two_places_and_of_one_lake_bucket_in_two_folders() -> None:
