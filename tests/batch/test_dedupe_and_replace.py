@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.retrying.moving import Retried
+from forebay.batch.retrying.plan import Choice
+from forebay.batch.retrying.reserved import ReservedIds
+from forebay.batch.retrying.retry import Retry
+from forebay.declaration.loading import parse_service
 from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.lake_view import view_of
 from forebay.operate.looking.files import FileChoice
@@ -105,3 +111,32 @@ def test_a_replay_that_one_table_refuses_leaves_its_records_known_there(world: W
     world.try_batch(2, [world.file("b.json")])
     assert (world.rows_of("alpha"), world.rows_of("beta")) == ({"a.json": 1}, {"a.json": 1})
     world.tables_agree_with_the_ledger("alpha", "beta")
+
+
+@pytest.mark.deep
+def test_a_retry_leaves_the_ids_of_what_it_wrote_and_no_others(world: World, spark: SparkSession) -> None:
+    """It writes the ids of all its records first. One of them came in another file since, and one is there twice."""
+    put(world, "a.json", 1, "x", "y", "y", "z")
+    put(world, "b.json", 2, "x")
+    world.paused = ("alpha",)
+    world.try_batch(1, [world.file("a.json", 1)])
+    world.paused = ()
+    world.try_batch(2, [world.file("b.json", 2)])
+    tries = Retry(spark, parse_service({"service.toml": SERVICE}), lake=world.lake, emit=world.events.append)
+    try:
+        with world.monkeypatch.context() as patched:
+            patched.setattr(ReservedIds, "release", _die)
+            with pytest.raises(Died):
+                tries.run(Choice("quarantine"))
+        assert len(world._table("_forebay/ids")) == 5
+        assert tries.run(Choice("quarantine")) == Retried()
+    finally:
+        tries.logs.close()
+    assert standing(world) == [("a.json-1", "y"), ("a.json-1", "z"), ("b.json-2", "x")]
+    ids = {(bytes(row["id"]), row["file_id"]) for row in world._table("_forebay/ids")}
+    assert Counter(file_id for _, file_id in ids) == Counter(row["_file_id"] for row in world._table("alpha"))
+    world.tables_agree_with_the_ledger("alpha")
+
+
+def _die(*_: object) -> None:
+    raise Died

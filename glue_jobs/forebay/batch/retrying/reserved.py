@@ -98,13 +98,16 @@ class ReservedIds:
             written = written.union(self.spark.createDataFrame(stay)) if stay.num_rows else written
         of_this = {"day": f"DATE'{dedupe.day}'", "generation": f"'{RETRY}'", "batch": str(writing.txn.version)}
         of_this["service"] = f"'{self.service}'"
-        mine = " AND ".join(f"ids.{name} = {value}" for name, value in of_this.items())
-        same = " AND ".join(f"ids.{name} = gone.{name}" for name in SAME)
+        mine = " AND ".join(f"{name} = {value}" for name, value in of_this.items())
+        same = [f"ids.{name} = {value}" for name, value in of_this.items()] + [
+            f"ids.{one} = gone.{one}" for one in SAME
+        ]
+        reserved = self.spark.read.format("delta").load(dedupe.path).where(mine).select(*SAME).distinct()
+        gone = reserved.join(written, [*SAME], "left_anti")
         for _ in attempts():
             ids = DeltaTable.forPath(self.spark, dedupe.path).alias("ids")
-            gone = ids.toDF().where(mine).select(*SAME).distinct().join(written, [*SAME], "left_anti").alias("gone")
             try:
-                ids.merge(gone, f"{mine} AND {same}").whenMatchedDelete().execute()
+                ids.merge(gone.alias("gone"), " AND ".join(same)).whenMatchedDelete().execute()
                 return
             except Exception as refused:
                 if not is_conflict(refused):
