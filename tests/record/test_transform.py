@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from random import Random
 
@@ -47,6 +48,11 @@ class Panic(BaseException):
     def __str__(self): raise ValueError("no text")
 def panics(rows): raise Panic
 def odd_text(rows): raise ValueError("\\ud800" + "x" * 5000)
+def by_pandas(rows):  # integers beside null are doubles there
+    amount = rows["amount"]
+    return pa.table({"amount": amount.cast(pa.float64(), safe=False) if amount.null_count else amount})
+def halves(rows):
+    return pa.table({"amount": pc.divide(rows["amount"].cast(pa.float64(), safe=False), 2)})
 def long_text(rows): return pa.table({"_refused": ["x" * 5000] * rows.num_rows})
 """
 AMOUNTS, NAMES = [1, 0, -3, None, 5], ["a", "b", None, "d", "e"]
@@ -101,6 +107,31 @@ def test_a_row_on_which_it_fails_is_refused_alone() -> None:
         "ZeroDivisionError: integer division or modulo by zero",
         None,
     ]
+
+
+def test_whole_numbers_may_come_as_doubles_which_pandas_makes_of_them_beside_null() -> None:
+    assert applied("by_pandas") == ({"amount": AMOUNTS, "name": NAMES}, [None] * 5)
+    large = (1 << 53) + 1
+    columns, refused = applied("by_pandas", [large, None, 2])
+    assert (columns["amount"], refused) == ([large, None, 2], [None] * 3), "the doubles of both would be equal"
+
+
+def test_a_number_that_its_column_cannot_hold_is_refused_alone() -> None:
+    columns, refused = applied("halves", [2, 3, None, 1 << 60])
+    assert columns["amount"] == [1, 3, None, 1 << 60]
+    assert [why is None for why in refused] == [True, False, True, False]
+    assert "amount does not fit into int64: Float value 1.500000 was truncated" in str(refused[1])
+    assert "amount is 576460752303423488 as double, which has lost digits; return it as int64" in str(refused[3])
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(6, 2), pa.decimal128(20, 4), pa.decimal256(40, 1)])
+def test_decimals_may_come_with_other_digits_if_their_column_holds_them(kind: pa.DataType, tmp_path: Path) -> None:
+    function = f"def priced(rows): return pa.table({{'paid': pa.array([Decimal('7.5'), None], pa.{kind})}})"
+    head = "from decimal import Decimal\nimport pyarrow as pa\n"
+    (tmp_path / "transforms" / "of_decimals.py").write_text(head + function)
+    done = Transform("of_decimals:priced").applied({"paid": pa.nulls(2, pa.decimal128(12, 2))})
+    assert done.columns["paid"].to_pylist() == [Decimal("7.50"), None]
+    assert done.refused.to_pylist() == [None, None]
 
 
 def test_any_rows_fail_as_each_of_them_does() -> None:

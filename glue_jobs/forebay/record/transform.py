@@ -1,8 +1,8 @@
 """A declared Python step: the typed columns of some records, through a function.
 
 In: an array for each column. Out: the same after the function, and for each row that it refuses the reason. A row fails alone:
-if the function raises an error, each half of the rows is tried again, down to single rows. `NoFunction` where it cannot be used
-at all: it cannot be imported, or it returns other rows or types than it must.
+if the function raises an error, or returns a number that its column cannot hold, each half of the rows is tried again, down to
+single rows. `NoFunction` where it cannot be used at all: it cannot be imported, or it returns other rows or types than it must.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ __all__ = ["REFUSED", "Transform", "Transformed", "check_transforms"]
 
 REFUSED = "_refused"
 """The column in which a function may say why it refuses a row; null for a row that is fine."""
+
+MOST_WHOLE = 1 << 53
+"""From here on, doubles do not have all whole numbers."""
 
 
 @dataclass(frozen=True)
@@ -51,8 +54,8 @@ class Transform:
 
     def _tried(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         try:
-            made = function(rows)
-        except KeyboardInterrupt:
+            return self._like(rows, function(rows))
+        except (KeyboardInterrupt, NoFunction):
             raise
         except ImportError as missing:
             raise NoFunction(f"{self.name} cannot be imported: {reason_of(missing)}") from missing
@@ -62,7 +65,6 @@ class Transform:
             if isinstance(failure, MemoryError):  # the row is not to blame: the task may have too much beside it
                 raise
             return rows.append_column(REFUSED, pa.array([reason_of(failure)], pa.string()))
-        return self._like(rows, made)
 
     def _halves(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         half = rows.num_rows // 2
@@ -82,10 +84,10 @@ class Transform:
         for name, kind in zip(names, made.schema.types, strict=True):
             if name not in wanted or names.count(name) > 1:
                 raise NoFunction(f"{self.name} returned the column {name}, which it did not get, or twice")
-            if not _may_be(kind, wanted[name]):
+            if not _may_be(kind, wanted[name]) and not _may_hold(kind, wanted[name]):
                 raise NoFunction(f"{self.name} returned {name} as {kind}; it must be {wanted[name]}")
         nothing = pa.nulls(rows.num_rows, pa.string())
-        found = {name: made[name].cast(wanted[name]) for name in names}
+        found = {name: _cast(name, made[name], wanted[name]) for name in names}
         return pa.table({name: found.get(name, rows[name] if name != REFUSED else nothing) for name in wanted})
 
 
@@ -97,6 +99,27 @@ def _may_be(kind: pa.DataType, wanted: pa.DataType) -> bool:
         names = [field.name for field in kind] == [field.name for field in wanted]
         return names and all(_may_be(has.type, its.type) for has, its in zip(kind, wanted, strict=True))
     return kind in (wanted, pa.null())
+
+
+def _may_hold(kind: pa.DataType, wanted: pa.DataType) -> bool:
+    """Types that pandas makes of the wanted one: of integers beside null and of decimals, they depend on the rows."""
+    if pa.types.is_integer(wanted):
+        return bool(pa.types.is_floating(kind))
+    if pa.types.is_decimal(wanted):
+        return bool(pa.types.is_decimal(kind))
+    return bool(pa.types.is_string(wanted) and (pa.types.is_large_string(kind) or pa.types.is_string_view(kind)))
+
+
+def _cast(name: str, made: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedArray:
+    """The same values in the wanted type; `ValueError` if it does not have one of them."""
+    if pa.types.is_floating(made.type) and pa.types.is_integer(wanted):
+        most = pc.max(pc.abs(made)).as_py()
+        if most is not None and most >= MOST_WHOLE:
+            raise ValueError(f"{name} is {most:.0f} as {made.type}, which has lost digits; return it as {wanted}")
+    try:
+        return made.cast(wanted)
+    except pa.ArrowInvalid as failure:
+        raise ValueError(f"{name} does not fit into {wanted}: {failure}") from failure
 
 
 def check_transforms(service: Service) -> None:
