@@ -59,7 +59,7 @@ LEDGER = {
     "event_time": "When the object was created, by the announcement.",
     "claimed_at": "When the batch began to work on the file.",
     "committed_at": "When the batch ended.",
-    "service_version": "The version of the declarations that the batch used.",
+    "service_version": "The version of the declarations that the batch used, and after + that of the functions' code.",
     "outcome": "One of the [outcomes](#outcomes-of-files).",
     "reason": "Why, in one word. Null for most loaded files.",
     "detail": "Why, in a sentence.",

@@ -7,13 +7,15 @@ package in their code. Beside local declarations it is a folder.
 
 from __future__ import annotations
 
+import hashlib
 import re
 import sys
-from collections.abc import Callable, Sequence
+import zipfile
+from collections.abc import Callable, Iterator, Sequence
 from importlib import import_module, invalidate_caches
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
-from importlib.util import spec_from_file_location
+from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,6 +27,7 @@ __all__ = [
     "PACKAGE",
     "TRANSFORM_NAME",
     "NoFunction",
+    "code_version",
     "folders",
     "function_of",
     "package_beside",
@@ -34,19 +37,20 @@ __all__ = [
 
 PACKAGE = "transforms"
 TRANSFORM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*:[A-Za-z_][A-Za-z0-9_]*")
-HINT = "put the module into the folder transforms/ beside service.toml, and deploy that folder with the jobs"
+NO_MODULE = "put the module into the folder transforms/ beside service.toml, and deploy that folder with the jobs"
+OTHER_CODE = "deploy the code that has the function, or push declarations that do not name it"
 
 MOST_REASON = 1_000
 """Characters of why a row is refused."""
 
 
 class NoFunction(Exception):
-    """The function cannot be used for any row. Its text says why. The `hint` says what to do, if its module is not there."""
+    """The function cannot be used for any row. Its text says why. The `hint` says what to do, if it is not there."""
 
-    def __init__(self, why: str, cause: BaseException | None = None) -> None:
+    def __init__(self, why: str, cause: BaseException | None = None, hint: str = "") -> None:
         super().__init__(why)
         is_gone = isinstance(cause, ModuleNotFoundError) and (cause.name or "").partition(".")[0] == PACKAGE
-        self.hint = HINT if is_gone else ""
+        self.hint = NO_MODULE if is_gone else hint
 
 
 def use_folder(place: str) -> None:
@@ -75,15 +79,40 @@ def function_of(name: str, places: Sequence[str] = ()) -> Callable[[Any], Any]:
         use_folder(place)
     module, _, function = name.partition(":")
     try:
-        found = getattr(import_module(f"{PACKAGE}.{module}"), function)
+        code = import_module(f"{PACKAGE}.{module}")
     except (KeyboardInterrupt, MemoryError):
         raise
     except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust
         raise NoFunction(f"{name} cannot be imported: {reason_of(failure)}", failure) from failure
+    found = getattr(code, function, None)
+    if found is None:
+        raise NoFunction(f"{name}: {PACKAGE}/{module}.py has no function {function}", hint=OTHER_CODE)
     if not callable(found):
         raise NoFunction(f"{name} is not a function")
     made: Callable[[Any], Any] = found
     return made
+
+
+def code_version() -> str:
+    """Eight hex digits for the code of all functions that this process finds. They change with any file of it."""
+    spec = find_spec(PACKAGE)
+    places = (spec and spec.submodule_search_locations) or ()
+    found = sorted(one for place in places for one in _code_in(Path(place)) if one[1].strip())
+    return hashlib.sha256(repr(found).encode()).hexdigest()[:8]
+
+
+def _code_in(package: Path) -> Iterator[tuple[str, bytes]]:
+    """The names and contents of the files, of a folder or of a folder in a zip."""
+    if package.is_dir():
+        yield from ((file.relative_to(package).as_posix(), file.read_bytes()) for file in package.rglob("*.py"))
+        return
+    shipped = next((parent for parent in package.parents if parent.is_file()), None)
+    if shipped is not None:
+        inner = f"{package.relative_to(shipped).as_posix()}/"
+        with zipfile.ZipFile(shipped) as code:
+            for name in code.namelist():
+                if name.startswith(inner) and name.endswith(".py"):
+                    yield name.removeprefix(inner), code.read(name)
 
 
 class _Beside(MetaPathFinder):

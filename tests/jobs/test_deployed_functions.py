@@ -44,5 +44,5 @@ def test_a_deployment_may_take_the_place_of_a_declaration_whose_function_is_gone
 
 
 def test_a_deployment_whose_own_function_is_missing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidConfiguration, match=r"table t: transform: shop:gone cannot be imported"):
+    with pytest.raises(InvalidConfiguration, match=r"table t: transform: shop:gone: .* has no function gone \(deploy"):
         started(tmp_path, monkeypatch, before="new", deployed="gone")

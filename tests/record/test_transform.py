@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -11,8 +14,9 @@ import pytest
 
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
-from forebay.record.transform import Transform, check_transforms
+from forebay.record.transform import Transform, check_transforms, with_code_version
 from forebay.transforms import NoFunction, folders, use_folder
+from infra.bundle import package_zip
 
 FUNCTIONS = """
 import pyarrow as pa
@@ -197,12 +201,12 @@ def test_a_module_that_ends_the_process_cannot_be_imported(tmp_path: Path) -> No
         ("other_column", "returned the column more, which it did not get"),
         ("no_table", "returned list instead of a pyarrow.Table"),
         ("imports", "cannot be imported: ModuleNotFoundError: No module named 'not_there_at_all'"),
-        ("missing", "cannot be imported: AttributeError: .* has no attribute 'missing'"),
+        ("missing", "transforms/of_record.py has no function missing"),
         ("constant", "is not a function"),
     ],
 )
 def test_a_function_that_cannot_be_used_says_why(function: str, says: str) -> None:
-    with pytest.raises(NoFunction, match=rf"of_record:{function} {says}"):
+    with pytest.raises(NoFunction, match=rf"of_record:{function}:? {says}"):
         applied(function)
 
 
@@ -228,7 +232,7 @@ def service_of(transform: str, columns: str = '{ name = "amount", type = "long" 
 
 def test_declarations_name_functions_that_are_there() -> None:
     check_transforms(parse_service({"service.toml": service_of("of_record:same")}))
-    for name in ("of_record:missing", "other:same", "os:getcwd"):
+    for name in ("other:same", "os:getcwd"):
         with pytest.raises(
             InvalidConfiguration, match=rf"table sales: transform: {name} cannot be imported: .*transforms"
         ):
@@ -236,13 +240,17 @@ def test_declarations_name_functions_that_are_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "is_told"), [("gone:same", True), ("of_record:missing", False), ("needs:same", False)]
+    ("name", "says"),
+    [
+        ("gone:same", r"\(put the module into the folder transforms/ beside service.toml, and deploy"),
+        ("of_record:missing", r"\(deploy the code that has the function, or push declarations that do not name it\)"),
+        ("needs:same", "'not_there_at_all'$"),
+    ],
 )
-def test_only_a_missing_module_is_to_be_put_into_the_folder(name: str, is_told: bool, tmp_path: Path) -> None:
+def test_a_function_that_is_not_there_has_advice_that_fits(name: str, says: str, tmp_path: Path) -> None:
     (tmp_path / "transforms" / "needs.py").write_text("import not_there_at_all")
-    with pytest.raises(InvalidConfiguration) as refused:
+    with pytest.raises(InvalidConfiguration, match=says):
         check_transforms(parse_service({"service.toml": service_of(name)}))
-    assert ("put the module into the folder transforms/" in str(refused.value)) == is_told
 
 
 @pytest.mark.parametrize(
@@ -256,6 +264,31 @@ def test_only_a_missing_module_is_to_be_put_into_the_folder(name: str, is_told: 
 def test_a_declaration_that_makes_no_sense_is_refused(text: str, says: str) -> None:
     with pytest.raises(InvalidConfiguration, match=says):
         parse_service({"service.toml": text})
+
+
+def test_the_version_of_declarations_names_the_code_of_functions_wherever_it_lies(tmp_path: Path) -> None:
+    text = service_of("of_record:same")
+    service = parse_service({"service.toml": text})
+    version = with_code_version(service).version
+    assert re.fullmatch(rf"{service.version}\+[0-9a-f]{{8}}", version)
+    assert with_code_version(with_code_version(service)).version == version
+    assert with_code_version(service).text_version == service.version
+    without = parse_service({"service.toml": text.replace("transform", "#")})
+    assert with_code_version(without) == without, "nothing changes where no function is named"
+
+    (tmp_path / "transforms" / "more").mkdir()
+    (tmp_path / "transforms" / "more" / "inner.py").write_text("rate = 1")
+    assert (changed := with_code_version(service).version) != version
+    (tmp_path / "else" / "transforms").mkdir(parents=True)
+    use_folder(str(tmp_path / "else"))
+    assert with_code_version(service).version not in (version, changed)
+
+    zipped = package_zip(tmp_path / "forebay.zip", functions=tmp_path / "transforms")
+    says = f"import sys; sys.path.insert(0, {str(zipped)!r}); from forebay.transforms import code_version as of; print(of())"
+    asked = subprocess.run(
+        [sys.executable, "-c", says], capture_output=True, text=True, check=True, cwd=tmp_path / "else"
+    )
+    assert changed.endswith(f"+{asked.stdout.strip()}")
 
 
 def test_it_does_not_get_the_subject_of_a_record() -> None:

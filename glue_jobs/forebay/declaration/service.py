@@ -24,7 +24,10 @@ from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 from forebay.lake.paused import ALL
 
-__all__ = ["FILLED", "Ignorable", "Service", "declaration_of"]
+__all__ = ["CODE", "FILLED", "Ignorable", "Service", "declaration_of"]
+
+CODE = "+"
+"""In a version, before that of the functions' code."""
 
 Overwritten = Literal["append", "ignore", "replace"]
 
@@ -94,9 +97,20 @@ class Service(Declared):
     keep_verdicts_days: int = Field(
         400, ge=0, le=36_500, description="days that the verdicts of expectations are kept; 0: for ever"
     )
-    version: str = Field("", description="filled by forebay: a hash of the declarations' text")
+    version: str = Field(
+        "", description="filled by forebay: a hash of the declarations' text; + and one of the functions' code"
+    )
     paused: tuple[str, ...] = Field((), description="filled by forebay: tables that `forebay pause` named")
     erased: str = Field("", description="filled by forebay: the address of the list of erased subjects")
+
+    @property
+    def text_version(self) -> str:
+        """The version of the declarations alone."""
+        return self.version.partition(CODE)[0]
+
+    def with_code(self, version: str) -> Service:
+        """With the version of the functions' code that runs these declarations."""
+        return self.model_copy(update={"version": f"{self.text_version}{CODE}{version}"})
 
     def with_paused(self, tables: Iterable[str]) -> Service:
         return self.model_copy(update={"paused": tuple(sorted(tables))})

@@ -49,7 +49,7 @@ from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
 from forebay.privacy.vault import must_lie_apart
-from forebay.record.transform import check_transforms
+from forebay.record.transform import check_transforms, with_code_version
 from forebay.settings import IngestSettings, names_in
 from forebay.source.drain import Drain
 from forebay.source.source import register
@@ -96,7 +96,7 @@ def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettin
     if in_force.version != service.version:
         _check(spark, settings.lake, in_force)
     check_transforms(in_force)
-    return in_force
+    return with_code_version(in_force)
 
 
 def _place_of(service: Service, settings: IngestSettings) -> str:
@@ -107,6 +107,10 @@ def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
     _check(spark, lake, service)
     check_transforms(service)
     keep_in_force(lake, service)
+
+
+def _loaded(place: str) -> Service:
+    return with_code_version(load_service(place))
 
 
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
@@ -207,6 +211,7 @@ def batch_of(
             settings.service,
             emit=emit,
             check=partial(_take_up, spark, settings.lake),
+            load=_loaded,
             paused=partial(paused_tables, settings.lake),
         ),
     )

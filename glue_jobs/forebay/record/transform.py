@@ -17,9 +17,9 @@ import pyarrow.compute as pc
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, Problem
-from forebay.transforms import MOST_REASON, NoFunction, function_of, reason_of
+from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, reason_of
 
-__all__ = ["REFUSED", "Transform", "Transformed", "check_transforms"]
+__all__ = ["REFUSED", "Transform", "Transformed", "check_transforms", "with_code_version"]
 
 REFUSED = "_refused"
 """The column in which a function may say why it refuses a row; null for a row that is fine."""
@@ -133,3 +133,11 @@ def check_transforms(service: Service) -> None:
                 problems.append(Problem(f"table {table.name}: transform", str(why), why.hint))
     if problems:
         raise InvalidConfiguration(problems)
+
+
+def with_code_version(service: Service) -> Service:
+    """Adds the version of the functions' code to that of the declarations, if a table has a function. The ledger then says
+    which code made a row. A second call changes nothing."""
+    if not any(table.transform for table in service.tables):
+        return service
+    return service.with_code(code_version())

@@ -136,8 +136,8 @@ def erase(
     declared, view = service_for(service, lake), view_of(lake)
     who, wanted = _people(people or [], source), list[str]()
     outlook = look(view, declared, who)
-    if (last := last_version(view, declared)) and last != declared.version:
-        said = f"the newest file was loaded by declarations {last}, and these are {declared.version}"
+    if (last := last_version(view, declared)) and last != declared.text_version:
+        said = f"the newest file was loaded by declarations {last}, and these are {declared.text_version}"
         error_console.print(f"{said}: late records stay out once the ingest job has these", markup=False)
     if not dry_run:
         for plan in erasing.unfinished(view, declared):

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from forebay.counted import counted
-from forebay.declaration.service import Service
+from forebay.declaration.service import CODE, Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, OWN_TABLES, PARKED, QUARANTINE, TOMBSTONES
 from forebay.lake.log.listing import NoTable, UnsupportedTable
@@ -93,7 +93,7 @@ def last_version(view: LakeView, service: Service) -> str:
     out."""
     of_service = f"where service = {quoted(service.name)}"
     rows = view.query(LEDGER, f"select service_version from t {of_service} order by committed_at desc limit 1")
-    return str(rows[0]["service_version"]) if rows else ""
+    return str(rows[0]["service_version"]).partition(CODE)[0] if rows else ""
 
 
 def everybody_erased(view: LakeView, service: Service) -> frozenset[str]:
