@@ -44,6 +44,7 @@ __all__ = [
     "look_at_schedules",
     "look_up_tables",
     "publish_metrics",
+    "read_archive",
     "read_assets",
     "read_health",
     "read_landed_files",
@@ -154,11 +155,20 @@ def archive_landed_files(
     bucket, below = bucket_and_key(archive)
     arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
     copies = [f"{arn}/{below}/*" if below else f"{arn}/*"]
-    actions = ["s3:PutObject", "s3:PutObjectTagging", "s3:GetObject"]
+    actions = ["s3:PutObject", "s3:PutObjectTagging", "s3:GetObject", "s3:AbortMultipartUpload"]
     allow(role, "ArchiveLandedFiles", actions, copies, because="copies have the keys of the files")
     _tell_missing_from_forbidden(role, "Archive", arn)
     if key_arns:
         allow(role, "CopyWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
+
+
+def read_archive(role: iam.IGrantable, archive: str) -> None:
+    """To read a moved file again, as a replay does."""
+    bucket, below = bucket_and_key(archive)
+    arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
+    copies = [f"{arn}/{below}/*" if below else f"{arn}/*"]
+    allow(role, "ReadArchive", ["s3:GetObject"], copies, because="copies have the keys of the files")
+    _tell_missing_from_forbidden(role, "Archive", arn)
 
 
 def delete_old_versions(role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str) -> None:

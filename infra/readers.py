@@ -87,6 +87,7 @@ def _change_tables(role: iam.Role, on: Foundation) -> None:
     grants.write_tables(role, on.lake)
     grants.read_landed_files(role, buckets, prefix)
     grants.find_landed_files(role, buckets)
+    read_moved_files(role, on)
     grants.use_keys_of_landed_files(role, keys)
     read_secret(role, on)
     if on.service.subject:
@@ -103,6 +104,12 @@ def remove_loaded_files(role: iam.IRole, on: Foundation) -> None:
     grants.delete_landed_files(role, buckets, prefix)
     if rule.move:
         grants.archive_landed_files(role, rule.move, buckets, prefix, listed(on.settings.landing_key))
+
+
+def read_moved_files(role: iam.IRole, on: Foundation) -> None:
+    """As a replay does, once `after_load` has moved them."""
+    if on.service.after_load is not None and on.service.after_load.move:
+        grants.read_archive(role, on.service.after_load.move)
 
 
 def read_secret(role: iam.IRole, on: Foundation) -> None:

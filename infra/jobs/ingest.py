@@ -9,7 +9,7 @@ from infra import grants
 from infra.forms import listed
 from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
-from infra.readers import read_secret
+from infra.readers import read_moved_files, read_secret
 from infra.settings import SMALLEST_WORKER
 
 __all__ = ["ingest_job"]
@@ -37,6 +37,7 @@ def ingest_job(scope: Construct, on: Foundation) -> Job:
     grants.use_key_of_queue(job.role, on.settings.landing_queue_key)
     grants.read_landed_files(job.role, on.landing.bucket_arns, on.settings.landing_prefix)
     grants.find_landed_files(job.role, on.landing.bucket_arns)  # is every file of an hour in?
+    read_moved_files(job.role, on)
     grants.tell_of_periods(job.role)
     grants.use_keys_of_landed_files(job.role, listed(on.settings.landing_key))
     grants.register_tables(job.role, on.lake.catalog)

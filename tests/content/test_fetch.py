@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,8 +12,9 @@ from botocore import exceptions as aws
 from botocore.response import StreamingBody
 from urllib3.exceptions import ProtocolError
 
-from forebay.content.fetch import GetObject, Metadata, Retrying
+from forebay.content.fetch import GetObject, Metadata, OrCopy, Retrying
 from forebay.content.outcome import Unread
+from forebay.declaration.feed import AfterLoad
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
@@ -49,6 +51,44 @@ def get(*answers: Any, attempts: int = 4, file: LandedFile = FILE) -> tuple[byte
     s3, pauses = Answers(*answers), list[float]()
     asking = Retrying(GetObject(s3, max_bytes=1000), attempts, sleep=pauses.append, draw=lambda: 1.0)
     return asking(file), s3, pauses
+
+
+def test_a_file_that_was_moved_is_read_from_its_copy_with_its_metadata() -> None:
+    rule, said = AfterLoad(move="s3://archive/old"), Metadata()
+    gone = [refusal(404, "NoSuchKey"), refusal(412, "PreconditionFailed")]
+    for answer in gone:
+        s3 = Answers(answer, {**body(b"{}"), "Metadata": {"game": "alpha"}})
+        assert OrCopy.over(GetObject(s3, 1000, said), rule, said)(FILE, 3, 5) == b"{}"
+        assert said == {FILE: {"game": "alpha"}}
+        place = f"old/landing/in/{FILE.file_id}/file.json"
+        assert s3.requests[1] == {"Bucket": "archive", "Key": place, "Range": "bytes=3-4"}
+
+
+@pytest.mark.parametrize(
+    ("copy", "outcome", "says"),
+    [
+        (refusal(404, "NoSuchKey"), "missing", "404 NoSuchKey: because"),
+        (refusal(403, "AccessDenied"), "missing", "404 NoSuchKey: because; its copy s3://archive/.* is denied: 403"),
+        (refusal(403, "InvalidObjectState"), "unavailable", "its copy s3://archive/.* is unavailable: 403 Invalid"),
+    ],
+)
+def test_a_copy_that_is_not_there_leaves_the_file_missing_and_one_that_sleeps_is_waited_for(
+    copy: Exception, outcome: str, says: str
+) -> None:
+    read = OrCopy.over(GetObject(Answers(refusal(404, "NoSuchKey"), copy), 1000), AfterLoad(move="s3://archive"))(FILE)
+    assert isinstance(read, Unread)
+    assert read.outcome == outcome
+    assert re.match(f".*{says}", read.detail)
+
+
+def test_a_copy_is_looked_for_only_where_files_are_moved() -> None:
+    for rule in (None, AfterLoad(delete=True)):
+        s3 = Answers(refusal(404, "NoSuchKey"))
+        assert isinstance(OrCopy.over(GetObject(s3, 1000), rule)(FILE), Unread)
+    there = Answers(body(b"{}"))
+    assert OrCopy.over(GetObject(there, 1000), AfterLoad(move="s3://archive"))(FILE) == b"{}"
+    denied = OrCopy.over(GetObject(Answers(refusal(403, "AccessDenied")), 1000), AfterLoad(move="s3://archive"))(FILE)
+    assert isinstance(denied, Unread)
 
 
 def test_what_was_put_with_the_object_is_told_where_somebody_wants_it() -> None:

@@ -1,5 +1,7 @@
 """One file's bytes from S3 in one GET, pinned to the version that was announced; never a HEAD, never a listing.
 
+If the landing bucket no longer has that version, the copy is read that `after_load` made of it.
+
 In: a file and, for a piece of it, a range of bytes. Out: the bytes, or `Unread` with the outcome that S3's answer means.
 Throttling, S3's own failures, broken connections and bodies that end early are retried, with growing random pauses. *Our*
 faults (expired credentials, a wrong signature) are raised: no file may be blamed for them.
@@ -10,7 +12,7 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -21,10 +23,11 @@ from forebay.aws.quick_gets import QuickGets
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, ReadOutcome, Unread
 from forebay.counted import counted
+from forebay.declaration.feed import AfterLoad
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
-__all__ = ["Get", "GetObject", "Metadata", "Retrying", "s3_client", "s3_of_this_process"]
+__all__ = ["Get", "GetObject", "Metadata", "OrCopy", "Retrying", "s3_client", "s3_of_this_process"]
 
 CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 5, 60
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
@@ -52,6 +55,9 @@ MEANING_OF_STATUS: dict[int, tuple[ReadOutcome, FileReason]] = {
     412: ("changed", "etag-differs"),
     416: ("unreadable", "range-refused"),
 }
+
+
+GONE = ("missing", "changed")
 
 
 class Get(Protocol):
@@ -146,6 +152,36 @@ class Retrying:
     @classmethod
     def over_s3(cls, s3: S3, limits: Limits, metadata: Metadata | None = None) -> Retrying:
         return cls(GetObject(s3, limits.max_file_bytes, metadata), limits.attempts)
+
+
+@dataclass(frozen=True)
+class OrCopy:
+    """The file or, if S3 no longer has its version, the copy that `after_load` made of it. The place of the copy contains the
+    file's id, so a copy is whole and of this version."""
+
+    get: Get
+    place_of: Callable[[str, str, str], tuple[str, str]]
+    metadata: Metadata | None = None
+
+    def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        found = self.get(file, start, stop)
+        if not isinstance(found, Unread) or found.outcome not in GONE:
+            return found
+        copy = LandedFile(*self.place_of(file.bucket, file.key, file.file_id))
+        read = self.get(copy, start, stop)
+        if not isinstance(read, Unread):
+            if self.metadata is not None:
+                self.metadata[file] = self.metadata.pop(copy)
+            return read
+        if read.outcome == "missing":
+            return found
+        detail = f"{found.detail}; its copy {copy.uri} is {read.outcome}: {read.detail}"
+        # Without permission on the archive, nobody knows whether there is a copy.
+        return replace(found if read.outcome == "denied" else read, detail=detail)
+
+    @classmethod
+    def over(cls, get: Get, rule: AfterLoad | None, metadata: Metadata | None = None) -> Get:
+        return cls(get, rule.place_of, metadata) if rule is not None and rule.move else get
 
 
 def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import PLACE, Told
 from forebay.batch.staged import PARKED, QUARANTINE
 from forebay.content.end import PieceEnd
-from forebay.content.fetch import Get, Metadata, Retrying, s3_of_this_process
+from forebay.content.fetch import Get, Metadata, OrCopy, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
 from forebay.content.originals import NAME as ORIGINALS
 from forebay.content.outcome import ERASED, RECORD_REASONS
@@ -70,10 +70,14 @@ def source(limits: Limits, metadata: Metadata | None) -> Get:
     return Retrying.over_s3(s3_of_this_process(limits.files_in_flight), limits, metadata)
 
 
+def _get(told: Told, metadata: Metadata | None) -> Get:
+    return OrCopy.over(source(told.limits, metadata), told.service.after_load, metadata)
+
+
 def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
     """All of these pieces, a block at each step."""
     metadata: Metadata | None = {} if told.service.asks_for_metadata else None
-    get = source(told.limits, metadata)
+    get = _get(told, metadata)
     yield from _taken(Reading(told, pieces, sink), read_pieces(pieces, get, told.limits, metadata, told.service.forms))
 
 
@@ -108,7 +112,7 @@ def _taken(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[None
 
 def read_ends(told: Told, pieces: Sequence[Piece]) -> Iterator[PieceEnd]:
     """Only the ends of these pieces."""
-    for batch in read_pieces(pieces, source(told.limits, None), told.limits, None, told.service.forms):
+    for batch in read_pieces(pieces, _get(told, None), told.limits, None, told.service.forms):
         yield from ends_in(pa.Table.from_batches([batch]))
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 __all__ = ["landed_rows", "preview_landed", "show_landed", "tell_away"]
 
+_FROM_ARCHIVE = "Such a file is read from there"
+_NOT_READ = "Such a file is read again only if you copy it back to its key, or if the bucket still has its old version"
+
 
 def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
     """Landed files that the next run of maintenance moves or deletes."""
@@ -55,21 +58,29 @@ def landed_rows(done: Cleared | None) -> Iterator[dict[str, object]]:
 
 
 def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
-    """Warns before files are read again that are no longer in the landing bucket."""
+    """Tells before files are read again that are no longer in the landing bucket."""
+    from forebay.declaration.in_force import kept_services
     from forebay.operate.looking.files import away_of
 
     named = {file.file_id: file for file in files}
     away = away_of(view, named.values())
     if not away:
         return
-    first = min(away, key=lambda file_id: (not away[file_id].place, named[file_id].key))
-    error_console.print(
-        f"{counted(len(away), 'file', 'is')} no longer in the landing bucket, by after_load: "
-        f"{named[first].uri} was {away[first]}. "
-        "Such a file is read again only if you copy it back to its key, or if the bucket still has its old version",
-        markup=False,
-        soft_wrap=True,
-    )
+    rules = {service.name: service.after_load for service in kept_services(view.lake)}
+    read = {
+        file_id
+        for file_id, it in away.items()
+        if it.is_read_by(rules.get(named[file_id].service or ""), named[file_id])
+    }
+    for some, what in ((read, _FROM_ARCHIVE), (away.keys() - read, _NOT_READ)):
+        if some:
+            first = min(some, key=lambda file_id: named[file_id].key)
+            error_console.print(
+                f"{counted(len(some), 'file', 'is')} no longer in the landing bucket, by after_load: "
+                f"{named[first].uri} was {away[first]}. {what}",
+                markup=False,
+                soft_wrap=True,
+            )
 
 
 def _left(found: Cleared) -> dict[str, int]:

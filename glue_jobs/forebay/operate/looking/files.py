@@ -12,7 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.address import bucket_and_key
 from forebay.content.outcome import POISON
+from forebay.declaration.feed import AfterLoad
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import AFTER_LOAD, LEDGER
 from forebay.landed_file import LandedFile, is_address
@@ -138,6 +140,12 @@ class Away:
 
     def __str__(self) -> str:
         return f"moved to {self.place}" if self.place else "deleted"
+
+    def is_read_by(self, rule: AfterLoad | None, file: LedgerFile) -> bool:
+        """Whether a job with this rule reads the copy."""
+        if rule is None or not self.place:
+            return False
+        return bucket_and_key(self.place) == rule.place_of(file.bucket, file.key, file.file_id)
 
 
 def away_of(view: LakeView, files: Iterable[LedgerFile]) -> dict[str, Away]:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from forebay.batch.erased import without_erased
 from forebay.content.ceiling import ceiling
 from forebay.content.end import PieceEnd
-from forebay.content.fetch import Get, Metadata, Retrying, s3_client
+from forebay.content.fetch import Get, Metadata, OrCopy, Retrying, s3_client
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
@@ -117,7 +117,7 @@ def _traced(lake: str, file: LedgerFile, lines: set[int], asked: tuple[str, str,
     table, column, value = asked
     maker = next((one for one in service.tables if one.may_merge_into(table)), None) or service.maker_of(table)
     metadata: Metadata = {}
-    get = Retrying.over_s3(s3 or s3_client(1), LIMITS, metadata)
+    get = OrCopy.over(Retrying.over_s3(s3 or s3_client(1), LIMITS, metadata), service.after_load, metadata)
     choice = _Choice(service, maker, table, _source(maker, column), value)
     not_read = None
     for row in _rows(file, lines, service, get):

@@ -18,9 +18,10 @@ from typing import Any, Literal
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.declaration.feed import AfterLoad
+from forebay.upkeep.after_load.copying import copy
 from forebay.upkeep.after_load.due import DueFile
 
-__all__ = ["ARCHIVE_IS_LANDING", "STARTED", "TOO_LARGE", "Action", "Done", "Left", "Settling"]
+__all__ = ["ARCHIVE_IS_LANDING", "STARTED", "Action", "Done", "Left", "Settling"]
 
 Action = Literal[
     "moved",  # it is in the archive, and no longer in the landing bucket
@@ -31,10 +32,8 @@ Action = Literal[
 ]
 STARTED: Action = "started"
 
-ARCHIVE_IS_LANDING, TOO_LARGE, NO_VERSION = "archive-is-landing", "too-large", "no-version"
+ARCHIVE_IS_LANDING, NO_VERSION = "archive-is-landing", "no-version"
 FORGOTTEN_BY_OTHERS = "forgotten-by-others"
-LARGEST_COPY = 5 << 30
-"""Bytes that S3 copies in one request, which alone is conditional."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,11 +96,8 @@ class Settling:
         if not _is_still(file, now):
             copied = bool(place) and self._head(bucket, key) is not None
             return Done(file, "replaced", place if copied else "")
-        if place and self._head(bucket, key) is None:
-            if now["ContentLength"] > LARGEST_COPY:
-                return Left(file, TOO_LARGE, f"S3 copies at most {LARGEST_COPY:,} bytes at once")
-            if not self._copied(file, now["ETag"], bucket, key):
-                return Done(file, "replaced")
+        if place and self._head(bucket, key) is None and not self._copied(file, now, bucket, key):
+            return Done(file, "replaced")
         if not self._deleted(file, now["ETag"]):
             return Done(file, "replaced", place)
         return Done(file, "moved" if place else "deleted", place)
@@ -115,14 +111,12 @@ class Settling:
             raise
         return found
 
-    def _copied(self, file: DueFile, etag: str, bucket: str, key: str) -> bool:
+    def _copied(self, file: DueFile, now: Mapping[str, Any], bucket: str, key: str) -> bool:
         """False where the object is another one by now, or gone."""
         source = {"Bucket": file.bucket, "Key": file.key}
         if file.is_versioned:
             source["VersionId"] = file.version_id or ""
-        return self._if_unchanged(
-            lambda: self._s3.copy_object(CopySource=source, CopySourceIfMatch=etag, Bucket=bucket, Key=key)
-        )
+        return self._if_unchanged(lambda: copy(self._s3, source, now, bucket, key))
 
     def _deleted(self, file: DueFile, etag: str) -> bool:
         """False where the object is another one by now. One that is gone counts as deleted."""
