@@ -316,3 +316,18 @@ def test_a_synth_is_kept_until_something_that_it_reads_changes(tmp_path: Path) -
     app.write_text("raise SystemExit('forebay: workers: must be at least 2')")
     with pytest.raises(Halt, match=r"cannot be synthesized; .*\nforebay: workers: must be at least 2"):
         synth.assembly(tmp_path)
+
+
+@pytest.mark.parametrize("named", ["shop", "shop/service.toml"])
+def test_changed_declarations_are_synthesized_again(named: str, tmp_path: Path) -> None:
+    """`forebay local up` deployed the earlier ones otherwise."""
+    (tmp_path / "shop" / "transforms").mkdir(parents=True)
+    (tmp_path / "cdk.json").write_text(json.dumps({"context": {"environments": {"local": {"service": named}}}}))
+    seen, of_prod = {synth.fingerprint(tmp_path)}, synth.fingerprint(tmp_path, "prod")
+    for file in ("service.toml", "transforms/shop.py"):
+        (tmp_path / "shop" / file).write_text("x = 1")
+        seen.add(synth.fingerprint(tmp_path))
+    assert len(seen) == 3
+    assert synth.fingerprint(tmp_path, "prod") == of_prod
+    (tmp_path / "cdk.json").write_text("{")
+    assert synth.fingerprint(tmp_path) not in seen

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import fcntl
 import hashlib
+import json
 import os
 import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import forebay
+from forebay.address import is_s3
 from forebay.errors import Halt, InvalidConfiguration
 
 __all__ = ["assembly", "fingerprint"]
@@ -35,7 +37,7 @@ def assembly(root: Path = ROOT, *, env: str = "local") -> Path:
         )
     kept = root / ".forebay" / "assembly"
     kept.mkdir(parents=True, exist_ok=True)
-    wanted = kept / f"{env}-{fingerprint(root)}"
+    wanted = kept / f"{env}-{fingerprint(root, env)}"
     with _alone(kept):
         if not wanted.exists():
             _synthesize(root, env, wanted)
@@ -43,15 +45,24 @@ def assembly(root: Path = ROOT, *, env: str = "local") -> Path:
     return wanted
 
 
-def fingerprint(root: Path = ROOT) -> str:
+def fingerprint(root: Path = ROOT, env: str = "local") -> str:
     """The fingerprint of everything that a synth reads."""
     digest = hashlib.sha256(repr(sys.version_info[:2]).encode())
-    for place in MADE_OF:
-        path = root / place
+    for place in (*MADE_OF, *_declarations(root, env)):
+        path = (root / place).resolve()
         files = [path] if path.is_file() else sorted(file for file in path.rglob("*") if _counts(file))
         for file in files:
-            digest.update(f"{file.relative_to(root)}\0".encode() + file.read_bytes() + b"\0")
+            digest.update(f"{os.path.relpath(file, root)}\0".encode() + file.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+def _declarations(root: Path, env: str) -> Iterator[str]:
+    """The folder of the declarations and functions, if `cdk.json` names one."""
+    with suppress(OSError, ValueError, TypeError, AttributeError):  # the app says what is wrong with the file
+        context = json.loads((root / "cdk.json").read_text()).get("context", {})
+        service = {**context, **context.get("environments", {}).get(env, {})}.get("service")
+        if service and not is_s3(service):
+            yield str(Path(service).parent) if service.endswith(".toml") else service
 
 
 def _counts(file: Path) -> bool:

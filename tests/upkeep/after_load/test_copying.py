@@ -32,7 +32,11 @@ def s3(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
 
 def copied(s3: Any, size: int) -> dict[str, Any]:
     body = bytes(range(256)) * (size // 256)
-    more = {"Metadata": {"game": "alpha"}, "ContentType": "application/json", "Tagging": "team=a%2Bb%20%3D%20c&stage=raw"}
+    more = {
+        "Metadata": {"game": "alpha"},
+        "ContentType": "application/json",
+        "Tagging": "team=a%2Bb%20%3D%20c&stage=raw",
+    }
     s3.put_object(Bucket="landing", Key="a.json", Body=body, **more)
     copying.copy(s3, {"Bucket": "landing", "Key": "a.json"}, s3.head_object(Bucket="landing", Key="a.json"), **place())
     found: dict[str, Any] = s3.get_object(**PLACE)
