@@ -6,6 +6,7 @@ import json
 import os
 import re
 import shlex
+import subprocess
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,6 +36,7 @@ NOT_RUN = {
     "make": "runs everything; test_docs.py checks that the targets exist",
     "export": "sets a variable of the shell",
     "mkdir": "makes a folder",
+    "cp": "copies a sample; runs here",
     "echo": "prints",
 }
 """Programs that blocks call, and why no test runs them."""
@@ -185,6 +187,17 @@ def test_the_first_steps_of_the_tutorial_print_what_it_shows(tmp_path: Path, mon
         if line.startswith("tables init"):
             (tmp_path / "shop" / "service.toml").write_text(declared)
     assert len(steps) == 5
+
+
+def test_the_guide_to_functions_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Typed as on the page, in the folder of this repository; only the copy of the sample is made elsewhere."""
+    (typed,) = (block.text for block in BLOCKS if block.document == "docs/how-to.md" and "cp examples" in block.text)
+    (tmp_path / "examples").symlink_to(ROOT / "examples")
+    monkeypatch.chdir(tmp_path)
+    *before, line = re.findall(r"^\$ (.*)$", typed, re.M)
+    subprocess.run("\n".join(before), shell=True, check=True)
+    _, out, err = given(tuple(shlex.split(line)[1:]), "")
+    assert _lines(out + err) == _lines(typed.partition(line)[2])
 
 
 def _lines(text: str) -> list[str]:
