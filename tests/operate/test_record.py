@@ -207,3 +207,14 @@ def test_without_declarations_no_text_is_shown(lake: Lake) -> None:
     said = failed(2, "where", "x", "--row", "alpha", "--lake", lake.place, "--text")
     assert "it is unknown which fields" in said
     assert "anna" not in said
+
+
+def test_a_file_that_was_moved_is_read_from_the_archive(tmp_path: Path, s3: str) -> None:
+    rule = 'name = "games"\nafter_load = { move = "s3://studio-lake/old/" }'
+    lake = Lake(tmp_path / "lake", s3, SERVICE.replace('name = "games"', rule, 1))
+    lake.loaded(ONE.encode(), {"event_id": "x"})
+    (file,) = versions_of(LakeView(lake.place), "studio-lake", KEY)
+    lake.s3.delete_object(Bucket="studio-lake", Key=KEY)
+    assert lake.traced("x").not_read is not None
+    lake.put(ONE.encode(), f"old/studio-lake/in/{file.file_id}/a.json")
+    assert lake.texts("x") == [ONE]

@@ -35,7 +35,7 @@ from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
 from forebay.upkeep.after_load.job import Cleared, clear_landed, landed_due
 from forebay.upkeep.after_load.notes import Notes
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
-from tests.operate.command import ran
+from tests.operate.command import failed, ran
 from tests.operate.ledger import AT, entry, write_ledger
 
 NOW = AT + timedelta(days=8)
@@ -411,6 +411,24 @@ def test_the_life_of_a_file_says_where_it_is_until_it_is_loaded_again(tmp_path: 
     ledger.update(updates={"committed_at": "timestamp '2100-01-01T00:00:00Z'"})
     assert [one.committed_at is not None for one in versions_of(view, "landing", "in/a.json")] == [True]
     assert lives_of(view, "landing", "in/a.json")[0].away is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        (MOVE, "Such a file is read from there"),
+        (MOVE.replace("landed", "elsewhere"), "Such a file is read again only if you copy it back to its key"),
+        (DELETE, "Such a file is read again only if you copy it back to its key"),
+        ("", "Such a file is read again only if you copy it back to its key"),
+    ],
+)
+def test_a_replay_says_whether_it_can_read_a_moved_file(rule: str, says: str, tmp_path: Path) -> None:
+    """By the declarations that are in force now."""
+    write_ledger(tmp_path, row("a.json"))
+    clear(tmp_path, S3().put("a.json"))
+    keep_in_force(str(tmp_path), service(rule))
+    said = failed(0, "replay", "--file", "s3://landing/in/a.json", "--dry-run", "--lake", str(tmp_path))
+    assert f"s3://landing/in/a.json was moved to {place_of('a.json')}. {says}" in said
 
 
 def test_an_erasure_names_the_copies_of_moved_files_and_never_calls_them_cleared(tmp_path: Path) -> None:
