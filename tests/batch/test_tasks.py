@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 import forebay.batch.one_pass.gathering as gathering
+import forebay.batch.one_pass.reader as reader
 import forebay.batch.one_pass.writer as writer
 import forebay.content.reading as contents
 import forebay.content.rows as content_rows
@@ -18,6 +19,8 @@ from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
+from forebay.content.outcome import Unread
+from forebay.landed_file import LandedFile
 from tests.batch.tasks import told
 from tests.batch.world import SERVICE, records
 
@@ -233,3 +236,30 @@ def test_a_record_decides_about_its_table_under_whatever_key_it_has(monkeypatch:
         (3, None),
         (4, None),
     ]
+
+
+def test_records_of_a_moved_file_are_read_from_its_copy_in_the_name_of_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    columns = '[{ name = "note", path = "@metadata.note" }, { name = "from", path = "@key" }]'
+    rule = 'after_load = { move = "s3://archive/old" }'
+    service = f'name = "s"\n{rule}\n[[tables]]\nname = "{{game}}"\ncolumns = {columns}\n'
+    content = records(alpha=2)
+    batch, storage = told(service, {"in/a.json": content}, monkeypatch)
+    (file,) = {piece.file for piece in batch.pieces}
+
+    def source(limits: Limits, metadata: Any) -> Any:
+        def get(asked: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+            if asked.bucket != "archive":
+                return Unread("missing", "no-such-key")
+            assert asked.key == f"old/landing/in/{file.file_id}/a.json"
+            metadata[asked] = {"note": "mine"}
+            return content[start:stop]
+
+        return get
+
+    monkeypatch.setattr(reader, "source", source)
+    answer = together(list(Task(batch)([list(batch.pieces)])))
+    rows = storage.rows(answer, "alpha")
+    assert {(row["note"], row["from"], row["_file_id"]) for row in rows} == {("mine", "in/a.json", file.file_id)}
+    assert len(rows) == 2
