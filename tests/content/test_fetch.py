@@ -59,9 +59,24 @@ def test_a_file_that_was_moved_is_read_from_its_copy_with_its_metadata() -> None
     for answer in gone:
         s3 = Answers(answer, {**body(b"{}"), "Metadata": {"game": "alpha"}})
         assert OrCopy.over(GetObject(s3, 1000, said), rule, said)(FILE, 3, 5) == b"{}"
-        assert said == {FILE: {"game": "alpha"}}
+        assert said[FILE] == {"game": "alpha"}
         place = f"old/landing/in/{FILE.file_id}/file.json"
         assert s3.requests[1] == {"Bucket": "archive", "Key": place, "Range": "bytes=3-4"}
+
+
+def test_two_pieces_of_a_moved_file_may_be_read_at_once() -> None:
+    rule, said, pieces = AfterLoad(move="s3://archive"), Metadata(), list[bytes | Unread]()
+
+    def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        if file == FILE:
+            return Unread("missing", "no-such-key")
+        said[file] = {"game": "alpha"}
+        if start:
+            pieces.append(OrCopy.over(get, rule, said)(FILE))
+        return b"{}"
+
+    assert OrCopy.over(get, rule, said)(FILE, 1) == b"{}"
+    assert (pieces, said[FILE]) == ([b"{}"], {"game": "alpha"})
 
 
 @pytest.mark.parametrize(

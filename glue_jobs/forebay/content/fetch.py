@@ -171,7 +171,7 @@ class OrCopy:
         read = self.get(copy, start, stop)
         if not isinstance(read, Unread):
             if self.metadata is not None:
-                self.metadata[file] = self.metadata.pop(copy)
+                self.metadata[file] = self.metadata[copy]  # stays: other pieces of the file are read at the same time
             return read
         if read.outcome == "missing":
             return found
