@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,7 +15,8 @@ from urllib3.exceptions import ProtocolError
 
 from forebay.content.fetch import GetObject, Metadata, OrCopy, Retrying
 from forebay.content.outcome import Unread
-from forebay.declaration.feed import AfterLoad
+from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Service
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
@@ -53,8 +55,24 @@ def get(*answers: Any, attempts: int = 4, file: LandedFile = FILE) -> tuple[byte
     return asking(file), s3, pauses
 
 
+def moving(rule: str = 'move = "s3://archive"') -> Service:
+    return parse_service({"service.toml": f'name = "games"\nafter_load = {{ {rule} }}\n[[tables]]\nname = "t"\n'})
+
+
+@pytest.mark.parametrize("asked", ["", "games"])
+@pytest.mark.parametrize("moved", ["", "games"])
+def test_the_copy_of_a_file_is_found_by_whichever_id_the_service_knew_it(asked: str, moved: str) -> None:
+    """The first service of a lake has ids without its name, and so has every file that `replay-into` or `where` reads."""
+    place = f"landing/in/{replace(FILE, service=moved).file_id}/file.json"
+
+    def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        return b"{}" if (file.bucket, file.key) == ("archive", place) else Unread("missing", "no-such-key")
+
+    assert OrCopy.over(get, moving())(replace(FILE, service=asked)) == b"{}"
+
+
 def test_a_file_that_was_moved_is_read_from_its_copy_with_its_metadata() -> None:
-    rule, said = AfterLoad(move="s3://archive/old"), Metadata()
+    rule, said = moving('move = "s3://archive/old"'), Metadata()
     gone = [refusal(404, "NoSuchKey"), refusal(412, "PreconditionFailed")]
     for answer in gone:
         s3 = Answers(answer, {**body(b"{}"), "Metadata": {"game": "alpha"}})
@@ -65,7 +83,7 @@ def test_a_file_that_was_moved_is_read_from_its_copy_with_its_metadata() -> None
 
 
 def test_two_pieces_of_a_moved_file_may_be_read_at_once() -> None:
-    rule, said, pieces = AfterLoad(move="s3://archive"), Metadata(), list[bytes | Unread]()
+    rule, said, pieces = moving(), Metadata(), list[bytes | Unread]()
 
     def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
         if file == FILE:
@@ -90,19 +108,20 @@ def test_two_pieces_of_a_moved_file_may_be_read_at_once() -> None:
 def test_a_copy_that_is_not_there_leaves_the_file_missing_and_one_that_sleeps_is_waited_for(
     copy: Exception, outcome: str, says: str
 ) -> None:
-    read = OrCopy.over(GetObject(Answers(refusal(404, "NoSuchKey"), copy), 1000), AfterLoad(move="s3://archive"))(FILE)
+    gone = refusal(404, "NoSuchKey")
+    read = OrCopy.over(GetObject(Answers(gone, copy, gone), 1000), moving())(FILE)
     assert isinstance(read, Unread)
     assert read.outcome == outcome
     assert re.match(f".*{says}", read.detail)
 
 
 def test_a_copy_is_looked_for_only_where_files_are_moved() -> None:
-    for rule in (None, AfterLoad(delete=True)):
+    for rule in (moving("delete = true"), moving().model_copy(update={"after_load": None})):
         s3 = Answers(refusal(404, "NoSuchKey"))
         assert isinstance(OrCopy.over(GetObject(s3, 1000), rule)(FILE), Unread)
     there = Answers(body(b"{}"))
-    assert OrCopy.over(GetObject(there, 1000), AfterLoad(move="s3://archive"))(FILE) == b"{}"
-    denied = OrCopy.over(GetObject(Answers(refusal(403, "AccessDenied")), 1000), AfterLoad(move="s3://archive"))(FILE)
+    assert OrCopy.over(GetObject(there, 1000), moving())(FILE) == b"{}"
+    denied = OrCopy.over(GetObject(Answers(refusal(403, "AccessDenied")), 1000), moving())(FILE)
     assert isinstance(denied, Unread)
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Protocol
@@ -23,7 +23,7 @@ from forebay.aws.quick_gets import QuickGets
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, ReadOutcome, Unread
 from forebay.counted import counted
-from forebay.declaration.feed import AfterLoad
+from forebay.declaration.service import Service
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
@@ -157,31 +157,41 @@ class Retrying:
 @dataclass(frozen=True)
 class OrCopy:
     """The file or, if S3 no longer has its version, the copy that `after_load` made of it. The place of the copy contains the
-    file's id, so a copy is whole and of this version."""
+    file's id, so a copy is whole and of this version. `services` are those by whose names the ledger may know the file."""
 
     get: Get
     place_of: Callable[[str, str, str], tuple[str, str]]
+    services: tuple[str, ...]
     metadata: Metadata | None = None
 
     def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
         found = self.get(file, start, stop)
         if not isinstance(found, Unread) or found.outcome not in GONE:
             return found
-        copy = LandedFile(*self.place_of(file.bucket, file.key, file.file_id))
-        read = self.get(copy, start, stop)
-        if not isinstance(read, Unread):
-            if self.metadata is not None:
-                self.metadata[file] = self.metadata[copy]  # stays: other pieces of the file are read at the same time
-            return read
-        if read.outcome == "missing":
-            return found
-        detail = f"{found.detail}; its copy {copy.uri} is {read.outcome}: {read.detail}"
-        # Without permission on the archive, nobody knows whether there is a copy.
-        return replace(found if read.outcome == "denied" else read, detail=detail)
+        for copy in self._copies(file):
+            read = self.get(copy, start, stop)
+            if not isinstance(read, Unread):
+                if self.metadata is not None:
+                    self.metadata[file] = self.metadata[
+                        copy
+                    ]  # stays: other pieces of the file are read at the same time
+                return read
+            if read.outcome != "missing":
+                detail = f"{found.detail}; its copy {copy.uri} is {read.outcome}: {read.detail}"
+                # Without permission on the archive, nobody knows whether there is a copy.
+                return replace(found if read.outcome == "denied" else read, detail=detail)
+        return found
+
+    def _copies(self, file: LandedFile) -> Iterator[LandedFile]:
+        for file_id in dict.fromkeys(replace(file, service=name).file_id for name in (file.service, *self.services)):
+            yield LandedFile(*self.place_of(file.bucket, file.key, file_id))
 
     @classmethod
-    def over(cls, get: Get, rule: AfterLoad | None, metadata: Metadata | None = None) -> Get:
-        return cls(get, rule.place_of, metadata) if rule is not None and rule.move else get
+    def over(cls, get: Get, service: Service, metadata: Metadata | None = None) -> Get:
+        rule = service.after_load
+        if rule is None or not rule.move:
+            return get
+        return cls(get, rule.place_of, ("", service.name, *service.shares_files_with), metadata)
 
 
 def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def source(limits: Limits, metadata: Metadata | None) -> Get:
 
 
 def _get(told: Told, metadata: Metadata | None) -> Get:
-    return OrCopy.over(source(told.limits, metadata), told.service.after_load, metadata)
+    return OrCopy.over(source(told.limits, metadata), told.service, metadata)
 
 
 def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:

@@ -117,7 +117,7 @@ def _traced(lake: str, file: LedgerFile, lines: set[int], asked: tuple[str, str,
     table, column, value = asked
     maker = next((one for one in service.tables if one.may_merge_into(table)), None) or service.maker_of(table)
     metadata: Metadata = {}
-    get = OrCopy.over(Retrying.over_s3(s3 or s3_client(1), LIMITS, metadata), service.after_load, metadata)
+    get = OrCopy.over(Retrying.over_s3(s3 or s3_client(1), LIMITS, metadata), service, metadata)
     choice = _Choice(service, maker, table, _source(maker, column), value)
     not_read = None
     for row in _rows(file, lines, service, get):
