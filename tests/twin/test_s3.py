@@ -176,3 +176,36 @@ def test_an_announcement_leaves_when_the_write_has_ended_and_shows_what_was_writ
 
     write()
     assert happened == ["written", "Put of in/a.json announced"]
+
+
+def test_deletions_are_announced_as_s3_does(twin: Twin) -> None:
+    s3, sqs, name = twin.client("s3"), twin.client("sqs"), f"deletes-{uuid4().hex[:8]}"
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    wanted = {"QueueConfigurations": [{"QueueArn": arn, "Events": ["s3:ObjectRemoved:*"]}]}
+
+    def heard() -> list[tuple[str, str | None]]:
+        got = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=0).get("Messages", [])
+        for one in got:
+            sqs.delete_message(QueueUrl=queue, ReceiptHandle=one["ReceiptHandle"])
+        said = [record for one in got for record in json.loads(one["Body"]).get("Records", ())]
+        return [(one["eventName"], one["s3"]["object"].get("versionId")) for one in said]
+
+    for versioned in (False, True):
+        bucket = f"{name}-{versioned}".lower()
+        s3.create_bucket(Bucket=bucket, CreateBucketConfiguration={"LocationConstraint": twin.region})
+        if versioned:
+            s3.put_bucket_versioning(Bucket=bucket, VersioningConfiguration={"Status": "Enabled"})
+        s3.put_bucket_notification_configuration(Bucket=bucket, NotificationConfiguration=wanted)
+        heard()
+        versions = [s3.put_object(Bucket=bucket, Key="in/a", Body=body).get("VersionId") for body in (b"1", b"2")]
+        marker = s3.delete_object(Bucket=bucket, Key="in/a").get("VersionId")
+        created = "ObjectRemoved:DeleteMarkerCreated" if versioned else "ObjectRemoved:Delete"
+        assert heard() == [(created, marker)]
+    s3.delete_object(Bucket=bucket, Key="in/a", VersionId=versions[0])
+    assert heard() == [("ObjectRemoved:Delete", versions[0])]
+    s3.put_object(Bucket=bucket, Key="in/b", Body=b"3")
+    s3.delete_objects(Bucket=bucket, Delete={"Objects": [{"Key": "in/a", "VersionId": marker}, {"Key": "in/b"}]})
+    assert [event for event, _ in heard()] == ["ObjectRemoved:Delete", "ObjectRemoved:DeleteMarkerCreated"]
+    s3.delete_object(Bucket=bucket, Key="in/a", VersionId=versions[1])
+    assert [event for event, _ in heard()] == ["ObjectRemoved:Delete"]

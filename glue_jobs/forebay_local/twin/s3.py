@@ -4,7 +4,7 @@ Fixed in moto 5.2.5: `If-None-Match` and `If-Match` are checked first and the ob
 can both win. A multipart upload announces itself twice, as a put and as a completed upload. The notification has no
 sequencer, no version id and no outer fields, and "/" in its key is escaped. It leaves before the object's metadata are set.
 The event for EventBridge has `eTag` for `etag`, one sequencer for all, and a version id where there are no versions. Whether
-a bucket sends such events is not told.
+a bucket sends such events is not told. On a bucket with versions, most deletions are not announced.
 
 With the patches, writes run one at a time, from the check to the metadata. Their announcements get a sequencer
 within the lock, so that sequencers of a key are in the order of its writes. It is delivered after the lock, since a
@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache, wraps
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote_plus
 from uuid import uuid4
@@ -37,6 +38,7 @@ _send_event = notifications.send_event
 _stock_record = notifications._get_s3_event
 _get_notification = responses.S3Response.get_bucket_notification
 _put_object = models.S3Backend.put_object
+_delete_object = models.S3Backend.delete_object
 
 
 def install() -> None:
@@ -83,6 +85,27 @@ def _encryption(bucket: Any, asked: dict[str, Any]) -> str:
     rule = (bucket.encryption or {}).get("Rule", {})
     default = rule.get("ApplyServerSideEncryptionByDefault", {}).get("SSEAlgorithm")
     return str(asked.get("encryption") or default or "")
+
+
+def delete_object(
+    self: Any, bucket_name: str, key_name: str, version_id: str | None = None, bypass: bool = False
+) -> tuple[bool, dict[str, Any]]:
+    """moto announces the deletion of the last version only, and no delete marker."""
+    bucket = self.get_bucket(bucket_name)
+    there = (
+        {str(version.version_id) for version in bucket.keys.getlist(key_name) or ()} if bucket.is_versioned else set()
+    )
+    done: tuple[bool, dict[str, Any]] = _delete_object(self, bucket_name, key_name, version_id, bypass)
+    if not bucket.is_versioned or not done[0]:
+        return done
+    events = notifications.S3NotificationEvent
+    if version_id is None:
+        marker = SimpleNamespace(name=key_name, version_id=done[1]["version-id"])
+        send_event(self.account_id, events.OBJECT_REMOVED_DELETE_MARKER_CREATED_EVENT, bucket, marker)
+    elif str(version_id) in there and key_name in bucket.keys:
+        version = SimpleNamespace(name=key_name, version_id=version_id)
+        send_event(self.account_id, events.OBJECT_REMOVED_DELETE_EVENT, bucket, version)
+    return done
 
 
 # --- notifications ---
@@ -218,6 +241,12 @@ PATCHES = (
     ),
     # A LIST parses the text of each key's time, which took a third of its time. Few keys have times of their own.
     Patch(serialize, "parse_to_aware_datetime", ("value",), lru_cache(parse_to_aware_datetime)),
+    Patch(
+        models.S3Backend,
+        "delete_object",
+        ("self", "bucket_name", "key_name", "version_id", "bypass"),
+        delete_object,
+    ),
     Patch(notifications, "send_event", ("account_id", "event_name", "bucket", "key"), send_event),
     Patch(
         notifications,
