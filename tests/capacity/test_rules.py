@@ -94,6 +94,8 @@ def test_a_start_is_measured_and_survives_in_the_text() -> None:
     pace = Pace().with_run(1_000).with_run(5_100).with_batch(Done(1_010, 3, 10))
     assert Pace.of(pace.text()) == pace
     assert (pace.start_s([900, 5_000]), Pace().start_s([900])) == (100, 90)
+    for invalid in ('[["a", 1, 2]]', "[[1, null, 2]]", "[[1, 2]]", "[[1, Infinity, 2]]", "[7]"):
+        assert Pace.of(f'{{"firsts": [], "batches": {invalid}}}') == Pace()
     assert Pace.of("{broken") == Pace.of(None) == Pace.of('{"firsts": 3}') == Pace()
 
 

@@ -80,6 +80,7 @@ class Pace:
     def of(cls, text: str | bytes | None) -> Pace:
         try:
             found = json.loads(text or "{}")
-            return cls(tuple(map(float, found["firsts"])), tuple(Done(*one) for one in found["batches"]))
-        except (ValueError, KeyError, TypeError):
+            batches = tuple(Done(float(at), int(files), float(seconds)) for at, files, seconds in found["batches"])
+            return cls(tuple(map(float, found["firsts"])), batches)
+        except (ValueError, KeyError, TypeError, OverflowError):
             return cls()
