@@ -7,6 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
 
 from forebay.declaration import object_key
 from forebay.declaration.column_type import is_nested, leaves_of
@@ -15,15 +18,19 @@ from forebay.declaration.form import PARENT
 from forebay.declaration.order import taken_before
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import PersonalField, begins, of_elements, of_surrounded
+from forebay.declaration.places import Section
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import Problem, meant
 
-__all__ = ["disagreements"]
+__all__ = ["declared_twice", "disagreements"]
 
 TREATED = ("string", "json", "binary", "map")
 """Types of parts that a treated value fits."""
+TAKES = ("name", "where", "where_sql", "explode")
+"""A table's name, and what decides about its records."""
+
 Place = Callable[[Table | Rollup], str]
 
 
@@ -33,7 +40,6 @@ def disagreements(
     """`given` are the sections that were declared, and `wrong` those that could not be read: they are compared with nothing.
     `all_tables` says whether every table could be read, and `at` where one is declared."""
     yield from _deletions_that_lose(service)
-    yield from _twins(service.tables, at)
     if strict:
         yield from _never_reached(service.tables, at)
     yield from _states_of_others(service.tables, at)
@@ -73,23 +79,40 @@ def _deletions_that_lose(service: Service) -> Iterable[Problem]:
         yield Problem("service.toml: on_delete", problem, 'remove it, or declare privacy.landing = "list"')
 
 
-def _key_of(table: Table) -> tuple[object, ...]:
-    return (table.name, frozenset(table.where.items()), table.where_sql, table.explode)
+def declared_twice(sections: Iterable[Section]) -> Iterable[Problem]:
+    """Tables of one name that take the same records, also if something else is wrong with one of them."""
+    seen: dict[tuple[object, ...], Section] = {}
+    for section in sections:
+        takes = _takes(section.given)
+        first = section if takes is None else seen.setdefault(takes, section)
+        if first is not section:
+            where = section.at()
+            yield Problem(where, f"is declared twice with the same `where`, also at {first.at()}", "remove one")
 
 
-def _twins(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
-    seen: dict[tuple[object, ...], Table] = {}
-    for table in tables:
-        first = seen.setdefault(_key_of(table), table)
-        if first is not table:
-            yield Problem(at(table), f"is declared twice with the same `where`, also at {at(first)}", "remove one")
+def _takes(given: Any) -> tuple[object, ...] | None:
+    """The name of a table, and what decides about its records; None where that is wrong."""
+    try:
+        found = {name: _valid(name, given[name]) for name in TAKES if name in given}
+        return (found["name"], frozenset(found.get("where", {}).items()), found.get("where_sql"), found.get("explode"))
+    except (KeyError, TypeError, ValidationError):
+        return None
+
+
+def _valid(name: str, value: object) -> Any:
+    kind: Any = Table.model_fields[name].annotation
+    return TypeAdapter(kind).validate_python(value)
+
+
+def _take_the_same(one: Table, other: Table) -> bool:
+    return all(getattr(one, name) == getattr(other, name) for name in TAKES)
 
 
 def _never_reached(tables: Sequence[Table], at: Place) -> Iterable[Problem]:
     """Tables that never get a record, because an earlier table takes them all."""
     for number, table in enumerate(tables):
         earlier = taken_before(tables, number)
-        if earlier is not None and _key_of(earlier) != _key_of(table):
+        if earlier is not None and not _take_the_same(earlier, table):
             problem = f"never gets a record: {at(earlier)} comes first and takes all of them"
             yield Problem(at(table), problem, "give the earlier table a narrower `where`, or remove one of the two")
 

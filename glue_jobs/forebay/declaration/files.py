@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["files_in", "fingerprint", "is_declaration", "text_of", "texts_at", "written_at"]
+__all__ = ["fingerprint", "is_declaration", "readable_at", "text_of", "texts_at", "written_at"]
 
 _NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
 
@@ -32,16 +32,14 @@ def is_declaration(name: str) -> bool:
     return _NAME.fullmatch(name) is not None
 
 
-def files_in(folder: Path) -> dict[str, Path]:
-    """The files, by name. A file that looks like a declaration, but is none, is `InvalidConfiguration`."""
+def _files_in(folder: Path) -> tuple[dict[str, Path], list[Problem]]:
+    """The files, by name, and those that look like a declaration, but are none."""
     found = {file.relative_to(folder).as_posix(): file for file in (*folder.glob("*"), *folder.glob("*/*"))}
     read = {name: file for name, file in sorted(found.items()) if is_declaration(name) and file.is_file()}
     deeper = [name for place in ("tables", "rollups") for name in _below(folder, place)]
     like_one = {name for name in (*found, *deeper) if _LIKE_ONE.fullmatch(name)}
-    if passed_over := sorted(like_one - read.keys()):
-        hint = "declarations are service.toml, tables/NAME.toml and rollups/NAME.toml"
-        raise InvalidConfiguration(Problem(name, "is not read", hint) for name in passed_over)
-    return read
+    hint = "declarations are service.toml, tables/NAME.toml and rollups/NAME.toml"
+    return read, [Problem(name, "is not read", hint) for name in sorted(like_one - read.keys())]
 
 
 def _below(folder: Path, place: str) -> list[str]:
@@ -50,10 +48,18 @@ def _below(folder: Path, place: str) -> list[str]:
 
 def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:
     """The texts, by name, with `service.toml` among them. A place may be one file."""
-    texts = _from_s3(place, s3 or client("s3")) if is_s3(place) else _from_folder(local_folder(place))
-    if "service.toml" not in texts:
-        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to start from")
+    texts, problems = readable_at(place, s3=s3)
+    if problems:
+        raise InvalidConfiguration(problems)
     return texts
+
+
+def readable_at(place: str, *, s3: Any = None) -> tuple[dict[str, str], list[Problem]]:
+    """The texts that can be read, by name, and the problems of other files there."""
+    texts, problems = _from_s3(place, s3 or client("s3")) if is_s3(place) else _from_folder(local_folder(place))
+    if "service.toml" not in texts and not problems:
+        raise InvalidConfiguration.one(place, "has no service.toml", "`forebay tables init` writes one to start from")
+    return texts, problems
 
 
 def text_of(name: str, content: bytes) -> str:
@@ -79,31 +85,44 @@ def fingerprint(place: str, *, s3: Any = None) -> str:
         seen = sorted((name, found["ETag"]) for name, found in _listed(place, s3 or client("s3")))
     else:
         root = local_folder(place)
-        stats = [(file.as_posix(), file.stat()) for file in (files_in(root).values() if root.is_dir() else [root])]
+        files, problems = _files_in(root) if root.is_dir() else ({root.name: root}, [])
+        if problems:
+            raise InvalidConfiguration(problems)
+        stats = [(file.as_posix(), file.stat()) for file in files.values()]
         seen = sorted((name, f"{stat.st_mtime_ns} {stat.st_size}") for name, stat in stats)
     return hashlib.sha256(repr(seen).encode()).hexdigest()
 
 
-def _from_folder(place: Path) -> dict[str, str]:
+def _from_folder(place: Path) -> tuple[dict[str, str], list[Problem]]:
     if not place.exists():
-        raise InvalidConfiguration.one(
-            str(place), "does not exist", "--service names a folder with service.toml, or the file itself"
-        )
+        hint = "name a folder with service.toml, or the file itself; `forebay tables init` writes one"
+        raise InvalidConfiguration.one(str(place), "does not exist", hint)
     if place.is_file() and place.suffix != ".toml":
         raise InvalidConfiguration.one(str(place), "is neither a folder nor a .toml file")
     around = place.parent if place.is_file() else place
     if around.name in ("tables", "rollups") and (around.parent / "service.toml").exists():
         raise InvalidConfiguration.one(str(place), "is a part of a service", f"name the folder {around.parent}")
-    files = {"service.toml": place} if place.is_file() else files_in(place)
-    return {name: text_of(name, file.read_bytes()) for name, file in files.items()}
+    files, problems = ({"service.toml": place}, []) if place.is_file() else _files_in(place)
+    texts, unreadable = _texts_of((name, file.read_bytes()) for name, file in files.items())
+    return texts, [*problems, *unreadable]
 
 
-def _from_s3(place: str, s3: Any) -> dict[str, str]:
+def _from_s3(place: str, s3: Any) -> tuple[dict[str, str], list[Problem]]:
     bucket, _ = bucket_and_key(place)
-    return {
-        name: text_of(name, s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read())
-        for name, found in _listed(place, s3)
-    }
+    return _texts_of(
+        (name, s3.get_object(Bucket=bucket, Key=found["Key"])["Body"].read()) for name, found in _listed(place, s3)
+    )
+
+
+def _texts_of(contents: Iterable[tuple[str, bytes]]) -> tuple[dict[str, str], list[Problem]]:
+    texts: dict[str, str] = {}
+    problems: list[Problem] = []
+    for name, content in contents:
+        try:
+            texts[name] = text_of(name, content)
+        except InvalidConfiguration as unreadable:
+            problems += unreadable.problems
+    return texts, problems
 
 
 def _listed(place: str, s3: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:

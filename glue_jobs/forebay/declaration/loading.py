@@ -17,9 +17,9 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from forebay.declaration.agreement import disagreements
+from forebay.declaration.agreement import declared_twice, disagreements
 from forebay.declaration.corrected import mentions, without_mistakes
-from forebay.declaration.files import texts_at
+from forebay.declaration.files import readable_at
 from forebay.declaration.hints import hint_for, names_of, value_meant
 from forebay.declaration.order import in_order
 from forebay.declaration.places import Section, Text, sections_of
@@ -52,10 +52,10 @@ def load_service(place: str, *, s3: Any = None, strict: bool = False) -> Service
     finds functions beside local declarations from then on."""
     if not place:
         return builtin_service()
-    texts = texts_at(place, s3=s3)
+    texts, unread = readable_at(place, s3=s3)
     use_folder(place)
     try:
-        return parse_service(texts, strict=strict)
+        return parse_service(texts, strict=strict, unread=unread)
     except InvalidConfiguration as invalid:
         if not place.endswith(".toml"):
             raise
@@ -71,17 +71,19 @@ def _in_file(name: str, problems: Iterable[Problem]) -> list[Problem]:
     return [replace(problem, where=by_name(problem.where), what=by_name(problem.what)) for problem in problems]
 
 
-def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:
-    """Declarations from their texts, by file name; all problems of all files at once. The tables are in the order in which a
-    record tries them. Only here: the tables of a pinned service keep the order that they were pinned in. With `strict`, for a
-    person who edits them, a table that never gets a record is a problem. A job runs with it: nothing is lost."""
-    problems: list[Problem] = []
+def parse_service(texts: Mapping[str, str], *, strict: bool = False, unread: Iterable[Problem] = ()) -> Service:
+    """Declarations from their texts, by file name; all problems of all files at once, with those of files that are `unread`.
+    The tables are in the order in which a record tries them. Only here: the tables of a pinned service keep the order that
+    they were pinned in. With `strict`, for a person who edits them, a table that never gets a record is a problem. A job runs
+    with it: nothing is lost."""
+    problems = list(unread)
     parsed: dict[str, dict[str, Any]] = {}
     for name, text in sorted(texts.items()):
         try:
             parsed[name] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as broken:
             problems.append(Problem(name, f"is not TOML: {broken}"))
+    all_files = not problems
     main = dict(parsed.get("service.toml", {}))
     found = {kind: _sections(main, kind, parsed, texts, problems) for kind in ("tables", "rollups")}
     tables = _valid(Table, found["tables"], problems)
@@ -96,8 +98,9 @@ def parse_service(texts: Mapping[str, str], *, strict: bool = False) -> Service:
     service, wrong = _service_of(main, {**parts, "version": version, "paused": (), "erased": ""}, texts, problems)
     if not found["tables"]:
         problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
+    problems += declared_twice(found["tables"])
     places = {id(part): section.at() for section, part in (*tables, *rollups)}
-    all_tables = len(tables) == len(found["tables"])
+    all_tables = all_files and len(tables) == len(found["tables"])
     problems += disagreements(
         service, main, wrong, all_tables=all_tables, at=lambda part: places[id(part)], strict=strict
     )
