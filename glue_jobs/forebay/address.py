@@ -1,17 +1,19 @@
 """Addresses: `s3://bucket/prefix`, `file:/folder`, or a path of this machine.
 
 In: an address as a person or Spark wrote it. Out: whether it is in S3; its bucket and key, or its folder. Pure. An address
-without a bucket, or of another scheme, is `InvalidConfiguration`: it would be a folder of this machine.
+without a bucket, or of another scheme, is `InvalidConfiguration`: it would be a folder of this machine. The URL of a queue
+names its region.
 """
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap", "why_no_lake"]
+__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap", "region_of_queue", "why_no_lake"]
 
 S3_SCHEMES = ("s3", "s3a")
 """Hadoop removed `s3n`, and delta-rs never had it."""
@@ -40,6 +42,12 @@ def local_folder(address: str) -> Path:
     if path == address and SCHEME.match(address):
         raise InvalidConfiguration.one(address, "is neither in S3 nor a folder", WRITE)
     return Path("/" + path.lstrip("/") if path != address else path)
+
+
+def region_of_queue(url: str) -> str | None:
+    """The region in a queue's URL; None where it names none."""
+    found = re.match(r"sqs\.([a-z0-9-]+)\.amazonaws\.", urlsplit(url).hostname or "")
+    return found[1] if found else None
 
 
 def why_no_lake(address: str) -> str:

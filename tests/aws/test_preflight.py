@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
+from forebay.aws.client import queue_client
 from forebay.aws.preflight import check_clock, check_lake, check_queue
 from forebay.errors import InvalidConfiguration
 
@@ -98,3 +99,16 @@ def test_clocks_that_differ_by_minutes_are_alike(minutes: int) -> None:
 
 def test_a_lake_in_a_folder_needs_no_aws() -> None:
     check_lake("file:///tmp/lake", s3=Refusing(NoCredentialsError()))
+
+
+@pytest.mark.parametrize(
+    ("url", "region"), [(URL, "eu-west-1"), ("https://sqs.us-gov-west-1.amazonaws.com/1/q", "us-gov-west-1")]
+)
+def test_a_queue_is_asked_in_the_region_of_its_url(monkeypatch: pytest.MonkeyPatch, url: str, region: str) -> None:
+    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nowhere")
+    assert queue_client(url).meta.region_name == region
+    monkeypatch.setenv("AWS_REGION", "ap-south-1")
+    assert queue_client(url).meta.region_name == region
+    assert queue_client("http://127.0.0.1:4566/000000000000/landed").meta.region_name == "ap-south-1"

@@ -66,7 +66,7 @@ def test_files_that_s3_did_not_give_are_announced_again_as_the_ledger_knows_them
     write_ledger(tmp_path, *withheld, entry("in/torn.gz", outcome="unreadable"), entry("in/a.json"))
     announced: list[LandedFile] = []
     monkeypatch.setattr("forebay.aws.announce.announce", lambda sqs, url, files: announced.extend(files) or [])
-    monkeypatch.setattr("forebay.aws.client.client", lambda name: None)
+    monkeypatch.setattr("forebay.aws.client.queue_client", lambda url: None)
     monkeypatch.setattr("forebay.aws.preflight.check_queue", lambda url: None)
     retry = ("files", "retry", "--lake", str(tmp_path), "--queue-url", "q")
     assert ran(*retry, "--dry-run").splitlines()[-1] == "3 files to announce"
@@ -85,7 +85,7 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
     write_ledger(tmp_path, left_out, poison, entry("in/a.json", outcome="skipped", reason="overwritten"))
     announced: list[LandedFile] = []
     monkeypatch.setattr("forebay.aws.announce.announce", lambda sqs, url, files: announced.extend(files) or [])
-    monkeypatch.setattr("forebay.aws.client.client", lambda name: None)
+    monkeypatch.setattr("forebay.aws.client.queue_client", lambda url: None)
     monkeypatch.setattr("forebay.aws.preflight.check_queue", lambda url: None)
     skips, of_lake = Skips(open_objects(skips_of(str(tmp_path)))), ("--lake", str(tmp_path))
     deadly = LandedFile("landing", "in/deadly[1].json", etag="e9", version_id="v9")

@@ -10,10 +10,12 @@ import os
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from forebay.address import region_of_queue
+
 if TYPE_CHECKING:
     from botocore.config import Config
 
-__all__ = ["USER_AGENT", "client", "session"]
+__all__ = ["USER_AGENT", "client", "queue_client", "session"]
 
 USER_AGENT = "forebay"
 """CloudTrail shows it beside the SDK's own name."""
@@ -41,6 +43,11 @@ def client(service: str, *, region: str | None = None, config: Config | None = N
 
     named = Config(user_agent_extra=USER_AGENT)
     return session().client(service, region_name=region, config=named.merge(config) if config else named, **more)
+
+
+def queue_client(url: str, **more: Any) -> Any:
+    """A client for this queue, in the region that its URL names; without one, in the environment's."""
+    return client("sqs", region=region_of_queue(url), **more)
 
 
 @lru_cache(4)

@@ -26,7 +26,7 @@ from botocore.exceptions import (
 )
 
 from forebay.address import bucket_and_key, is_s3, why_no_lake
-from forebay.aws.client import client
+from forebay.aws.client import client, queue_client
 from forebay.errors import InvalidConfiguration, Unreachable
 
 __all__ = ["check_bucket", "check_clock", "check_lake", "check_queue", "plainly"]
@@ -53,7 +53,7 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
             where, "is not a URL", "a queue URL begins with https://sqs.<region>.amazonaws.com/"
         )
     try:
-        sqs = sqs or client("sqs", config=_QUICK)
+        sqs = sqs or queue_client(url, config=_QUICK)
         sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["ApproximateNumberOfMessages"])
     except (ClientError, BotoCoreError) as refused:
         missing = {

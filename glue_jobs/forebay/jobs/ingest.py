@@ -17,7 +17,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay.aws.announce import announce
-from forebay.aws.client import client
+from forebay.aws.client import client, queue_client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.batch.batch import Batch
 from forebay.batch.check_sql import check_expressions
@@ -257,7 +257,7 @@ def retry_if_any(tries: Retry, choice: Choice) -> None:
 def announcer(batch: Batch, settings: IngestSettings) -> Announcer:
     """The announcer of files that S3 withheld. It uses the queue, so that they arrive like all files."""
     ledger = open_objects(table_path(settings.lake, LEDGER))
-    into_queue = partial(announce, client("sqs"), settings.queue_url)
+    into_queue = partial(announce, queue_client(settings.queue_url), settings.queue_url)
     return Announcer(batch.service.name, batch.ledger.withheld, ledger, into_queue, emit=batch.emit)
 
 

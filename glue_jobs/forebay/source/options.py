@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import difflib
 import os
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import tzinfo
 from typing import Any
 from urllib.parse import urlsplit
 
+from forebay.address import region_of_queue
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.notification import Filter
@@ -115,8 +115,7 @@ class SourceOptions:
     @property
     def region_of_queue(self) -> str | None:
         """The region to ask; None leaves it to the environment and the profile."""
-        in_host = re.match(r"sqs\.([a-z0-9-]+)\.amazonaws\.", urlsplit(self.queue_url).hostname or "")
-        return self.region or (in_host[1] if in_host else None)
+        return self.region or region_of_queue(self.queue_url)
 
 
 def _manifests(texts: Mapping[str, str], env: Mapping[str, str]) -> str:

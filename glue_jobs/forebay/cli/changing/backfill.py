@@ -53,7 +53,7 @@ def backfill(
     The ingest job loads them like any file. Its setting --landing-buckets must allow the bucket. An interrupted backfill
     continues when you repeat the command. There is no undo: announced files are loaded.
     """
-    from forebay.aws.client import client
+    from forebay.aws.client import queue_client
     from forebay.aws.preflight import check_bucket, check_queue
     from forebay.lake.objects import s3_client
     from forebay.operate.lake_view import service_of_queue, tell_if_not_begun
@@ -99,7 +99,14 @@ def backfill(
             "--again starts from the beginning"
         )
     with left_to_do("repeat the command to continue"), Progress() as shown:
-        done = run(wanted, s3=s3_client(), sqs=client("sqs"), tell=partial(_tell, shown), dry_run=dry_run, again=again)
+        done = run(
+            wanted,
+            s3=s3_client(),
+            sqs=queue_client(queue_url),
+            tell=partial(_tell, shown),
+            dry_run=dry_run,
+            again=again,
+        )
     if not dry_run and done != before:
         leave_record(
             lake,

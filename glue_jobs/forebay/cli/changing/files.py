@@ -134,7 +134,7 @@ def retry_files(
     announced only with --skipped, forgotten ones with --forgotten, ignored ones only with --key.
     """
     from forebay.aws.announce import announce
-    from forebay.aws.client import client
+    from forebay.aws.client import queue_client
     from forebay.aws.preflight import check_queue
     from forebay.cli.looking.history import leave_record
     from forebay.operate.lake_view import view_of
@@ -157,7 +157,7 @@ def retry_files(
     for file in found:
         console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
     with left_to_do("repeat the command: no file is loaded twice"):
-        refused = [] if dry_run else announce(client("sqs"), queue_url, found)
+        refused = [] if dry_run else announce(queue_client(queue_url), queue_url, found)
     tell(files=[file.uri for file in found], refused=[str(one) for one in refused])
     for one in refused:
         error_console.print(f"the queue refused {one}", markup=False)

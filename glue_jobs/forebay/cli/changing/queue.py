@@ -164,13 +164,13 @@ def refused(
 
 
 def _sqs(queue_url: str) -> Any:
-    from forebay.aws.client import client
+    from forebay.aws.client import queue_client
     from forebay.aws.preflight import check_queue
 
     if not queue_url:
         raise InvalidConfiguration.one("--queue-url", "has no value", "or set FOREBAY_QUEUE_URL")
     check_queue(queue_url)
-    return client("sqs")
+    return queue_client(queue_url)
 
 
 def _dead_letters(queue_url: str, lake: str, of: str, limit: int, sqs: Any) -> tuple[str, list[Letter]]:

@@ -124,11 +124,11 @@ def announce_all(
 ) -> None:
     """Files that are marked in the ledger. Says how many are announced, and what it waits for."""
     from forebay.aws.announce import announce_paced
-    from forebay.aws.client import client
+    from forebay.aws.client import queue_client
 
     with Progress(len(files)) as shown:
         announced = announce_paced(
-            client("sqs"),
+            queue_client(queue_url),
             queue_url,
             (file.landed for file in files),
             most_waiting=most_waiting,

@@ -135,7 +135,7 @@ def reconcile(
 
     Leaves out files of the newest --settle-hours, because their messages may still arrive.
     """
-    from forebay.aws.client import client
+    from forebay.aws.client import queue_client
     from forebay.aws.preflight import check_bucket
     from forebay.jobs.journal import journal
     from forebay.lake.objects import s3_client
@@ -148,7 +148,7 @@ def reconcile(
     for place in settings.landing.split(","):
         check_bucket(place, what="landing")
     if plan:
-        done = find_missed(settings, s3=s3_client(), sqs=client("sqs"), now=datetime.now(UTC))
+        done = find_missed(settings, s3=s3_client(), sqs=queue_client(settings.queue_url), now=datetime.now(UTC))
     else:
         with left_to_do("repeat the command: no file is loaded twice"), journal(settings) as emit:
             done = run(settings, emit=emit)

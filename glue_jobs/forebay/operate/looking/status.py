@@ -10,8 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
+from forebay.address import region_of_queue
 from forebay.aws.client import client
 from forebay.aws.preflight import check_queue
 from forebay.aws.prices import read_prices
@@ -161,7 +163,7 @@ def status_of(
     queue_url = queue_url or (on.queue_url if on is not None else "")
     folder = checkpoint_of(view.lake, checkpoint)
     holds = holder(folder)
-    queue, dead = _queues(queue_url, on.client if on is not None else client) if queue_url else (None, None)
+    queue, dead = _queues(queue_url, _clients(queue_url, on)) if queue_url else (None, None)
     outcomes = view.query(
         LEDGER, f"select outcome, count(*) n, sum(records) r from t where day = date '{now.date()}' group by outcome"
     )
@@ -226,6 +228,10 @@ def _cost(view: LakeView, on: Deployment, runs: list[Run], health: Sequence[Heal
     hours = emr_hours_since(on, since, services, {run.job for run in runs}) if is_on_emr else hours_of(runs, since)
     files, size = _count(view, f"day >= date '{since.date()}'"), sum(one.bytes for one in health)
     return cost_of(hours, files, size, read_prices(), now=now, is_on_emr=is_on_emr)
+
+
+def _clients(url: str, on: Deployment | None) -> Callable[[str], Any]:
+    return on.client if on is not None else partial(client, region=region_of_queue(url))
 
 
 def _queues(url: str, client: Callable[[str], Any]) -> tuple[Depth, Depth | None]:

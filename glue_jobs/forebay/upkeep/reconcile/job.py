@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any
 
 from forebay.aws.announce import announce, messages_in
-from forebay.aws.client import client
+from forebay.aws.client import client, queue_client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.declaration.in_force import service_for
 from forebay.declaration.service import Service
@@ -64,7 +64,7 @@ def reconcile(settings: ReconcileSettings, *, emit: Emit, now: datetime | None =
     now = now or datetime.now(UTC)
     check_lake(settings.lake)
     check_queue(settings.queue_url)
-    sqs = client("sqs")
+    sqs = queue_client(settings.queue_url)
     found = find_missed(settings, s3=s3_client(), sqs=sqs, now=now)
     # A queue keeps no order, but mostly that of a message: so the version that comes last is the latest one.
     again = sorted((*found.missed, *found.withheld), key=lambda file: file.event_time or now)
