@@ -62,6 +62,14 @@ def test_show_lists_the_columns_as_they_are_now(lake: str) -> None:
     assert ["price", "double"] in lines
 
 
+def test_show_has_keys_only_where_they_are_not_the_names(lake: str, tmp_path: Path) -> None:
+    assert ran("schema", "show", "--lake", lake, "alpha").splitlines()[0].split() == ["column", "type"]
+    spelled = pa.field("p_field", pa.string(), metadata={"forebay.fields": "P"})
+    write_deltalake(tmp_path / "lake" / "beta", pa.table({"p_field": ["x"]}, schema=pa.schema([spelled])))
+    lines = ran("schema", "show", "--lake", lake, "beta").splitlines()
+    assert [line.split() for line in lines] == [["column", "type", "keys"], ["p_field", "string", "'P'"]]
+
+
 def test_history_tells_each_version_that_changed_columns_and_no_other(lake: str) -> None:
     lines = ran("schema", "history", "--lake", lake, "alpha").splitlines()
     assert [line.split()[1] for line in lines if line.startswith("version")] == ["0", "3"]

@@ -99,6 +99,7 @@ def test_in_a_pipe_nothing_is_cut_or_coloured(command: list[str], whole: list[st
     said = listed(*command, "--lake", lake)
     assert "\x1b" not in said
     assert "…" not in said
+    assert [line for line in said.splitlines() if line.endswith(" ")] == []
     assert [one for one in whole if one not in said] == []
 
 

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -69,6 +70,20 @@ class _Console(Console):
         return super().render_str(printable(text), **{**how, "markup": False})
 
 
+class _Table(Table):
+    """Ends each line with its last sign, and not with the blanks of the widest one."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        segments = (one for one in super().__rich_console__(console, options) if isinstance(one, Segment))
+        for line in Segment.split_lines(segments):
+            while line and not line[-1].text.strip():
+                line.pop()
+            if line:
+                last = line.pop()
+                line.append(Segment(last.text.rstrip(), last.style))
+            yield from (*line, Segment.line())
+
+
 def _console(stream: TextIO, *, stderr: bool = False) -> Console:
     width = None if stream.isatty() else UNBOUNDED
     return _Console(stderr=stderr, highlight=False, markup=False, width=width, soft_wrap=True)
@@ -80,7 +95,7 @@ error_console = _console(sys.stderr, stderr=True)
 
 def columns(*names: str) -> Table:
     """An empty table of these columns; `>name` is a number's, and `=name` another that is never broken into two lines."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
+    table = _Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         right, whole = name.startswith(">"), name.startswith((">", "="))
         shown = name.lstrip(">=")

@@ -35,9 +35,10 @@ def show(lake: Lake, table: Name, as_json: AsJson = False) -> None:
     if as_json:
         print_json(map(asdict, found))
         return
-    shown = columns("column", "type", "keys")
+    with_keys = any(column.keys for column in found)
+    shown = columns("column", "type", *(["keys"] if with_keys else []))
     for column in found:
-        shown.add_row(column.path, column.type, ", ".join(map(repr, column.keys)))
+        shown.add_row(column.path, column.type, *([", ".join(map(repr, column.keys))] if with_keys else []))
     console.print(shown)
 
 
