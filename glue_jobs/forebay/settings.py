@@ -84,7 +84,7 @@ class JobSettings(BaseModel):
     )
     deployed_service: str = Field(
         "",
-        description="the declarations of a deployment, as one file; the job copies it to `service`, unless those are newer",
+        description="the declarations of the deployment, in one file; the job copies them to `service`, unless those are newer",
     )
     metrics: Numbers = Field(
         "none",
@@ -185,7 +185,7 @@ class IngestSettings(JobSettings):
         1 << 30,
         ge=1 << 20,
         le=(1 << 31) - 1,
-        description="the largest size of a file that must be read whole, or of an unpacked archive; larger: quarantined",
+        description="the largest file that must be read whole, or unpacked archive; larger ones are quarantined",
     )
     tables_at_once: int = Field(4, ge=1, le=64, description="the number of tables that are committed at the same time")
     lease_wait_s: float = Field(
@@ -198,8 +198,8 @@ class IngestSettings(JobSettings):
         960,
         ge=0,
         le=3600,
-        description="seconds after its start before a driver gives up a table in a batch that another driver began; S3 may "
-        "accept a commit of the dead driver for 15 minutes",
+        description="how many seconds a new driver waits for a table's commit by a dead driver, before it gives up the table "
+        "in that batch; S3 may accept such a commit for 15 minutes",
     )
     merge_every_s: float = Field(
         60,
@@ -230,7 +230,7 @@ class CompactSettings(JobSettings):
     )
     round: Literal["first", "second"] = Field(
         "first",
-        description="first makes medium files of many small ones; second (weekly) makes large, ordered files of those",
+        description="first combines small files into medium ones; second (weekly) combines those into large, ordered files",
     )
     group: str = Field("", description="only tables of this group of the declarations; empty: all groups")
     now: bool = Field(False, description="compact everything possible, ignoring thresholds")

@@ -122,19 +122,26 @@ def put(
     """Put your own files into the landing bucket of the twin."""
     twin = _running(state)
     s3, landed = twin.client("s3"), list[str]()
-    for place in files:
-        if not place.exists():
-            raise InvalidConfiguration.one(str(place), "does not exist")
-        base = place if place.is_dir() else place.parent
-        for file in sorted(place.rglob("*")) if place.is_dir() else [place]:
-            if file.is_file():
-                key = f"{twin.prefix}{below}{file.relative_to(base).as_posix()}"
-                s3.upload_file(str(file), twin.landing_bucket, key)
-                landed.append(f"s3://{twin.landing_bucket}/{key}")
-                console.print(landed[-1])
+    for file, name in [found for place in files for found in _files_at(place)]:
+        key = f"{twin.prefix}{below}{name}"
+        s3.upload_file(str(file), twin.landing_bucket, key)
+        landed.append(f"s3://{twin.landing_bucket}/{key}")
+        console.print(landed[-1])
     tell(landed=landed)
     them = "it" if len(landed) == 1 else "them"
     console.print(f"{counted(len(landed), 'file')} landed; `forebay ingest --service FOLDER --drain` loads {them}")
+
+
+def _files_at(place: Path) -> list[tuple[Path, str]]:
+    """The files of one argument, each with its name below it."""
+    if not place.exists():
+        raise InvalidConfiguration.one(str(place), "does not exist", "name files, or folders of them")
+    if place.is_file():
+        return [(place, place.name)]
+    found = [(file, file.relative_to(place).as_posix()) for file in sorted(place.rglob("*")) if file.is_file()]
+    if not found:
+        raise InvalidConfiguration.one(str(place), "holds no file", "name files, or folders of them")
+    return found
 
 
 @app.command()

@@ -27,7 +27,10 @@ def lake(tmp_path: Path) -> str:
     ("typed", "says"),
     [
         (("alpah", "--to", "0"), "did you mean alpha?"),
-        (("alpha", "--to", "7"), "has no version of 7"),
+        (
+            ("alpha", "--to", "7"),
+            "has no version 7 (its newest is 1; `forebay history --table alpha --days 30` lists",
+        ),
         (("alpha", "--to", "2001-01-01"), "did not exist at 2001"),
     ],
 )
@@ -64,7 +67,7 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
         (("quarantine", "show", "--table", "alpah"), "did you mean alpha?"),
         (
             ("where", "7", "--row", "alpha", "--by", "_file"),
-            "column _file: is not in table alpha (did you mean _file_id?)",
+            "--by _file: is not a column of table alpha (did you mean _file_id?)",
         ),
         (("where", "7", "--row", "alpah"), "did you mean alpha?"),
         (
@@ -82,7 +85,7 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
         (("files", "list", "--since", "2026-11-22", "--until", "2026-11-21"), "--until: is not after --since"),
         (("quarantine", "show", "--reason", "tabel-failed"), "did you mean table-failed?"),
         (("quarantine", "retry", "--reason", "tabel-failed"), "did you mean table-failed?"),
-        (("rollback", "alpha", "--to", "9" * 20), f"has no version of {'9' * 20}"),
+        (("rollback", "alpha", "--to", "9" * 20), f"has no version {'9' * 20}"),
         (("rollback", "alpha", "--to", "2999-01-01"), "is in the future (times are in UTC)"),
         (("history", "--days", "1e9"), "must be at most 100000"),
     ],
@@ -90,6 +93,16 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
 def test_a_mistyped_name_is_not_taken_for_an_empty_answer(lake: str, command: tuple[str, ...], says: str) -> None:
     hold(f"{lake}/_forebay/writers/games", wait_s=0).let_go()
     assert says in failed(2, *command, "--lake", lake)
+
+
+def test_a_table_that_nobody_declares_adopts_nothing_and_spark_does_not_start(
+    lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.lake.safety.session_for", None)
+    service = tmp_path / "mine.toml"
+    service.write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
+    said = failed(2, "parked", "adopt", "alpah", "--lake", lake, "--service", str(service))
+    assert "table alpah: no declaration defines it (service games declares alpha; --service names other" in said
 
 
 @pytest.mark.parametrize("command", [("compact", "--dry-run"), ("compact",), ("maintain",), ("merge",)])

@@ -385,7 +385,7 @@ def test_a_file_whose_earlier_reading_comes_back_is_read_again_where_that_is_wan
     ("arguments", "says"),
     [
         (("alpah", "--to", "0"), "did you mean alpha?"),
-        (("alpha", "--to", "99"), "has no version of 99"),
+        (("alpha", "--to", "99"), "has no version 99"),
         (("alpha", "--to", "2001-01-01"), "did not exist at 2001"),
         (("alpha", "beta", "--to", "0"), "each table has its own"),
         (("alpha", "--to", "yesterday"), "is neither a version nor a time"),

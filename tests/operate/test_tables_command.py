@@ -94,7 +94,9 @@ def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine:
     assert (shown["name"], shown["where"]) == ("crashes", {"event": "crash", "os": "android"})
     assert (shown["time_travel_days"], shown["columns"]) == (7, [])
     assert json.loads(ran("tables", "show", "alpha", "--service", mine))["name"] == "{game}"
-    assert "--where crash: is not field=value" in failed(2, "tables", "add", mine, "others", "--where", "crash")
+    assert "--where crash: is not field=value (such as --where event=review)" in failed(
+        2, "tables", "add", mine, "others", "--where", "crash"
+    )
     assert "no declaration defines it" in failed(2, "tables", "show", "Upper Case!", "--service", mine)
 
 

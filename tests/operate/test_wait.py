@@ -79,7 +79,7 @@ def test_json_has_a_line_for_each_that_is_open(lake: str) -> None:
         (("clicks", "--until", "0001-01-01"), "--until 1-01-01T00:00: no hour ends then"),
         (("clicks", "--until", "2026-11-24T10:00", "--since", "2026-11-24T10:00"), "is not after --since"),
         (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a duration"),
-        (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table"),
+        (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table (did you mean clicks?)"),
         (("bills", "--until", "2026-11-24T10:00"), "does not declare when it is complete"),
     ],
 )

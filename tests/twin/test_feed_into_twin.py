@@ -66,3 +66,6 @@ def test_files_of_ones_own_land_below_the_prefix_and_are_announced(twin: Twin, t
     ran(*put, str(tmp_path / "a.json"), "--below", "mine/")
     assert sorted(about["key"] for about in announced(twin)) == ["in/a.json", "in/day/b.json", "in/mine/a.json"]
     assert "nowhere: does not exist" in failed(2, *put, str(tmp_path / "nowhere"))
+    (tmp_path / "empty").mkdir()
+    assert "empty: holds no file" in failed(2, *put, str(tmp_path / "a.json"), str(tmp_path / "empty"))
+    assert announced(twin) == []

@@ -165,13 +165,13 @@ def service_of_queue(lake: str, named: str) -> str:
     return there[0] if there else ""
 
 
-def known_column(view: LakeView, table: str, name: str) -> str:
-    """The name, of a column of a table that is there; else `InvalidConfiguration`."""
+def known_column(view: LakeView, table: str, name: str, *, option: str = "column") -> str:
+    """The name, of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
     there = view.table(known_table(view, table))
     names = [] if there is None else [field.name for field in there.schema().fields]
     if name not in names:
         hint = _perhaps(name, names) or f"there are {', '.join(names)}"
-        raise InvalidConfiguration.one(f"column {name}", f"is not in table {table}", hint)
+        raise InvalidConfiguration.one(f"{option} {name}", f"is not a column of table {table}", hint)
     return name
 
 

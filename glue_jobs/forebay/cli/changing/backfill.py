@@ -50,7 +50,7 @@ def backfill(
     """Load files that landed before forebay was deployed.
 
     Lists the newest version of each key, or reads a report of S3 Inventory, and announces those that the ledger does not know.
-    The ingest job loads them like any file. Its setting --landing-buckets must allow the bucket. An interrupted backfill
+    The ingest job loads them like any file. Its option --landing-buckets must allow the bucket. An interrupted backfill
     continues when you repeat the command. There is no undo: announced files are loaded.
     """
     from forebay.aws.client import queue_client

@@ -128,7 +128,7 @@ def retry_files(
     of: Of = "",
     dry_run: DryRun = False,
 ) -> None:
-    """Announce again the files that could not be read: denied, unavailable, missing and poison ones.
+    """Announce files again that could not be read: denied, unavailable, missing or poison.
 
     The ingest job reads them with its next batch. Repeat the command for files that still cannot be read. Skipped files are
     announced only with --skipped, forgotten ones with --forgotten, ignored ones only with --key.
@@ -252,9 +252,9 @@ def where(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Show the life of a file, or the file of a row.
+    """Show what became of a file, or which file a row came from.
 
-    Shows its life from the notification to its rows, which it counts in the tables. Exit status 1 if the ledger does not know
+    Shows each step from the notification to the rows, which it counts in the tables. Exit status 1 if the ledger does not know
     the file, if rows are missing, or if --text finds no record.
     """
     from forebay.operate.lake_view import begun_view

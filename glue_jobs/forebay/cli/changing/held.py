@@ -86,7 +86,7 @@ def list_parked(
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
-    """Count the parked records, with --by for each value of a field.
+    """Count the parked records; with --by, for each value of a field.
 
     The values show what a declaration could select. @key.x and @metadata.x are fields, too.
     """
@@ -192,11 +192,14 @@ def _try_again(
     yes: bool = False,
 ) -> None:
     from forebay.declaration.in_force import service_for
+    from forebay.declaration.service import declaration_of
     from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.looking.held import chosen_of, known_reason
     from forebay.upkeep.erase.keeping import must_keep_subject
 
     service, view = service_for(place, lake), view_of(lake)
+    if held == "parked" and table:
+        declaration_of(service, table)
     if not give_up:
         must_keep_subject(lake, service)
     count = chosen_of(view, held, service.name, table=table, reason=reason)

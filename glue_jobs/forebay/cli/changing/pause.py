@@ -27,7 +27,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
     """Pause tables: their rows wait, from the next batch on.
 
     The job still reads files, and other tables get their rows. Rows for a paused table wait in the quarantine with the reason
-    paused, and the ledger counts them. A running batch ends without the pause. Repeating the command changes nothing. Undo:
+    paused, and the ledger counts them. A running batch is not affected. Repeating the command changes nothing. Undo:
     `forebay resume`.
     """
     from forebay.lake.paused import pause as pause_tables
@@ -52,9 +52,9 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
 def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
     """Resume paused tables, and load the rows that waited, exactly once.
 
-    Starts Spark for that, beside a running job. A batch that began before may still put rows aside. `forebay status` counts
-    them, and this command loads them when you repeat it. The next start of the job does the same, unless another table is
-    paused. Undo: `forebay pause`.
+    Starts Spark for that, also while the ingest job runs. A batch that began earlier may still set rows aside: `forebay status`
+    counts them. Repeat the command to load them. The next start of the job does the same, unless another table is paused.
+    Undo: `forebay pause`.
     """
     from forebay.batch.reasons import PAUSED_TABLE
     from forebay.declaration.in_force import service_for

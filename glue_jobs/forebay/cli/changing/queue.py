@@ -28,7 +28,9 @@ app = typer.Typer(help="Look at the queue and its dead letters, and send dead le
 Most = Annotated[int, typer.Option("--limit", min=1, help="The largest number of messages.")]
 InLake = Annotated[
     str,
-    typer.Option("--lake", envvar="FOREBAY_LAKE", help="Look up the files in its ledger, too.", show_default=False),
+    typer.Option(
+        "--lake", envvar="FOREBAY_LAKE", help="Also look up the files in this lake's ledger.", show_default=False
+    ),
 ]
 SHOWN_FILES = 3
 

@@ -96,8 +96,8 @@ def replay_into(
 ) -> None:
     """Load files into another lake, with other declarations.
 
-    Shows which rows these files have here, and asks. This lake and its ledger do not change. The command runs Spark on this
-    machine, and continues where it was when you repeat it. Compare the two lakes then. Undo: delete the other lake.
+    Shows which rows the files have in this lake, and asks. This lake and its ledger do not change. The command runs Spark on
+    this machine. Repeat it to continue an interrupted run. Then compare the two lakes. Undo: delete the other lake.
     """
     from forebay.operate.changing.aside import side_lake
     from forebay.operate.lake_view import view_of

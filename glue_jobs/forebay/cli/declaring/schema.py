@@ -119,9 +119,9 @@ def promote(
     unit: Annotated[str, typer.Option(help="For times that are numbers: s, ms, us or ns since 1970.")] = "",
     service: Service = "",
 ) -> None:
-    """Give a field its own column and type, for all existing rows, too.
+    """Give a field its own column and type, also in existing rows.
 
-    One commit. Declare the column as well, so that new records fill it. The line to add is printed.
+    It is one commit. Declare the column as well, so that new records fill it. The command prints the line to add.
     """
     column = {"name": name or field.rpartition(".")[2].replace("-", "_"), "type": type_, "path": field}
     column |= {"unit": unit} if unit else {}

@@ -270,7 +270,7 @@ def add(
     folder: Folder,
     name: Annotated[str, typer.Argument(help="The table's name; {field} stands for that field of the record.")],
     where: Annotated[
-        list[str] | None, typer.Option(help="A field=value that a record must have; may be repeated.")
+        list[str] | None, typer.Option(help="What a record must have, such as event=review; may be repeated.")
     ] = None,
 ) -> None:
     """Add the declaration of a table."""
@@ -278,7 +278,8 @@ def add(
     from forebay.operate.declaring import declarations as declared
 
     pairs = [one.partition("=") for one in where or []]
-    wrong = [Problem(f"--where {key}", "is not field=value") for key, equals, _ in pairs if not equals]
+    such_as = "such as --where event=review"
+    wrong = [Problem(f"--where {key}", "is not field=value", such_as) for key, equals, _ in pairs if not equals]
     if wrong:
         raise InvalidConfiguration(wrong)
     wrote = declared.with_table(folder, name, {key: value for key, _, value in pairs})

@@ -31,8 +31,8 @@ def wait(
 ) -> None:
     """Wait until all files of an hour or a day are in.
 
-    The `complete` of a feed declares when that is the case. Says for each open period what it waits for; --json prints these
-    periods. Exit status 4 if one is not complete in time.
+    `complete` in the declaration of a feed defines when that is the case. For each open period, the command says what it waits
+    for; --json prints these periods. Exit status 4 if one is not complete in time.
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import begun_lake

@@ -46,7 +46,7 @@ def scan(
     rows: Annotated[int, typer.Option(min=1, help="The number of rows to read.")] = 10_000,
     as_json: AsJson = False,
 ) -> None:
-    """Name the fields of a table whose values look personal: a guess, for you to judge.
+    """List the fields of a table whose values look personal. This is a guess, so check each of them.
 
     Finds e-mail and IP addresses, card and phone numbers, and long ids, also in _rescued and held records. No value is shown.
     """
@@ -73,9 +73,9 @@ def secret(
 ) -> None:
     """Make the secret of tokens, unless it already exists.
 
-    Only the ingest job needs to read it. Anybody with the secret can try values until a token fits. Without it, or with
-    another one, later tokens of the same values would differ, so it is never overwritten. Undo: delete the object, before
-    tokens were made.
+    Let only the ingest job read it, and those who erase people. Anyone who has it can guess values and compare their tokens.
+    With another secret, the same values get other tokens, so the command never overwrites one. Undo: delete the object,
+    before the first token is made.
     """
     from forebay.declaration.privacy import is_address
     from forebay.privacy.secret import make_secret, secret_at
@@ -84,7 +84,7 @@ def secret(
         raise InvalidConfiguration.one("ADDRESS", f"{address!r} is neither s3://BUCKET/KEY nor an absolute path")
     if make_secret(address):
         tell(made=address)
-        console.print(f"made {address}; let nobody but the ingest job read it")
+        console.print(f"made {address}; let only the ingest job read it, and those who erase people")
     elif secret_at(address):
         raise Halt(f"{address} holds a secret already, and it stays")
 
@@ -102,9 +102,11 @@ def erase(
     ] = None,
     service: Service = "",
     now: Annotated[
-        bool, typer.Option("--now", help="Delete old files at once. Readers of older versions find them gone.")
+        bool, typer.Option("--now", help="Delete old files at once; nobody can read older versions afterwards.")
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Erase unknown and very common subjects, too.")] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Also erase placeholders, such as unknown, and very common subjects.")
+    ] = False,
     search_landing: Annotated[
         bool,
         typer.Option(
@@ -122,10 +124,10 @@ def erase(
 ) -> None:
     """Erase people: remove their rows from all tables, the quarantine and the parked records.
 
-    Their late records stay out. Ingest continues in the meantime. Maintenance deletes files of older versions when the table's
-    time travel has ended; --now deletes them at once. If you repeat the command, it first finishes an interrupted erasure;
-    without a subject, it does only that. The signed report names the objects in the landing bucket that hold their records,
-    and counts those that were not read. There is no undo.
+    Records of them that arrive later stay out, too. Ingest continues in the meantime. Maintenance deletes files of older
+    versions when the table's time travel has ended; --now deletes them at once. If you repeat the command, it first finishes
+    an interrupted erasure; without a subject, it does only that. The signed report names the objects in the landing bucket
+    that hold their records, and counts those that were not read. There is no undo.
     """
     from forebay.declaration.in_force import service_for
     from forebay.operate.lake_view import view_of

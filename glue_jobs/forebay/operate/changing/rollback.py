@@ -178,7 +178,9 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
     try:
         then.load_as_version(to)
     except (DeltaError, ValueError, OverflowError) as refused:
-        raise InvalidConfiguration.one(f"table {name}", f"has no version of {to}", str(refused)) from None
+        what = f"has no version {'of ' if isinstance(to, datetime) else ''}{to}"
+        hint = f"its newest is {table.version()}; `forebay history --table {name} --days 30` lists versions"
+        raise InvalidConfiguration.one(f"table {name}", what, hint) from refused
     # delta-rs gives the first version for a time before it. A commit that was cleaned up is old enough.
     at = committed_at(open_objects(table_path(view.lake, name)), then.version())
     if isinstance(to, datetime) and at is not None and at > to:

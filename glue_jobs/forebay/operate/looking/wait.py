@@ -14,7 +14,7 @@ from datetime import datetime
 from forebay.declaration.complete import Complete, Period
 from forebay.declaration.feed import Feed
 from forebay.declaration.service import Service
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, meant
 from forebay.ledger.periods import FeedPeriod
 
 __all__ = ["Open", "feeds_meant", "open_periods", "wait"]
@@ -41,10 +41,9 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
         wanted = table.where.get("@feed")
         feeds = [feed for feed in service.all_feeds if wanted is None or wanted.holds(feed.name)]
     if not feeds:
-        names = ", ".join(feed.name for feed in service.all_feeds)
-        raise InvalidConfiguration.one(
-            name, "is neither a feed nor a table", f"the feeds of {service.name} are {names}"
-        )
+        known = [*(feed.name for feed in service.all_feeds), *(table.name for table in service.tables)]
+        hint = meant(name, known, f"service {service.name} has {', '.join(known)}")
+        raise InvalidConfiguration.one(name, "is neither a feed nor a table", hint)
     if lacking := [feed.name for feed in feeds if feed.complete is None]:
         where = "[feeds.complete]" if service.feeds else "[envelope.complete]"
         raise InvalidConfiguration.one(

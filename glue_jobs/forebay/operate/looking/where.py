@@ -67,7 +67,7 @@ def lives_of(view: LakeView, bucket: str, key: str) -> list[Life]:
 
 def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tuple[str, str]]:
     """Bucket and key of the files that brought the rows with this value."""
-    known_column(view, table, column)
+    known_column(view, table, column, option="--by")
     named = column.replace('"', '""')
     sql = f'select distinct _file_id from t where cast("{named}" as string) = {quoted(value)}'
     ids = [row["_file_id"] for row in view.query(table, sql)]
