@@ -7,6 +7,8 @@ from pyspark.sql.types import ArrayType, LongType, MapType, NullType, StringType
 
 from forebay.table.schema import misfits, new_columns, nullable, unwritable
 
+REMEDY = "(declare the type of the table, or run `forebay schema settle`)"
+
 
 def schema(ddl: str) -> StructType:
     """`a long not null, s struct<b: string>`, read without a session."""
@@ -24,7 +26,7 @@ def schema(ddl: str) -> StructType:
         ("a long", "a long, b string", []),
         ("b string, a long", "a long, b string", []),
         ("a long, new string", "a long", []),
-        ("a string", "a long", ["column a: is bigint in the table and string in the rows (cast it before)"]),
+        ("a string", "a long", [f"column a: is bigint in the table and string in the rows {REMEDY}"]),
         ("A long", "a long", ["column A: is called a in the table (many readers are case-sensitive)"]),
         (
             "a long",
@@ -45,7 +47,7 @@ def test_nested_fields_are_compared_too() -> None:
     )
     table = StructType().add("s", StructType().add("a", ArrayType(StructType().add("x", LongType()))))
     assert [str(p) for p in misfits(rows, table)] == [
-        "column s.a[].x: is bigint in the table and string in the rows (cast it before)"
+        f"column s.a[].x: is bigint in the table and string in the rows {REMEDY}"
     ]
     assert new_columns(rows, table) == ("s.a.y",)
 

@@ -158,7 +158,7 @@ def _type_misfits(path: str, rows: DataType, table: DataType) -> Iterator[Proble
             yield from _type_misfits(f"{path}[]", mine, theirs)
     elif rows != table:
         what = f"is {table.simpleString()} in the table and {rows.simpleString()} in the rows"
-        yield Problem(f"column {path}", what, "cast it before")
+        yield Problem(f"column {path}", what, "declare the type of the table, or run `forebay schema settle`")
 
 
 def _inner(rows: Any, table: Any) -> list[tuple[DataType, DataType]]:
