@@ -200,5 +200,17 @@ def test_the_guide_to_functions_prints_what_it_shows(tmp_path: Path, monkeypatch
     assert _lines(out + err) == _lines(typed.partition(line)[2])
 
 
+def test_the_readme_shows_lines_that_a_trial_of_the_tutorials_sample_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sample = re.findall(r"```json\n(.*?)```", (ROOT / "docs" / "tutorial.md").read_text(), re.S)[0]
+    (shown,) = re.findall(r"^\$ forebay try samples/\n(.*?)```", (ROOT / "README.md").read_text(), re.S | re.M)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "samples").mkdir()
+    (tmp_path / "samples" / "2026-11-24.jsonl").write_text(sample)
+    _, out, _ = given(("try", "samples/"), "")
+    assert {line for line in _lines(shown) if line != "..."} <= set(_lines(out))
+
+
 def _lines(text: str) -> list[str]:
     return sorted(line.rstrip() for line in text.splitlines() if line.strip())

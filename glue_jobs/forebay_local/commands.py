@@ -133,7 +133,7 @@ def put(
 
 
 def _files_at(place: Path) -> list[tuple[Path, str]]:
-    """The files of one argument, each with its name below it."""
+    """The files of one argument, each with its path inside it."""
     if not place.exists():
         raise InvalidConfiguration.one(str(place), "does not exist", "name files, or folders of them")
     if place.is_file():
