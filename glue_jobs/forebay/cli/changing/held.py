@@ -269,9 +269,9 @@ def retry_records(
         )
     left = tried.chosen - tried.moved
     if tried.moved:
-        of = f"{counted(tried.moved, 'record')} of the {held}, {tried.dropped:,} of them dropped"
+        became = f"{counted(tried.moved - tried.dropped, 'record')} written, {tried.dropped:,} dropped"
         verb = f"{held} drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
-        leave_record(lake, f"{verb}: moved {of}", undo=_undo(tried, there, began, give_up=give_up))
+        leave_record(lake, f"{verb}: {became}", undo=_undo(tried, there, began, give_up=give_up))
     console.print(
         f"{counted(tried.chosen, 'record')}: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
     )
