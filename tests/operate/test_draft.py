@@ -173,3 +173,14 @@ def test_what_a_draft_does_not_know_is_named(tmp_path: Path) -> None:
     status, out, err = given_to(("tables", "init", str(tmp_path / "mine"), "--from", str(samples)), "")
     assert (status, out.splitlines()[:2]) == (0, [f"wrote {tmp_path / 'mine'}/service.toml", "tables   records"])
     assert [line.partition(": ")[2].partition(": ")[0] for line in err.splitlines()] == ["b.json.gz", "a.json:2"]
+
+
+def test_a_sample_that_is_too_small_for_a_table_of_each_kind_says_so() -> None:
+    text = draft_of(samples_of([{"type": kind, "n": 1} for kind in ("end", "end", "start", "start", "up")]), "s")
+    assert '# "type" has 3 values in 5 records. Draft from more samples to get a table for each of them.' in text
+    assert [table.name for table in parse_service({"service.toml": text}).tables] == ["records"]
+
+
+@pytest.mark.parametrize("kinds", [["end", "end", "up", "up"], ["a", "b", "c"], [1, 1, 2]])
+def test_other_samples_do_not_say_so(kinds: list[Any]) -> None:
+    assert "Draft from more" not in draft_of(samples_of([{"type": kind, "n": 1} for kind in kinds]), "s")

@@ -104,6 +104,7 @@ def draft_of(samples: Samples, name: str, envelope: Sequence[str] = ()) -> str:
         f"# Drafted from {counted(len(records), 'sample record')}. "
         "Read it, change it, and try it: forebay try SAMPLE --service FOLDER",
         f"name = {json.dumps(name)}  # a part of every transaction, so it must not change later",
+        *(_why_one_table(records) if kind is None else ()),
         *envelope,
     ]
     piles: dict[str | None, list[Any]] = {}
@@ -170,20 +171,30 @@ def _objects(samples: Samples) -> Iterator[dict[str, Any]]:
 
 def _kind_of(records: Sequence[Mapping[str, Any]]) -> Path | None:
     """The field whose few values tell kinds of records apart, if there is one."""
+    fields = _possible_kinds(records)
+    fits = (key for key, values in fields if len({*values}) <= min(MOST_KINDS, max(1, len(values) // 2)))
+    return next((Path("record", (key,)) for key in fits), None)
+
+
+def _possible_kinds(records: Sequence[Mapping[str, Any]]) -> Iterator[tuple[str, list[str]]]:
+    """Fields with such a name whose values are all texts, and these."""
     named = {safe_name(key): key for record in records for key in record}
     for key in (named[name] for name in KINDS if name in named):
-        values = [
-            value for record in records if (value := record.get(key)) is not None and not isinstance(value, dict | list)
-        ]
-        texts = set(values)
-        few = len(texts) <= min(MOST_KINDS, max(1, len(values) // 2))
-        if texts and few and all(type(text) is str and text for text in texts) and _is_scalar(records, key):
-            return Path("record", (key,))
-    return None
+        values = [value for record in records if (value := record.get(key)) is not None]
+        if values and all(type(value) is str and value for value in values):
+            yield key, values
 
 
-def _is_scalar(records: Sequence[Mapping[str, Any]], key: str) -> bool:
-    return not any(isinstance(record.get(key), dict | list) for record in records)
+def _why_one_table(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """For a person whose sample is too small: a field that repeats its values, but seldom."""
+    for key, values in _possible_kinds(records):
+        kinds = len({*values})
+        if kinds < len(values) and kinds <= MOST_KINDS:
+            yield (
+                f"# {json.dumps(key, ensure_ascii=False)} has {counted(kinds, 'value')} in {counted(len(values), 'record')}. "
+                "Draft from more samples to get a table for each of them."
+            )
+            return
 
 
 def _table_of(kind: Path | None, value: str | None, records: list[Any], names: set[str]) -> Iterator[str]:
