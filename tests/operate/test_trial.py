@@ -185,7 +185,7 @@ def test_columns_have_their_types_and_what_does_not_fit_is_told(samples: Path) -
         ("price", "decimal(9,2)", 1, 1),
         ("sku", "string", 1, 0),
         ("day", "date", 2, 0),
-        ("items.[].sku", "string", 1, 0),
+        ("items[].sku", "string", 1, 0),
         ("kind", "string", 2, 0),
         ("more.x", "long", 1, 0),
     ]

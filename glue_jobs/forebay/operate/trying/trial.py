@@ -174,7 +174,7 @@ def _tried(
     declared = [_declared(service, table, column.name, rows) for column in table.columns if column.expression is None]
     odd = {at for _, places in declared for at in places} | {at for at, text in rescued.items() if text is not None}
     found = [
-        TrialColumn(".".join(path), str(kind), filled=_filled(conformed.columns, path))
+        TrialColumn(".".join(path).replace(".[]", "[]"), str(kind), filled=_filled(conformed.columns, path))
         for path, kind in leaves(columns)
     ]
     derived = [TrialColumn(c.name, c.type, c.expression) for c in table.columns if c.expression is not None]
