@@ -140,6 +140,20 @@ def test_the_life_of_a_file_is_told_from_its_landing_to_its_rows(lake: str) -> N
     assert "unreadable  2026-11-21 10:01:00  0 records  (corrupt: ends early)" in torn
 
 
+def test_rows_that_a_retry_wrote_are_not_taken_for_ones_whose_commit_is_gone(lake: str) -> None:
+    late = entry("in/held.json", at=AT + timedelta(days=1), batch=4, tables={"gamma": 1}, reason="table-failed")
+    write_ledger(Path(lake), late)
+    table = Path(lake) / "gamma"
+    retried = CommitProperties(app_transactions=[Transaction("forebay/games/retry", 0)])
+    write_deltalake(table, pa.table({"_file_id": [late["file_id"]]}), commit_properties=retried)
+    assert "  table       gamma: 1 row, version 0, by a retry\n" in ran(
+        "where", "s3://landing/in/held.json", "--lake", lake
+    )
+    again = CommitProperties(app_transactions=[Transaction("forebay/games/retry", 1)])
+    write_deltalake(table, pa.table({"_file_id": ["0"]}), mode="append", commit_properties=again)
+    assert "  table       gamma: 1 row, by a retry\n" in ran("where", "s3://landing/in/held.json", "--lake", lake)
+
+
 def test_rows_that_are_gone_from_a_table_are_missed(lake: str) -> None:
     DeltaTable(f"{lake}/alpha").delete("event_id = 'x'")
     said = failed(1, "where", "s3://landing/in/a b.json", "--lake", lake)

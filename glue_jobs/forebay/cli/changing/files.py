@@ -352,7 +352,9 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
         + (f"  ({why})" if why else ""),
     ]
     for one in life.tables:
-        commit = f"version {one.version}" if one.version is not None else "version unknown: its log no longer has it"
+        known = [f"version {one.version}"] if one.version is not None else []
+        commit = ", ".join([*known, *(["by a retry"] if one.by_retry else [])])
+        commit = commit or "version unknown: its log no longer has it"
         moved = f", compacted {counted(one.rewritten, 'time')} since" if one.rewritten else ""
         rows = counted(one.rows, "row") if one.all_there else counted(one.rows_now, "row", "is there", of=one.rows)
         lines.append(f"table       {one.table}: {rows}, {commit}{moved}")

@@ -209,9 +209,8 @@ def _try_again(
         known_table(view, table)
     tell(service=service.name, declarations=service.version, chosen=count)
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
-    console.print(
-        f"{counted(count, 'record')} of service {service.name} will be {verb}, by its declarations {service.version}"
-    )
+    by = "" if give_up else f", by its declarations {service.version}"
+    console.print(f"{counted(count, 'record')} of service {service.name} will be {verb}{by}")
     if dry_run:
         return
     if give_up and not yes:

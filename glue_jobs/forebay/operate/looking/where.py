@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
+from forebay.batch.dedupe import RETRY
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
@@ -28,13 +29,15 @@ READ_COMMITS = 200
 @dataclass(frozen=True)
 class InTable:
     """A file's rows in one table: by the ledger's count, and by today's count. `version` is the commit that brought
-    them, None where the log no longer shows it; `rewritten` counts commits since then that only moved rows."""
+    them, None where the log does not show which; `rewritten` counts commits since then that only moved rows. `by_retry`: they
+    were held, and came with a retry."""
 
     table: str
     rows: int
     rows_now: int
     version: int | None
     rewritten: int
+    by_retry: bool = False
 
     @property
     def all_there(self) -> bool:
@@ -89,10 +92,13 @@ def _life(view: LakeView, file: LedgerFile) -> Life:
 def _in_table(view: LakeView, file: LedgerFile, table: str, rows: int) -> InTable:
     there = view.query(table, f"select count(*) n from t where _file_id = {quoted(file.file_id)}")
     commits = list(_commits(open_objects(table_path(view.lake, table)), file.claimed_at))
-    transaction = {"appId": f"forebay/{file.service}/{file.generation}", "version": file.batch}
-    brought = [version for version, actions in commits if transaction in _transactions(actions)]
+    batch, retry = (f"forebay/{file.service}/{file.generation}", file.batch), f"forebay/{file.service}/{RETRY}"
+    by_batch = [version for version, actions in commits if batch in _transactions(actions)]
+    by_retry = [version for version, actions in commits if retry in dict(_transactions(actions))]
+    brought = by_batch[:1] or (by_retry if len(by_retry) == 1 else [])
     rewritten = sum(_only_moves(actions) for version, actions in commits if brought and version > brought[0])
-    return InTable(table, rows, there[0]["n"] if there else 0, brought[0] if brought else None, rewritten)
+    version = brought[0] if brought else None
+    return InTable(table, rows, there[0]["n"] if there else 0, version, rewritten, bool(by_retry and not by_batch))
 
 
 def _commits(table: Objects, since: datetime | None) -> Iterator[tuple[int, list[dict[str, Any]]]]:
@@ -105,9 +111,10 @@ def _commits(table: Objects, since: datetime | None) -> Iterator[tuple[int, list
         yield version, [json.loads(line) for line in (table.read(one.name) or b"").splitlines() if line.strip()]
 
 
-def _transactions(actions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _transactions(actions: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """The applications of a commit, each with its version."""
     found = [action["txn"] for action in actions if "txn" in action]
-    return [{"appId": txn["appId"], "version": txn["version"]} for txn in found]
+    return [(txn["appId"], txn["version"]) for txn in found]
 
 
 def _only_moves(actions: list[dict[str, Any]]) -> bool:
