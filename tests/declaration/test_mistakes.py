@@ -161,6 +161,22 @@ def test_of_a_file_that_is_not_toml_nothing_else_is_said() -> None:
     assert one.startswith("service.toml: is not TOML: ")
 
 
+def test_a_text_without_quotes_is_pointed_at() -> None:
+    (one,) = said('name = "s"\n[[tables]]\nname = "a"\nwhere = { type = match_end }\n')
+    assert one.splitlines() == [
+        'service.toml:4: is not TOML: Invalid value (a text needs quotes: "match_end")',
+        "    where = { type = match_end }",
+        "                     ^",
+    ]
+
+
+def test_what_else_is_no_toml_is_pointed_at_where_its_line_is_short() -> None:
+    (one,) = said('name = "s"\n[[tables]\n')
+    assert one.splitlines()[1:] == ["    [[tables]", "            ^"]
+    (long,) = said(f'name = "s"\n# {"x" * 300}\nother = {"1" * 300} 2\n')
+    assert (long[:15], len(long.splitlines())) == ("service.toml:3:", 1)
+
+
 def test_a_table_that_is_declared_twice_is_named_with_both_places() -> None:
     (one,) = said('name = "s"\n[[tables]]\nname = "a"\nwhere = { x = 1 }', b='name = "a"\nwhere = { x = 1 }')
     assert one == (

@@ -319,7 +319,7 @@ def test_a_table_in_one_bracket_is_told_how_to_be_written() -> None:
 
 def test_all_mistakes_of_all_files_are_told_at_once() -> None:
     said = problems({"service.toml": 'nam = "x"', "tables/a.toml": "=", "tables/b.toml": 'name = "B"'})
-    assert re.search(r"tables/a\.toml: is not TOML", said)
+    assert re.search(r"tables/a\.toml:1: is not TOML", said)
     assert re.search(r"tables/b\.toml:1: table B: name 'B'", said)
     assert re.search(r"service\.toml:1: nam: is unknown \(did you mean name\?\)", said)
 

@@ -60,6 +60,12 @@ def test_the_declarations_that_the_environment_names_are_meant_where_none_are(
     assert json.loads(ran("tables", "show", "crashes"))["where"] == {"event": "crash"}
 
 
+def test_a_check_without_sql_says_so_where_there_is_some(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "s"\n[[tables]]\nname = "a"\nwhere_sql = "nope > 3"\n')
+    said = ran("tables", "check", str(tmp_path), "--no-sql")
+    assert said.endswith("1 declaration, nothing wrong; SQL was not checked\n")
+
+
 @pytest.mark.parametrize(("command", "lacks"), [(("check",), "SERVICE"), (("show", "alpha"), "--service")])
 def test_a_forgotten_service_is_not_the_built_in_example(
     command: tuple[str, ...], lacks: str, monkeypatch: pytest.MonkeyPatch
@@ -81,7 +87,7 @@ def test_check_says_which_files_are_of_which_feed(tmp_path: Path) -> None:
 def test_every_mistake_is_one_line_and_the_status_is_two(mine: str) -> None:
     (Path(mine) / "tables").mkdir()
     (Path(mine) / "tables" / "a.toml").write_text('name = "A"\nfoo = 1\n')
-    (Path(mine) / "tables" / "b.toml").write_text("=")
+    (Path(mine) / "tables" / "b.toml").write_text("a = [1,")
     said = failed(2, "tables", "check", mine).splitlines()
     assert all(line.startswith("forebay: tables/") for line in said)
     assert len(said) >= 2

@@ -75,6 +75,7 @@ LOOKS = {
         "columns": 'columns = [{ name = "day", type = "date" }]',
         "where": 'where = { event = "purchase" }',
         "dedupe": 'dedupe = { by = ["event_id"] }',
+        "expectations": 'expectations = { is_paid = "amount > 0" }',
         "event_time": 'event_time = { column = "at", otherwise = "landed" }',
         "merge": 'merge = { into = "players", keys = ["player"], sequence_by = ["at"] }',
         "compaction": 'compaction = { way = "rewrite" }',

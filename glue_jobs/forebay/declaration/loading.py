@@ -37,6 +37,9 @@ Part = TypeVar("Part", bound=BaseModel)
 FREE = ("where", "expectations", "partition_values", "properties")
 """Settings of a table whose keys a person chooses, so that any key is one of theirs."""
 
+MOST_SHOWN = 120
+"""The longest line that a message repeats."""
+
 MOST_ROUNDS = 5
 """The most rounds in which a declaration is checked again without its mistakes."""
 
@@ -82,7 +85,7 @@ def parse_service(texts: Mapping[str, str], *, strict: bool = False, unread: Ite
         try:
             parsed[name] = tomllib.loads(text)
         except tomllib.TOMLDecodeError as broken:
-            problems.append(Problem(name, f"is not TOML: {broken}"))
+            problems.append(_no_toml(Text(name, text), str(broken)))
     all_files = not problems
     main = dict(parsed.get("service.toml", {}))
     found = {kind: _sections(main, kind, parsed, texts, problems) for kind in ("tables", "rollups")}
@@ -107,6 +110,20 @@ def parse_service(texts: Mapping[str, str], *, strict: bool = False, unread: Ite
     if problems:
         raise InvalidConfiguration(problems)
     return service
+
+
+def _no_toml(text: Text, broken: str) -> Problem:
+    """Points to the place, where Python names one."""
+    at = re.fullmatch(r"(.*) \(at line (\d+), column (\d+)\)", broken, re.S)
+    if at is None:
+        return Problem(text.file, f"is not TOML: {broken}")
+    problem, number, column = at[1], int(at[2]), int(at[3]) - 1
+    line = (text.text.splitlines() or [""])[number - 1]
+    word = re.compile(r"[A-Za-z_][\w.\-]*").match(line, column)
+    if word and problem == "Invalid value":
+        problem += f' (a text needs quotes: "{word[0]}")'
+    shown = f"\n    {line}\n    {' ' * column}^" if len(line) <= MOST_SHOWN else ""
+    return Problem(f"{text.file}:{number}", f"is not TOML: {problem}{shown}")
 
 
 def version_of(texts: Mapping[str, str]) -> str:

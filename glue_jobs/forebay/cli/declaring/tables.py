@@ -201,6 +201,7 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     count = len(service.tables)
     well = f"{counted(count, 'declaration')}, " + ("something to look at" if shared else "nothing wrong")
     where = " in the files" if lake else ""  # the tables of the lake may still differ
+    where += "; SQL was not checked" if not sql and any(table.has_sql for table in service.tables) else ""
     yield _Said("sum", f"service {service.name}, version {service.version}: {well}{where}")
     if lake := _begun(lake):
         yield from _checked_in_lake(service, lake)
