@@ -56,6 +56,17 @@ def test_a_queue_that_is_no_url_is_told() -> None:
         check_queue("arrivals", sqs=None)
 
 
+def test_the_endpoint_of_a_twin_that_has_ended_is_told_with_the_command_that_starts_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("FOREBAY_LOCAL", "/home/me/shop/.forebay/local")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(
+        InvalidConfiguration, match=r"listening there\?; if it was a twin, `forebay local up` starts another"
+    ):
+        check_queue(URL, sqs=Refusing(EndpointConnectionError(endpoint_url="http://127.0.0.1:9")))
+
+
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL_SQS", "AWS_ENDPOINT_URL"])
 def test_an_endpoint_from_the_environment_is_named_by_the_variable_that_set_it(
     name: str, monkeypatch: pytest.MonkeyPatch

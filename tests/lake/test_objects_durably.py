@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from botocore.exceptions import EndpointConnectionError
+from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
-from forebay.errors import Halt, InvalidConfiguration
+from forebay.errors import Halt, InvalidConfiguration, Unreachable
 from forebay.lake.objects import Objects, S3Objects, open_objects
 from tests.source.fake_sqs import refusal
 
@@ -118,7 +118,8 @@ def test_a_write_that_meets_another_one_is_tried_again_a_few_times() -> None:
             InvalidConfiguration,
             r"s3://b/p: cannot write x: .*AccessDenied.*s3:PutObject",
         ),
-        (refusal("NoSuchBucket", 404), InvalidConfiguration, "s3://b/p: cannot write x: .*NoSuchBucket"),
+        (refusal("NoSuchBucket", 404), InvalidConfiguration, r"s3://b/p: there is no bucket b \(create it, or check"),
+        (NoCredentialsError(), Unreachable, r"s3://b/p: no AWS credentials were found \(set AWS_PROFILE"),
         (refusal("InternalError", 500), Halt, "cannot write s3://b/p/x"),
         (EndpointConnectionError(endpoint_url="http://s3"), Halt, "cannot write s3://b/p/x"),
     ],

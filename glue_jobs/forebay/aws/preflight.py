@@ -114,6 +114,7 @@ def plainly(where: str, refused: Exception, missing: Mapping[str, str], endpoint
     if isinstance(refused, EndpointConnectionError | HTTPClientError):
         name = endpoint if os.environ.get(endpoint) else "AWS_ENDPOINT_URL"
         set_to = os.environ.get(name)
-        advice = f"{name} is {set_to}: is a server listening there?" if set_to else "is the network up?"
+        of_twin = "; if it was a twin, `forebay local up` starts another" if os.environ.get("FOREBAY_LOCAL") else ""
+        advice = f"{name} is {set_to}: is a server listening there?{of_twin}" if set_to else "is the network up?"
         return Unreachable.one(where, "does not answer", advice)
     return Unreachable.one(where, f"cannot be used: {refused}")

@@ -22,10 +22,11 @@ from pathlib import Path
 from typing import Any, BinaryIO, Protocol, cast
 
 from botocore.config import Config
-from botocore.exceptions import BotoCoreError, ClientError
+from botocore.exceptions import BotoCoreError, ClientError, NoCredentialsError
 
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client, session
+from forebay.aws.preflight import plainly
 from forebay.aws.retrying import ATTEMPTS
 from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, TryAgain
@@ -269,7 +270,12 @@ class S3Objects:
     def _refusals(self, action: str, name: str, rights: str = RIGHTS) -> Iterator[None]:
         try:
             yield
+        except NoCredentialsError as refused:
+            raise plainly(self.place, refused, {}, "AWS_ENDPOINT_URL_S3") from refused
         except (ClientError, BotoCoreError) as refused:
+            if isinstance(refused, ClientError) and refused.response.get("Error", {}).get("Code") == "NoSuchBucket":
+                hint = "create it, or check its name and AWS_REGION"
+                raise InvalidConfiguration.one(self.place, f"there is no bucket {self._bucket}", hint) from refused
             if isinstance(refused, ClientError) and _status(refused) in WRONG_OR_FORBIDDEN:
                 raise InvalidConfiguration.one(
                     self.place, f"cannot {action} {name or 'it'}: {refused}", rights
