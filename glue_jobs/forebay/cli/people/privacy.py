@@ -15,7 +15,7 @@ from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.people.vault import rotate, show
-from forebay.cli.show import columns, console, error_console, print_json
+from forebay.cli.show import columns, console, error_console, print_json, size
 from forebay.counted import agreed, counted
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
@@ -146,8 +146,8 @@ def erase(
             error_console.print(f"continues erasure {plan.number}, of {counted(len(plan.tokens), 'person')}")
             _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if outlook.unseen:
-        what, size = "is read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
-        error_console.print(_not_read(len(outlook.unseen), size, what), markup=False)
+        what, total = "is read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
+        error_console.print(_not_read(len(outlook.unseen), total, what), markup=False)
     if who:
         _must_be_erasable(outlook, force=force)
         if dry_run or not as_json:
@@ -246,8 +246,8 @@ def _landing_of(done: Any) -> str:
     return f"{hold}; {_not_read(left['objects'], left['bytes'], NOT_READ)}" if left["objects"] else hold
 
 
-def _not_read(objects: int, size: int, what: str) -> str:
-    landed = f"{counted(objects, 'landed object')} ({size / 1e6:,.1f} MB)"
+def _not_read(objects: int, total: int, what: str) -> str:
+    landed = f"{counted(objects, 'landed object')} ({size(total)})"
     return f"{landed} may hold records that no table has, and {agreed(objects, what)}"
 
 
