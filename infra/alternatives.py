@@ -13,6 +13,8 @@ from infra.costs import DAYS, SIZES, Size, money, month
 __all__ = ["ALTERNATIVES", "markdown"]
 
 KILOBYTES_IN_A_GB = 1e6
+BILL = "[every line of the bill](../../infra/README.md#what-it-costs-to-leave-on)"
+"""A link from the page that has the table, in docs/concepts."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +61,7 @@ def markdown(prices: Prices) -> str:
     lines.append(f"| --- |{' ---: |' * len(sizes)} --- | --- | --- |")
     lines.append(_row("GB a month", [f"{_gigabytes(size):,.0f}" for size in sizes]))
     ours = [sum(money(size, prices).values()) for size in sizes]
-    lines.append(_row("**forebay**, all of it", [f"{usd:,.0f}" for usd in ours], "the table above"))
+    lines.append(_row("**forebay**, all of it", [f"{usd:,.0f}" for usd in ours], BILL))
     lines += [_billed(one, sizes) for one in ALTERNATIVES]
     lines.append(IN_WORDS)
     by_hand = [f"{month(size)['glue_dpu_hour'] * prices.usd['glue_dpu_hour']:,.0f}" for size in sizes]

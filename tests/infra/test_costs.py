@@ -34,9 +34,9 @@ def test_the_readme_has_the_bill_as_it_is_counted_and_what_is_assumed() -> None:
         assert f"{size.name}: {size.said}" in page, f"infra/README.md: {size.name}: {size.said}"
 
 
-def test_the_readme_compares_with_others_as_it_is_counted() -> None:
-    table = alternatives.markdown(read_prices())
-    assert table in README.read_text(), f"infra/README.md: the table is now\n{table}"
+def test_the_page_about_other_services_compares_as_it_is_counted() -> None:
+    table, page = alternatives.markdown(read_prices()), ROOT / "docs" / "concepts" / "cost-compared.md"
+    assert table in page.read_text(), f"{page.name}: the table is now\n{table}"
     snowpipe = next(one for one in alternatives.ALTERNATIVES if one.name == "Snowpipe")
     assert snowpipe.usd_a_gb == pytest.approx((0.0074, 0.0148))
 

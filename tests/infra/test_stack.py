@@ -261,8 +261,8 @@ def asked_of_services(service: Synthesized) -> Iterator[Asked]:
         yield Asked(name, "calls a function", "SourceArn" if "SourceArn" in one["Properties"] else "", is_plain=True)
 
 
-def test_the_readme_has_the_table_of_services_and_conditions() -> None:
-    assert markdown() in (ROOT / "infra" / "README.md").read_text()
+def test_the_page_about_services_in_policies_has_the_condition_of_each() -> None:
+    assert markdown() in (ROOT / "docs" / "design" / "service-principals.md").read_text()
 
 
 def test_only_our_queue_may_use_its_dead_letter_queue(made: Synthesized) -> None:
