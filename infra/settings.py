@@ -59,7 +59,7 @@ class Settings(BaseModel):
     )
 
     engine: Literal["glue", "emr-serverless"] = Field(
-        "glue", description="the engine of the jobs; the end of infra/README.md says what is proven of each"
+        "glue", description="the engine of the jobs; infra/README.md says what is proven of each"
     )
     emr_release: Release = Field("emr-spark-8.1.0", description="emr-serverless: its release; Spark 4.1 or newer")
     freshness: Freshness = Field(
