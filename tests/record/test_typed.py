@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from forebay.batch.columns import rules_of
+from forebay.declaration.column_type import PLAIN_TYPES
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.record import typed as way
@@ -18,8 +19,7 @@ from forebay.record.conform import Records
 from forebay.record.number import read_json
 from forebay.record.typed import NotOrdinary, typed
 
-KINDS = ("string", "long", "int", "double", "float", "boolean", "date", "timestamp", "decimal(9,2)", "decimal(38,18)")
-KINDS += ("json", "map", "binary")
+KINDS = (*PLAIN_TYPES, "decimal(9,2)", "decimal(38,18)")
 KINDS += ("array<string>", "array<double>", "array<array<long>>", "struct<a:decimal(9,2)>", "struct<a:json,C:map>")
 KINDS += ("array<struct<a:struct<b:double>>>", "array<timestamp>", "struct<c:binary,a:date>")
 COLUMNS = [f'{{ name = "c{n}", type = "{kind}", path = "v" }}' for n, kind in enumerate(KINDS)]
