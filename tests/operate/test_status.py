@@ -191,6 +191,8 @@ def test_files_that_s3_had_not_announced_and_the_age_of_each_table_are_told(lake
         ["alpha", "5", "min"],
     ]
     assert json.loads(ran("status", "--lake", lake, "--json"))["reconciled"]["missed"] == 2
+    keep(lake, LastReconcile(datetime.now(UTC) - timedelta(hours=3), 1200, 0, 0, ""))
+    assert "missed      0 of 1,200 files, 3 h ago" in ran("status", "--lake", lake).splitlines()
 
 
 def test_a_status_that_is_watched_tells_the_rates_since_the_last_look(

@@ -100,7 +100,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         yield f"forgets     {counted(now.forgets, 'file')} to be forgotten: their rows are still in the tables"
     if now.reconciled is not None:
         looked = f"of {counted(now.reconciled.looked_at, 'file')}, {age(now.at, now.reconciled.at)}"
-        yield f"missed      {now.reconciled.missed:,} {looked}; `forebay find-missed` announced them"
+        done = "; `forebay find-missed` announced them" if now.reconciled.missed else ""
+        yield f"missed      {now.reconciled.missed:,} {looked}{done}"
     if now.cost is not None:
         parts = ", ".join(f"{usd:,.2f} for {part}" for part, usd in now.cost.usd.items())
         yield f"cost        {now.cost.total:,.2f} USD this month so far: {parts}"
