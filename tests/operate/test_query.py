@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from pathlib import Path
 
 import pyarrow as pa
@@ -70,6 +71,13 @@ def test_a_mistake_is_one_answer_with_the_tables_that_there_are(lake: str) -> No
     said = failed(2, "query", "select * from alhpa", "--lake", lake)
     assert "alhpa" in said
     assert "(did you mean alpha? Tables are after_load, alpha, complete, ledger" in said
+
+
+def test_a_table_whose_log_was_deleted_is_told_as_such(lake: str) -> None:
+    shutil.rmtree(Path(lake, "alpha", "_delta_log"))
+    told = "table alpha: its folder is there, but no Delta log (was it deleted? See docs/disasters.md)"
+    assert told in failed(2, "query", "select * from alpha", "--lake", lake)
+    assert told in failed(2, "where", "1", "--row", "alpha", "--by", "v", "--lake", lake)
 
 
 def test_a_table_of_forebay_that_no_batch_has_needed_yet_is_told_to_be_empty(lake: str) -> None:

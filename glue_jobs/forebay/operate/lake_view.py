@@ -46,6 +46,7 @@ __all__ = [
     "service_of_queue",
     "tell_if_not_begun",
     "view_of",
+    "without_log",
 ]
 
 ASKED_AT_ONCE = 5000
@@ -168,11 +169,19 @@ def service_of_queue(lake: str, named: str) -> str:
 def known_column(view: LakeView, table: str, name: str, *, option: str = "column") -> str:
     """The name, of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
     there = view.table(known_table(view, table))
-    names = [] if there is None else [field.name for field in there.schema().fields]
+    if there is None:
+        raise without_log(table)
+    names = [field.name for field in there.schema().fields]
     if name not in names:
         hint = _perhaps(name, names) or f"there are {', '.join(names)}"
         raise InvalidConfiguration.one(f"{option} {name}", f"is not a column of table {table}", hint)
     return name
+
+
+def without_log(table: str) -> InvalidConfiguration:
+    """For a folder of the lake that is no Delta table, or no longer one."""
+    problem = "its folder is there, but no Delta log"
+    return InvalidConfiguration.one(f"table {table}", problem, "was it deleted? See docs/disasters.md")
 
 
 def _perhaps(name: str, there: Sequence[str]) -> str:

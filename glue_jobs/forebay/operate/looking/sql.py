@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import OWN_NAMES
-from forebay.operate.lake_view import LakeView
+from forebay.operate.lake_view import LakeView, without_log
 
 __all__ = ["query"]
 
@@ -50,6 +50,8 @@ def _refused(said: str, there: list[str]) -> InvalidConfiguration:
     if missing[1] in OWN_NAMES:
         problem = f"{missing[1]} has no rows yet"
         return InvalidConfiguration.one("query", problem, "forebay creates this table with its first row")
+    if missing[1] in there:
+        return without_log(missing[1])
     meant = "".join(f"did you mean {name}? " for name in get_close_matches(missing[1], there, 1))
     return InvalidConfiguration.one("query", f"there is no table {missing[1]}", f"{meant}Tables are {known}")
 
