@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -179,6 +180,12 @@ def test_a_deployed_lake_has_a_state_before_its_first_run(tmp_path: Path, monkey
 def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Path) -> None:
     write_ledger(tmp_path)
     assert "today       none; 0 records" in ran("status", "--lake", str(tmp_path))
+
+
+def test_a_lost_ledger_is_told_before_the_job_fills_a_new_one(lake: str) -> None:
+    shutil.rmtree(f"{lake}/_forebay/ledger")
+    said = "look at: the ledger has no file, but 2 tables have rows: it was lost. Stop the job (docs/disasters.md, The ledger)"
+    assert said in failed(1, "status", "--lake", lake)
 
 
 def test_files_that_s3_had_not_announced_and_the_age_of_each_table_are_told(lake: str) -> None:

@@ -113,7 +113,13 @@ class Status:
 
     @property
     def problems(self) -> list[str]:
-        found = [
+        found = list[str]()
+        if self.newest_rows and not self.files and not self.begun:
+            tables = counted(len(self.newest_rows), "table", "has")
+            found.append(
+                f"the ledger has no file, but {tables} rows: it was lost. Stop the job (docs/disasters.md, The ledger)"
+            )
+        found += [
             f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
             f"{_caused(self.causes.get(table))}. Fix the cause (`forebay tables check` with --lake says how), "
             f"then `forebay quarantine retry --table {table}`"
