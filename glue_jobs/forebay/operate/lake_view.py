@@ -179,7 +179,7 @@ def known_column(view: LakeView, table: str, name: str, *, option: str = "column
 
 
 def without_log(table: str) -> InvalidConfiguration:
-    """For a folder of the lake that is no Delta table, or no longer one."""
+    """For a folder of the lake without a Delta log, because it was deleted or never was there."""
     problem = "its folder is there, but no Delta log"
     return InvalidConfiguration.one(f"table {table}", problem, "was it deleted? See docs/disasters.md")
 
