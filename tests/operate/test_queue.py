@@ -79,6 +79,21 @@ def test_a_dead_letter_is_explained_by_the_ledger_and_by_what_it_says(queues: Qu
     assert len(queues.bodies(queues.dead)) == 3
 
 
+def test_letters_that_announce_no_file_can_be_deleted_and_the_others_stay(queues: Queues, tmp_path: Path) -> None:
+    """A redrive would bring them back: nobody understands them the next time, either."""
+    write_ledger(tmp_path, entry("in/done.json"))
+    for body in (announcement("in/lost.json"), "not json"):
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
+    asked = ("queue", "dlq", "--queue-url", queues.url, "--lake", str(tmp_path), "--drop")
+    assert "no letter was deleted" in failed(1, *asked, typed="n\n")
+    assert len(queues.bodies(queues.dead)) == 2
+    said = failed(1, *asked, "--yes")
+    assert "not json" in said
+    assert "deleted: 1 of 2 dead letters" in said
+    assert queues.bodies(queues.dead) == [announcement("in/lost.json")]
+    assert "queue dlq: deleted 1 dead letter" in ran("history", "--lake", str(tmp_path))
+
+
 def test_in_a_lake_of_two_services_a_dead_letter_is_explained_by_the_one_whose_queue_it_is(
     queues: Queues, tmp_path: Path
 ) -> None:

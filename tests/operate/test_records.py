@@ -34,7 +34,7 @@ from tests.operate.test_command_line import ALL
 from tests.operate.test_queue import keep_message
 
 LOOKS = """status doctor report plan-capacity where files files~list files~show tail history lineage query queue
-queue~peek queue~dlq lease lease~show audit tables tables~list tables~health tables~check tables~show tables~diff
+queue~peek lease lease~show audit tables tables~list tables~health tables~check tables~show tables~diff
 tables~editor-schema try schema schema~show schema~history schema~diff privacy privacy~scan privacy~report
 privacy~show quality quarantine quarantine~list quarantine~show parked parked~list parked~show wait"""
 ELSEWHERE = """tables~init tables~add demo local local~up local~env local~status local~down local~feed local~put local~fire
@@ -81,15 +81,25 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["queue", "refused", "--drop", "--yes"]
 
 
-@scenario("queue redrive")
-def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+def _dead_letter(queue: str) -> None:
     sqs = boto3.client("sqs", region_name="eu-west-1")
     dead = sqs.create_queue(QueueName="dead-of-records")["QueueUrl"]
     arn = sqs.get_queue_attributes(QueueUrl=dead, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
     policy = json.dumps({"deadLetterTargetArn": arn, "maxReceiveCount": "3"})
     sqs.set_queue_attributes(QueueUrl=queue, Attributes={"RedrivePolicy": policy})
     sqs.send_message(QueueUrl=dead, MessageBody="{}")
+
+
+@scenario("queue redrive")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    _dead_letter(queue)
     return ["queue", "redrive", "--all", "--yes", "--queue-url", queue]
+
+
+@scenario("queue dlq")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    _dead_letter(queue)
+    return ["queue", "dlq", "--drop", "--yes", "--queue-url", queue]
 
 
 @scenario("lease break")

@@ -51,19 +51,41 @@ def peek_at(queue_url: QueueUrl, limit: Most = 10, as_json: AsJson = False) -> N
 
 
 @app.command()
-def dlq(queue_url: QueueUrl, lake: InLake = "", of: Of = "", limit: Most = 100, as_json: AsJson = False) -> None:
+def dlq(
+    queue_url: QueueUrl,
+    lake: InLake = "",
+    of: Of = "",
+    limit: Most = 100,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete those that announce no file.")] = False,
+    yes: Yes = False,
+    as_json: AsJson = False,
+) -> None:
     """Show what is in the dead-letter queue, and why.
 
-    With --lake, the ledger shows which of the files were loaded anyway. Each use counts as a receive of the letters. Exit
-    status 1 if there are dead letters.
+    With --lake, the ledger shows which of the files were loaded anyway. Each use counts as a receive of the letters. --drop
+    shows the text of letters that announce no file, and asks: there is no undo. Exit status 1 if there are dead letters.
     """
-    from forebay.operate.looking.queue import give_back
+    from forebay.operate.looking.queue import delete, give_back
 
     sqs = _sqs(queue_url)
     dead, found = _dead_letters(queue_url, lake, of, limit, sqs)
-    give_back(dead, found, sqs=sqs)
     _show(found, as_json)
-    raise typer.Exit(1 if found else 0)
+    useless, left = [one for one in found if drop and not one.files], found
+    try:
+        if useless:
+            _show_bodies(useless)
+            if not yes:
+                confirm(f"Delete {counted(len(useless), 'letter')}?", otherwise="no letter was deleted")
+            delete(dead, useless, sqs=sqs)
+            left = [one for one in found if one.files]
+    finally:
+        give_back(dead, left, sqs=sqs)
+    if useless:
+        error_console.print(f"deleted: {len(useless):,} of {counted(len(found), 'dead letter')}")
+        if lake:
+            what = f"queue dlq: deleted {counted(len(useless), 'dead letter')} that announced no file"
+            leave_record(lake, what, undo="impossible: they are deleted")
+    raise typer.Exit(1 if left else 0)
 
 
 @app.command()
@@ -191,6 +213,11 @@ def _dead_letters(queue_url: str, lake: str, of: str, limit: int, sqs: Any) -> t
             error_console.print(f"{lake} has no ledger yet, so it is not known which of the files were loaded")
     found = peek(dead, sqs=sqs, limit=limit)
     return dead, explain(found, view, of) if view is not None else found
+
+
+def _show_bodies(letters: Sequence[Letter]) -> None:
+    for one in letters:
+        error_console.print(f"{one.message_id}: {one.body}", markup=False)
 
 
 def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) -> None:

@@ -25,7 +25,7 @@ from forebay.ledger.services import as_services_know
 from forebay.notification.reading import read_message
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["Depth", "Letter", "dead_letter_url", "depth_of", "explain", "give_back", "peek", "redrive"]
+__all__ = ["Depth", "Letter", "dead_letter_url", "delete", "depth_of", "explain", "give_back", "peek", "redrive"]
 
 One = TypeVar("One")
 
@@ -141,6 +141,13 @@ def give_back(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
     for some in _batches(letters, AT_ONCE):
         entries = [{"Id": str(n), "ReceiptHandle": one.receipt, "VisibilityTimeout": 0} for n, one in enumerate(some)]
         sqs.change_message_visibility_batch(QueueUrl=url, Entries=entries)
+
+
+def delete(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
+    """For good."""
+    for some in _batches(letters, AT_ONCE):
+        entries = [{"Id": str(n), "ReceiptHandle": one.receipt} for n, one in enumerate(some)]
+        sqs.delete_message_batch(QueueUrl=url, Entries=entries)
 
 
 def redrive(letters: Sequence[Letter], *, dead: str, to: str, sqs: Any) -> int:
