@@ -12,6 +12,8 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
+from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.loading import load_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import held_records, piles
 from tests.operate.command import failed, ran
@@ -151,6 +153,12 @@ def test_what_would_be_tried_is_said_and_nothing_starts(lake: str, tmp_path: Pat
     asked = ("--lake", lake, "--service", str(tmp_path), "--dry-run")
     said = ran("quarantine", "retry", "--table", "alpha", *asked)
     assert said.startswith("2 records of service games will be retried, by its declarations ")
+    service = load_service(str(tmp_path))
+    keep_in_force(lake, service)
+    assert ran("quarantine", "retry", "--lake", lake, "--dry-run") == (
+        f"4 records of service games will be retried, by its declarations {service.version}\n"
+        "These are the declarations that the ingest job used last. --service names others, such as newly pushed ones\n"
+    )
     assert ran("quarantine", "drop", *asked).startswith("4 records of service games will be dropped")
     assert ran("parked", "adopt", "a", *asked).startswith("2 records of service games will be tried for table a")
 

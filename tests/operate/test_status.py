@@ -99,7 +99,7 @@ def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str
     said = failed(1, "status", "--lake", lake, "--queue-url", url)
     assert "queue       3 waiting; 0 in flight" in said
     assert "look at: alpha: 1 row waits because the table could not be written; the job's log says why" in said
-    assert "then `forebay quarantine retry --table alpha`" in said
+    assert "then `forebay quarantine retry --table alpha --service FOLDER`" in said
     assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
     assert "look at: 1 message not understood (`forebay queue refused` shows them, and why)" in said
 
@@ -117,7 +117,7 @@ def test_the_newest_cause_of_a_table_that_could_not_be_written_is_named_before_t
     said = failed(1, "status", "--lake", lake)
     assert (
         "look at: alpha: 3 rows wait because the table could not be written: column level: is long in the table. Fix the "
-        "cause (`forebay tables check` with --lake says how), then `forebay quarantine retry --table alpha`"
+        "cause (`forebay tables check` with --lake says how), then `forebay quarantine retry --table alpha --service FOLDER`"
     ) in said
     health = failed(1, "tables", "health", "--lake", lake)
     why = "3 rows wait in the quarantine, because it could not be written: column level: is long in the table"

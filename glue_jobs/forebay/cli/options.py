@@ -58,7 +58,7 @@ Service = Annotated[
     str,
     typer.Option(
         envvar="FOREBAY_SERVICE",
-        help="The declarations: a folder, service.toml or s3:// prefix; without it those in force in the lake.",
+        help="The declarations: a folder, service.toml or s3:// prefix; without it those that the lake's job used last.",
         show_default=False,
     ),
 ]

@@ -211,6 +211,10 @@ def _try_again(
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
     by = "" if give_up else f", by its declarations {service.version}"
     console.print(f"{counted(count, 'record')} of service {service.name} will be {verb}{by}")
+    if not (place or give_up):
+        console.print(
+            "These are the declarations that the ingest job used last. --service names others, such as newly pushed ones"
+        )
     if dry_run:
         return
     if give_up and not yes:

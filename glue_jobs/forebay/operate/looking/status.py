@@ -122,7 +122,7 @@ class Status:
         found += [
             f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
             f"{_caused(self.causes.get(table))}. Fix the cause (`forebay tables check` with --lake says how), "
-            f"then `forebay quarantine retry --table {table}`"
+            f"then `forebay quarantine retry --table {table} --service FOLDER`"
             for table, rows in sorted(self.failed.items())
         ]
         found += [
