@@ -184,7 +184,7 @@ def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Pat
 
 def test_a_lost_ledger_is_told_before_the_job_fills_a_new_one(lake: str) -> None:
     shutil.rmtree(f"{lake}/_forebay/ledger")
-    said = "look at: the ledger has no file, but 2 tables have rows: it was lost. Stop the job (docs/disasters.md, The ledger)"
+    said = "look at: the ledger is empty beside 2 tables: it was lost. Stop the job (docs/disasters.md)"
     assert said in failed(1, "status", "--lake", lake)
 
 

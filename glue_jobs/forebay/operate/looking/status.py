@@ -115,10 +115,8 @@ class Status:
     def problems(self) -> list[str]:
         found = list[str]()
         if self.newest_rows and not self.files and not self.begun:
-            tables = counted(len(self.newest_rows), "table", "has")
-            found.append(
-                f"the ledger has no file, but {tables} rows: it was lost. Stop the job (docs/disasters.md, The ledger)"
-            )
+            tables = counted(len(self.newest_rows), "table")
+            found.append(f"the ledger is empty beside {tables}: it was lost. Stop the job (docs/disasters.md)")
         found += [
             f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
             f"{_caused(self.causes.get(table))}. Fix the cause (`forebay tables check` with --lake says how), "
