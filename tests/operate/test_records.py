@@ -22,6 +22,7 @@ from forebay.batch.retrying.retry import Retried
 from forebay.cli.changing.rollback import _target
 from forebay.lake.lease import Holder
 from forebay.lake.paused import pause
+from forebay.landed_file import LandedFile
 from forebay.ledger.entry import POISON
 from forebay.operate.declaring.settle import Settled
 from forebay.upkeep.maintenance.care import Cared
@@ -157,8 +158,6 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 
 @scenario("find-missed")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
-    from forebay.landed_file import LandedFile
-
     patch(
         "forebay.upkeep.reconcile.job.reconcile",
         lambda *_, **__: Reconciled(9, (LandedFile("files-of-records", "in/x"),)),
@@ -266,6 +265,19 @@ def test_files_that_reconcile_left_out_for_now_are_told(lake: Path, s3: str, mon
         "0 of 0 files were missed",
         "348 files of the newest 6 hours were left out: --settle-hours 0 includes files that may still be on their way",
     ]
+
+
+@pytest.mark.parametrize(("waiting", "told"), [(1, "at least 1 was missed"), (2, "perhaps none was missed")])
+def test_files_whose_messages_may_wait_are_not_called_missed(
+    lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch, waiting: int, told: str
+) -> None:
+    queue = boto3.client("sqs", region_name="eu-west-1").create_queue(QueueName="still-waits")["QueueUrl"]
+    files = tuple(LandedFile("files-that-wait", f"in/{n}") for n in range(2))
+    done = Reconciled(9, files, may_wait=waiting)
+    monkeypatch.setattr("forebay.upkeep.reconcile.job.find_missed", lambda *_, **__: done)
+    boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="files-that-wait")
+    where = ("--landing", "s3://files-that-wait/in/", "--lake", str(lake), "--queue-url", queue)
+    assert f"messages for {waiting} of them, so {told}" in ran("find-missed", "--dry-run", *where)
 
 
 def test_every_command_leaves_a_record_here_or_changes_nothing() -> None:

@@ -178,11 +178,15 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
     if not (done.looked_at or done.too_new):
         error_console.print(f"found no file under {settings.landing}: is it spelled correctly?")
     if done.may_wait:
+        surely = (
+            f"at least {done.surely_missed:,} {agreed(done.surely_missed, 'was')}"
+            if done.surely_missed
+            else "perhaps none was"
+        )
         then = "" if plan else "; all are announced again, and none is loaded twice"
         console.print(
             f"{counted(len(done.missed), 'file', 'is not', of=done.looked_at)} in the ledger. "
-            f"The queue may still have messages for {done.may_wait:,} of them, so at least {done.surely_missed:,} "
-            f"{agreed(done.surely_missed, 'was')} missed{then}"
+            f"The queue may still have messages for {done.may_wait:,} of them, so {surely} missed{then}"
         )
     else:
         console.print(f"{counted(len(done.missed), 'file', 'was', of=done.looked_at)} {said}")
