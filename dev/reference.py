@@ -158,9 +158,9 @@ def events() -> str:
 def lake() -> str:
     from dev.lake_columns import AFTER_LOAD, COMPLETE, HELD, LEDGER, OTHER_REASONS, OWN, QUALITY
     from forebay.batch import expectations, held
-    from forebay.batch.columns import OWN_COLUMNS
     from forebay.batch.reasons import REASONS
     from forebay.content import outcome
+    from forebay.declared_sql.columns import OWN_COLUMNS
     from forebay.ledger import entry, periods
     from forebay.ledger.ignored import RULES
     from forebay.upkeep.after_load import notes

@@ -15,7 +15,7 @@ def main(argv: list[str]) -> None:
     """Errors leave the script: Glue shows the error that ends a script as the run's reason. Modules that need numpy and
     pyarrow are imported after a check for both, so that a job without them ends with a clear message."""
     settings, stock = ReconcileSettings.from_argv(argv), stock_of_modules()
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.jobs.journal import journal
     from forebay.upkeep.accounts.job import check_accounts
     from forebay.upkeep.reconcile.job import reconcile

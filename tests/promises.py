@@ -8,7 +8,7 @@ from __future__ import annotations
 
 __all__ = ["PROOFS"]
 
-JOURNEY, BATCH = "tests/journey", "tests/batch"
+JOURNEY, BATCH, SQL = "tests/journey", "tests/batch", "tests/declared_sql"
 COMPACTION = "tests/upkeep/compaction/on_spark"
 
 PROOFS: dict[str, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     ),
     "true values": (
         f"{JOURNEY}/test_bad_input.py::test_a_number_that_no_type_holds_is_kept_digit_by_digit",
-        f"{BATCH}/test_columns.py::test_what_cannot_be_computed_is_null_and_said_in_rescued",
+        f"{SQL}/test_columns.py::test_what_cannot_be_computed_is_null_and_said_in_rescued",
     ),
     "writers are safe together": (
         "tests/chaos/test_crashes.py::test_a_commit_whose_answer_is_lost_stands_exactly_once",
@@ -78,7 +78,7 @@ PROOFS: dict[str, tuple[str, ...]] = {
     "declared arrays and structs": (
         f"{BATCH}/test_nested_columns.py::test_spark_and_delta_rs_read_the_types_and_the_values",
     ),
-    "declared columns in SQL": (f"{BATCH}/test_declared_sql.py::test_a_check_sees_the_columns_of_its_own_table",),
+    "declared columns in SQL": (f"{SQL}/test_references.py::test_a_check_sees_the_columns_of_its_own_table",),
     "routing": (
         f"{BATCH}/test_routing.py::test_sql_that_is_null_or_cannot_be_computed_leaves_the_record_to_the_next_table",
     ),

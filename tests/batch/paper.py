@@ -53,7 +53,7 @@ from forebay.ledger.versions import Earlier
 from forebay.operate.changing import rollback_ledger
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
 from forebay.table.commit import Txn
-from forebay.table.data_file import DataFile
+from forebay.table.data_files.data_file import DataFile
 from forebay.table.destination import Appended, Destination, Failed, Skipped
 from forebay.table.kernel import NO_VERSION
 from forebay.table.replace import Staying

@@ -29,8 +29,8 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.people.person import vault_values
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret
+from forebay.table.data_files.storage import Storage
 from forebay.table.kernel import TableLogs
-from forebay.table.storage import Storage
 from tests.batch.test_one_pass import lake_of, must_be_equal
 from tests.batch.world import Died, World, unread
 

@@ -30,8 +30,8 @@ from forebay.batch.one_pass.told import KeptOut, Told
 from forebay.content.end import file_ends
 from forebay.content.limits import Limits
 from forebay.privacy.vault import values_of
-from forebay.table.data_file import DataFile, Written
-from forebay.table.storage import Storage
+from forebay.table.data_files.data_file import DataFile, Written
+from forebay.table.data_files.storage import Storage
 from tests.batch.tasks import told
 
 DAY = date(2026, 11, 21)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from forebay.batch.accounting import Fate
-from forebay.batch.check_sql import check_expressions
 from forebay.batch.events import ExpectationViolated
 from forebay.batch.expectations import Verdict, verdicts
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
+from forebay.declared_sql.check import check_expressions
 from forebay.errors import InvalidConfiguration
 from tests.batch.world import World
 from tests.operate.command import failed

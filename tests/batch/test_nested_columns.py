@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from forebay.declaration.column_name import taken_key
 from forebay.operate.lake_view import LakeView
-from tests.batch.test_columns import landed, made_of, service_of
+from tests.declared_sql.test_columns import landed, made_of, service_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -30,7 +30,7 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.people.person import vault_values
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret
-from forebay.table.storage import Storage, UploadFailed
+from forebay.table.data_files.storage import Storage, UploadFailed
 from forebay_local.twin.twin import Twin
 from tests.batch.by_spark.batch import BySpark
 from tests.batch.world import AT, World, records

@@ -22,7 +22,7 @@ Caused by: java.io.EOFException
 """
 PYTHON = """Job aborted due to stage failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost task 0.3 in stage \
 1.0 (TID 3) (10.0.0.7 executor 2): org.apache.spark.api.python.PythonException: Traceback (most recent call last):
-  File "/opt/forebay/content/split.py", line 7, in split
+  File "/opt/forebay/content/splitting/split.py", line 7, in split
     raise {raised}
 {raised}
 

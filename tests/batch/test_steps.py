@@ -31,7 +31,7 @@ from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import FIRST_PAUSE, Withheld
 from forebay.table.commit import Txn
-from forebay.table.data_file import Written
+from forebay.table.data_files.data_file import Written
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 

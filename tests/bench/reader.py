@@ -108,7 +108,7 @@ class _Race:
         from forebay.content.limits import Limits
         from forebay.content.piece import cut, deal
         from forebay.landed_file import LandedFile
-        from forebay.table.in_arrow import map_in_arrow
+        from forebay.table.data_files.in_arrow import map_in_arrow
 
         context = self.spark.sparkContext
         context.environment["AWS_ENDPOINT_URL"] = self.endpoint

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.content import avro
+from forebay.content.formats import avro
 from forebay.content.limits import Limits
 from tests.content.avro_files import SYNC, avro_file, number
 from tests.content.memory import Reading, read

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.content import fields
-from forebay.content.fields import Dialect, Torn, rows_of
+from forebay.content.formats import fields
+from forebay.content.formats.fields import Dialect, Torn, rows_of
 from forebay.content.limits import Limits
 from forebay.declaration.form import Form
 from tests.content.memory import Reading, read

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.content import parquet
+from forebay.content.formats import parquet
 from forebay.content.limits import Limits
 from forebay.declaration.form import Explosion, Form
 from tests.content.memory import Reading, read

@@ -10,8 +10,8 @@ from forebay.content.end import PieceEnd, file_ends
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.content.piece import cut
-from forebay.content.ranges import take
-from forebay.content.split import HEAD_BYTES
+from forebay.content.splitting.ranges import take
+from forebay.content.splitting.split import HEAD_BYTES
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from tests.content.archives import PACKERS

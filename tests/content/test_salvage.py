@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from forebay.content import salvage
 from forebay.content.limits import Limits
-from forebay.content.lines import Records
 from forebay.content.outcome import TooMany
-from forebay.content.salvage import salvaged
+from forebay.content.splitting import salvage
+from forebay.content.splitting.lines import Records
+from forebay.content.splitting.salvage import salvaged
 from forebay.record.number import problem_of
 
 NOTHING = np.zeros(0, np.int64)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.declaration.common_name import USUAL_VALUES, Pattern, common_name
+from forebay.declaration.mistakes.common_name import USUAL_VALUES, Pattern, common_name
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 

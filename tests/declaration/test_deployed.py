@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from forebay.declaration.deployed import DeploymentGaveWay, PushReplaced, take_up_deployed
-from forebay.declaration.in_force import service_for
+from forebay.declaration.kept.deployed import DeploymentGaveWay, PushReplaced, take_up_deployed
+from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.loading import load_service
 from forebay.events import Event
 

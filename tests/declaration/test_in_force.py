@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.declaration.in_force import keep_in_force, service_for
+from forebay.declaration.kept.in_force import keep_in_force, service_for
 from forebay.declaration.loading import builtin_service, parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import SERVICES, writer_of

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.declaration.hints import LOOKS
 from forebay.declaration.loading import load_service, parse_service
+from forebay.declaration.mistakes.hints import LOOKS
 from forebay.errors import InvalidConfiguration
 
 

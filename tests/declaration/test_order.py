@@ -88,7 +88,7 @@ def test_a_table_that_some_record_can_reach_is_none(earlier: str, later: str) ->
 
 def test_a_service_that_was_pinned_keeps_its_order() -> None:
     """A batch that is repeated routes its records as at its first try, whatever the code would make of the files now."""
-    from forebay.declaration.pinned import pinned, unpinned
+    from forebay.declaration.kept.pinned import pinned, unpinned
 
     plain = json.loads(json.dumps(pinned(parse_service({"service.toml": f'name = "s"\n{CATCH_ALL}'}))))
     plain["tables"].append({**plain["tables"][0], "name": "late", "where": {"event": "x"}})

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.loading import parse_service
-from forebay.declaration.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import pytest
 
 from forebay.declaration.column import widens
-from forebay.declaration.files import fingerprint
+from forebay.declaration.kept.files import fingerprint
 from forebay.declaration.loading import builtin_service, load_service, parse_service
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table

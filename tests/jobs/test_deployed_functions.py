@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import forebay.jobs.ingest as job
-from forebay.declaration.in_force import service_for
+from forebay.declaration.kept.in_force import service_for
 from forebay.errors import InvalidConfiguration
 from forebay.settings import IngestSettings
 from forebay.transforms import use_folder

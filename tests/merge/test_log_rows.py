@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from forebay.batch.columns import rules_of
 from forebay.declaration.loading import parse_service
 from forebay.declaration.merge import HISTORY_COLUMNS, Merge
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import rules_of
 from forebay.merge.log_rows import _beside
 from forebay.record.kind import SPELLED
 

@@ -20,7 +20,7 @@ from typer.main import get_command
 from forebay.cli.examples import EXAMPLES
 from forebay.cli.main import COMMANDS, app, main
 from forebay.cli.show import console, error_console
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from tests.operate.command import failed, ran
 from tests.operate.ledger import write_ledger

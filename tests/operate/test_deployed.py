@@ -12,7 +12,7 @@ import pytest
 from botocore.exceptions import ClientError
 
 from forebay.aws.prices import Prices, read_prices
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.events import metric_name

@@ -20,7 +20,7 @@ from deltalake.exceptions import DeltaError
 
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.errors import InvalidConfiguration
 from forebay.jobs.ingest import _check

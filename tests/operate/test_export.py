@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.declaration.feed import Feed
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service

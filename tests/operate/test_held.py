@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import held_records, piles

@@ -19,7 +19,7 @@ from deltalake import write_deltalake
 from jsonschema import Draft202012Validator, FormatChecker
 from referencing import Registry, Resource
 
-from forebay.declaration.in_force import keep_in_force, kept_services
+from forebay.declaration.kept.in_force import keep_in_force, kept_services
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.operate.lake_view import LakeView

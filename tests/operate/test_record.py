@@ -16,7 +16,7 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.content.limits import Limits
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking import record

@@ -125,7 +125,7 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
 @scenario("replay-into")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     without_spark(patch)
-    patch("forebay.batch.check_sql.check_expressions", lambda *_: None)
+    patch("forebay.declared_sql.check.check_expressions", lambda *_: None)
     patch("forebay.operate.changing.aside.load_aside", lambda *_, **__: iter([1]))
     return ["replay-into", f"{lake}-of-tests", "--table", "alpha", "--yes"]
 
@@ -174,7 +174,7 @@ def settles(lake: Path, patch: Patch) -> None:
 
 def retries(patch: Patch, done: Retried) -> None:
     without_spark(patch)
-    patch("forebay.batch.check_sql.check_expressions", lambda *_: None)
+    patch("forebay.declared_sql.check.check_expressions", lambda *_: None)
     tries = SimpleNamespace(run=lambda _: done, logs=SimpleNamespace(close=lambda: None))
     patch("forebay.batch.retrying.retry.Retry", lambda *_, **__: tries)
 

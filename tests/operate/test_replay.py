@@ -14,7 +14,7 @@ import pytest
 from deltalake import DeltaTable
 
 from forebay.aws.announce import announce_paced
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.lake.paused import pause
 from forebay.operate.changing.replay import mark, replay_of, waiting
@@ -155,7 +155,7 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
         yield len(files)
 
     monkeypatch.setattr("forebay.operate.changing.aside.load_aside", load)
-    for name in ("forebay.lake.safety.session_for", "forebay.batch.check_sql.check_expressions"):
+    for name in ("forebay.lake.safety.session_for", "forebay.declared_sql.check.check_expressions"):
         monkeypatch.setattr(name, lambda *_, **__: None)
     status, out, err = given((*command, "--yes"), "")
     assert (status, err) == (0, "read: 2 of 2 files\n")

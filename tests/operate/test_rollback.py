@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, TableFeatures, write_deltalake
 from deltalake.exceptions import DeltaError
 
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import SERVICES

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.batch.columns import rules_of
 from forebay.declaration.loading import parse_service
+from forebay.declared_sql.columns import rules_of
 from forebay.record.growth import Rules, agrees, decided, grown, left_out
 from forebay.record.kind import Fixed, Kind, Many, Struct, columns_of_json, json_of, leaves
 from forebay.record.shape import Shape

@@ -13,10 +13,10 @@ import pyarrow as pa
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from forebay.batch.columns import rules_of
 from forebay.declaration.column_name import safe_name, taken_key
 from forebay.declaration.loading import parse_service
 from forebay.declaration.path import Path
+from forebay.declared_sql.columns import rules_of
 from forebay.nesting import DEEPEST
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits, value_of

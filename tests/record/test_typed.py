@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from forebay.batch.columns import rules_of
 from forebay.declaration.column_type import PLAIN_TYPES
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
+from forebay.declared_sql.columns import rules_of
 from forebay.record import typed as way
 from forebay.record.conform import Records
 from forebay.record.number import read_json

@@ -1,4 +1,4 @@
-"""Documents into declared columns, without Spark; tests/batch/test_columns.py holds the values equal to those of a batch."""
+"""Documents into declared columns, without Spark; tests/declared_sql/test_columns.py compares them with those of a batch."""
 
 from __future__ import annotations
 

@@ -17,9 +17,9 @@ import pytest
 from forebay.events import Event
 from forebay.operate.lake_view import LakeView
 from forebay.table.commit import LogFailed, Txn
+from forebay.table.data_files.in_arrow import arrow_rows
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
-from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import TableLogs
 from tests.table.appending import append
 from tests.table.log import adds, commits, data_files, folder, stats

@@ -15,11 +15,11 @@ from forebay.errors import Halt
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
 from forebay.record.kind import Struct
-from forebay.table import files
-from forebay.table.data_file import TableFolder, Written, collect_answers
-from forebay.table.files import DESTINATION
+from forebay.table.data_files import files
+from forebay.table.data_files.data_file import TableFolder, Written, collect_answers
+from forebay.table.data_files.files import DESTINATION
+from forebay.table.data_files.storage import Storage
 from forebay.table.shaping import DOCUMENT, MISFITS, Shaping
-from forebay.table.storage import Storage
 
 BAD = '{"n": "the record that nobody can shape"}'
 

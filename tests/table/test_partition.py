@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.table.partition import folder, parse_destination, quoted, uri_path
+from forebay.table.data_files.partition import folder, parse_destination, quoted, uri_path
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from forebay.record.growth import Rules, grown
 from forebay.record.kind import Field, Struct, json_of
 from forebay.record.shape import Shape
 from forebay.record.walk import parsed
-from forebay.table.data_file import TableFolder, Written, collect_answers
+from forebay.table.data_files.data_file import TableFolder, Written, collect_answers
 from forebay.table.shaping import Shaping
 from forebay.table.staging import FilesDoNotFit, StagingFromTasks
 

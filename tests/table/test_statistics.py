@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forebay.table.statistics import Statistics, cut_above
+from forebay.table.data_files.statistics import Statistics, cut_above
 
 
 def statistics(*pieces: pa.Table) -> Any:

@@ -10,7 +10,7 @@ import pytest
 
 from forebay.address import local_folder
 from forebay.errors import InvalidConfiguration
-from forebay.table.storage import Storage, storage_as
+from forebay.table.data_files.storage import Storage, storage_as
 
 
 @pytest.mark.parametrize("prefix", ["", "file:", "file://"])

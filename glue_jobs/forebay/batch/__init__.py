@@ -4,12 +4,7 @@
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
 * `declarations` those that it works by      * `seen` what earlier passes over its files have shown
 * `poison` files that kill their readers, found by halving
-* `columns` in Spark's words
 * `reasons` why a record is in the quarantine: every reason, once
-* `attempt` declared SQL that may fail on a row
-* `declared_sql` the columns that it names
-* `check_sql` what is wrong with declared SQL, before the first record      * `check_rollups` the same of rollups
-* `analysis` how Spark refuses SQL      * `bound` how large it may make a value
 * `expectations` how tables stood up to theirs      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
 * `erased` the service, with those who were erased since

@@ -39,7 +39,7 @@ from forebay.batch.turns import Turns
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
-from forebay.declaration.pinned import pinned, unpinned
+from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
@@ -53,7 +53,7 @@ from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Sorted, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
-from forebay.table.in_arrow import arrow_rows
+from forebay.table.data_files.in_arrow import arrow_rows
 from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
-from forebay.declaration.files import fingerprint
+from forebay.declaration.kept.files import fingerprint
 from forebay.declaration.loading import load_service
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, InvalidConfiguration

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from forebay.content.end import FileEnd
-from forebay.table.in_arrow import arrow_rows
+from forebay.table.data_files.in_arrow import arrow_rows
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -19,7 +19,7 @@ from typing import Any
 from forebay.batch.accounting import Fate
 from forebay.batch.staged import Staged
 from forebay.content.end import FileEnd
-from forebay.declaration.pinned import other_code_needed
+from forebay.declaration.kept.pinned import other_code_needed
 from forebay.errors import Halt
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Fate
-from forebay.batch.columns import rules_of
 from forebay.batch.commits import Commits
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
 from forebay.batch.expectations import verdicts
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TOO_MANY_NEW_TABLES
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import rules_of
 from forebay.lake.layout import table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate, arriving
-from forebay.batch.columns import rules_of
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.events import DuplicatesDropped, RowsAppended, TableFailed
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
@@ -29,15 +28,16 @@ from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
 from forebay.batch.staging import Changes, by_declaration, by_table, parked_rows, quarantined_rows
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import rules_of
 from forebay.errors import Halt
 from forebay.lake.layout import own_table, table_path
 from forebay.ledger.versions import standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import LogFailed
+from forebay.table.data_files.in_arrow import arrow_rows
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.fan_out import written_anew
 from forebay.table.from_records import with_record_columns
-from forebay.table.in_arrow import arrow_rows
 from forebay.table.kernel import Seen
 from forebay.table.removal import remove_then_append
 from forebay.table.replace import Staying, replace

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from forebay.content.elements import members_of, names
-from forebay.content.json_text import spelt
-from forebay.content.structure import WHITE
+from forebay.content.formats.json_text import spelt
+from forebay.content.splitting.structure import WHITE
 
 __all__ = ["own_renamed", "with_fields"]
 

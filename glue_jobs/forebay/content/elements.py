@@ -21,12 +21,12 @@ from typing import Any
 
 import numpy as np
 
-from forebay.content.json_text import spelt
+from forebay.content.formats.json_text import spelt
 from forebay.content.limits import Limits
-from forebay.content.lines import Records, lines_of
 from forebay.content.outcome import FileReason, TooMany
-from forebay.content.skeleton import Skeleton, depth_beyond, skeleton
-from forebay.content.structure import WHITE, structure_in, structure_of
+from forebay.content.splitting.lines import Records, lines_of
+from forebay.content.splitting.skeleton import Skeleton, depth_beyond, skeleton
+from forebay.content.splitting.structure import WHITE, structure_in, structure_of
 from forebay.counted import counted
 from forebay.declaration.form import Keys
 

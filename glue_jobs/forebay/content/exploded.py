@@ -18,11 +18,11 @@ from typing import Any
 import numpy as np
 
 from forebay.content.elements import ARRAY, OBJECT, Member, Span, members_of, names, objects_in
-from forebay.content.json_text import spelt
+from forebay.content.formats.json_text import spelt
 from forebay.content.limits import Limits
-from forebay.content.lines import lines_of
 from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
-from forebay.content.skeleton import depth_beyond
+from forebay.content.splitting.lines import lines_of
+from forebay.content.splitting.skeleton import depth_beyond
 from forebay.content.vetting import Elements, Split, why_no_record
 from forebay.declaration.form import PARENT, Explosion, Keys
 from forebay.declaration.path import Path

@@ -18,17 +18,17 @@ import pyarrow as pa
 from forebay.content.encoding import Several
 from forebay.content.end import PieceEnd, hash_of
 from forebay.content.fetch import Get, Metadata
+from forebay.content.formats.part import Part
+from forebay.content.formats.parts import parts_of
 from forebay.content.limits import Limits
 from forebay.content.members import Content, contents_of
 from forebay.content.originals import without_originals
 from forebay.content.outcome import NotTaken, TooMany, Unread
-from forebay.content.part import Part
-from forebay.content.parts import parts_of
 from forebay.content.piece import Piece
-from forebay.content.ranges import Fetched, take
 from forebay.content.rows import Member, document_batches, end_batch, joined, of_members, refused_batches, with_metadata
 from forebay.content.signature import looks_like
-from forebay.content.split import may_be_joined, split_json_lines
+from forebay.content.splitting.ranges import Fetched, take
+from forebay.content.splitting.split import may_be_joined, split_json_lines
 from forebay.content.treated import treated_rows
 from forebay.content.vetting import Split
 from forebay.content.window import fetch_all

@@ -29,7 +29,7 @@ import pyarrow.compute as pc
 from forebay.content.added import own_renamed, with_fields
 from forebay.content.encoding import Located
 from forebay.content.end import PieceEnd
-from forebay.content.json_text import spelt
+from forebay.content.formats.json_text import spelt
 from forebay.content.outcome import Refused, kept_text
 from forebay.content.vetting import Elements, Split
 from forebay.declaration.form import EXPLODED, ORDINAL, PARENT

@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 
 from forebay.content.limits import Limits
-from forebay.content.lines import SHORT_BYTES, Records
 from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
-from forebay.content.skeleton import depth_beyond
+from forebay.content.splitting.lines import SHORT_BYTES, Records
+from forebay.content.splitting.skeleton import depth_beyond
 
 __all__ = ["Elements", "Split", "is_value", "vetted", "why_no_record"]
 

@@ -15,10 +15,10 @@ from forebay.declaration import object_key
 from forebay.declaration.column_type import is_nested, leaves_of
 from forebay.declaration.condition import Condition
 from forebay.declaration.form import PARENT
+from forebay.declaration.mistakes.places import Section
 from forebay.declaration.order import taken_before
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import PersonalField, begins, of_elements, of_surrounded
-from forebay.declaration.places import Section
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table

@@ -18,11 +18,11 @@ from typing import Any, TypeVar
 from pydantic import BaseModel, ValidationError
 
 from forebay.declaration.agreement import declared_twice, disagreements
-from forebay.declaration.corrected import mentions, without_mistakes
-from forebay.declaration.files import readable_at
-from forebay.declaration.hints import hint_for, names_of, value_meant
+from forebay.declaration.kept.files import readable_at
+from forebay.declaration.mistakes.corrected import mentions, without_mistakes
+from forebay.declaration.mistakes.hints import hint_for, names_of, value_meant
+from forebay.declaration.mistakes.places import Section, Text, sections_of
 from forebay.declaration.order import in_order
-from forebay.declaration.places import Section, Text, sections_of
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import FILLED, Service
 from forebay.declaration.table import Table

@@ -11,12 +11,12 @@ from pydantic import Field, StrictBool, field_validator, model_validator
 
 from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
 from forebay.declaration.column_type import is_nested, width_of
-from forebay.declaration.common_name import USUAL_VALUES, Pattern
 from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
 from forebay.declaration.expectation import Expectation
 from forebay.declaration.form import PARENT, Explosion
 from forebay.declaration.merge import Merge
+from forebay.declaration.mistakes.common_name import USUAL_VALUES, Pattern
 from forebay.declaration.path import parse_path
 from forebay.declaration.properties import refusals
 from forebay.transforms import TRANSFORM_NAME

@@ -20,7 +20,6 @@ from forebay.aws.announce import announce
 from forebay.aws.client import client, queue_client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.batch.batch import Batch
-from forebay.batch.check_sql import check_expressions
 from forebay.batch.declarations import Declarations
 from forebay.batch.events import DeclarationsChosen, RecordsNotRetried
 from forebay.batch.leftovers import remove_leftovers
@@ -28,10 +27,11 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.content.limits import Limits
-from forebay.declaration.deployed import take_up_deployed
-from forebay.declaration.in_force import keep_in_force, service_for
+from forebay.declaration.kept.deployed import take_up_deployed
+from forebay.declaration.kept.in_force import keep_in_force, service_for
 from forebay.declaration.loading import builtin_service, load_service
 from forebay.declaration.service import Service
+from forebay.declared_sql.check import check_expressions
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.first_batch import remove_unfinished_entries

@@ -19,11 +19,11 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws.client import client
 from forebay.aws.preflight import check_lake
-from forebay.batch.check_sql import check_expressions
-from forebay.declaration.in_force import service_for
+from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.merge import Merge
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
+from forebay.declared_sql.check import check_expressions
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit, Event
 from forebay.lake.layout import TOMBSTONES, lease_of, table_path, tombstones_of

@@ -18,9 +18,9 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.attempt import attempt
-from forebay.batch.check_rollups import faults
 from forebay.declaration.rollup import Rollup
+from forebay.declared_sql.attempt import attempt
+from forebay.declared_sql.check_rollups import faults
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path
 from forebay.lake.lease import Lease

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from forebay.batch.attempt import attempt
 from forebay.declaration.merge import FOLDER_TEXTS, Merge
+from forebay.declared_sql.attempt import attempt
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression

@@ -4,9 +4,7 @@
 * `staged` data files in no log yet, kept until they are committed      * `fan_out` commits them to many tables
 * `removal` lets rows leave a table, and others come after them
 * `replace` does both in one commit, `exchange` for very many files
-* `files` writes the data files of all tables in one Spark job
-* `data_file` what such a job answers      * `upload` files on their way      * `storage` puts them into the tables' folders
-* `statistics` what is in a data file      * `partition` names folders      * `in_arrow` Arrow's names of types
+* `data_files` writes the data files of all tables in one Spark job
 * `shaping` gives rows the columns that their records bring; `from_records` and `as_records` do and undo it for DataFrames
 * `schema` compares columns      * `widening` changes a column to a wider type
 * `kernel` a table's log, and its commits, through the classes in `java`

@@ -20,7 +20,7 @@ import pyarrow as pa
 from forebay.declaration.column_name import safe_name, taken_key
 from forebay.record.number import Written, is_exact, problem_of, read_json, write_json
 from forebay.record.walk import rescued_whole, text_of
-from forebay.table.in_arrow import map_in_arrow
+from forebay.table.data_files.in_arrow import map_in_arrow
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, nested
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from forebay.record.conform import writable
 from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
-from forebay.table.in_arrow import map_in_arrow
+from forebay.table.data_files.in_arrow import map_in_arrow
 from forebay.table.schema import nullable
 from forebay.table.shaping import Shaper, Shaping, fixed_columns, known_columns, spark_columns
 

@@ -14,7 +14,7 @@ from forebay.errors import InvalidConfiguration, Problem
 from forebay.lake.layout import DERIVED_FROM
 from forebay.record.conform import writable
 from forebay.record.kind import Struct
-from forebay.table.data_file import TableFolder
+from forebay.table.data_files.data_file import TableFolder
 from forebay.table.destination import Destination
 from forebay.table.kernel import Seen
 from forebay.table.schema import misfits, unwritable

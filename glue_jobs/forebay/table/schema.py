@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay.errors import Problem
-from forebay.table.partition import may_partition
+from forebay.table.data_files.partition import may_partition
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType

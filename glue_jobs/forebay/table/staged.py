@@ -16,7 +16,7 @@ from forebay.record.conform import writable
 from forebay.record.growth import Rules
 from forebay.record.kind import Struct, columns_of_json, json_of
 from forebay.table.as_records import as_records
-from forebay.table.data_file import DataFile
+from forebay.table.data_files.data_file import DataFile
 from forebay.table.ready import Ready
 from forebay.table.schema import nullable
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, spark_columns

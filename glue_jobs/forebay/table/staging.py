@@ -27,16 +27,16 @@ from forebay.record.growth import agrees, grown, keeps_spelling, left_out
 from forebay.record.kind import Struct, json_of
 from forebay.record.shape import Shape
 from forebay.table.commit import LogFailed, Txn
-from forebay.table.data_file import DataFile, TableFolder, Written
+from forebay.table.data_files.data_file import DataFile, TableFolder, Written
+from forebay.table.data_files.files import write_files, write_rows
+from forebay.table.data_files.partition import quoted
+from forebay.table.data_files.storage import storage_as
 from forebay.table.destination import Destination, Failed, Skipped
 from forebay.table.events import ColumnsLeftOut
-from forebay.table.files import write_files, write_rows
 from forebay.table.kernel import Seen, TableLogs
-from forebay.table.partition import quoted
 from forebay.table.ready import Ready, prepare
 from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns
 from forebay.table.staged import StagedTable
-from forebay.table.storage import storage_as
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,12 +14,12 @@ from pyspark.sql import Column as Expression
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from forebay.batch.attempt import attempt
-from forebay.batch.columns import OWN_COLUMNS, spark_type
-from forebay.batch.declared_sql import columns_in, renamed
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.declared_sql.attempt import attempt
+from forebay.declared_sql.columns import OWN_COLUMNS, spark_type
+from forebay.declared_sql.references import columns_in, renamed
 from forebay.table.shaping import DOCUMENT, MISFITS
 from tests.batch.by_spark.records import declared_column, declared_misfits, with_failed
 

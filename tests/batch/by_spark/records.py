@@ -18,20 +18,20 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from forebay.batch.columns import spark_type, time_by_formats
 from forebay.declaration.column import Column
 from forebay.declaration.column_name import taken_key
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import spark_type, time_by_formats
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.declared import fits
 from forebay.record.field import text_of_field, value_at
 from forebay.record.number import problem_of, read_json, write_json
 from forebay.record.route import Origin, text_of
 from forebay.record.typed import converted
-from forebay.table.in_arrow import map_in_arrow
+from forebay.table.data_files.in_arrow import map_in_arrow
 
 __all__ = ["PROBLEM", "declared_column", "declared_misfits", "field", "read", "with_failed"]
 

@@ -21,9 +21,9 @@ from pyspark.sql import functions as F
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION
 from forebay.content.outcome import ERASED
 from forebay.content.treated import NOT_KEPT
-from forebay.declaration.common_name import Pattern, common_name
 from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
+from forebay.declaration.mistakes.common_name import Pattern, common_name
 from forebay.declaration.service import Service
 from forebay.declaration.table import RESERVED
 from tests.batch.by_spark.declared_columns import asked_of, with_declared_columns

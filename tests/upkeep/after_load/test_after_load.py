@@ -17,7 +17,7 @@ from botocore.exceptions import ClientError
 from deltalake import DeltaTable
 
 from forebay.batch.plan import Plan, Plans
-from forebay.declaration.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from forebay.batch.accounting import Fate
 from forebay.content.end import PieceEnd
-from forebay.table.data_file import ANSWER, Written, collect_answers
+from forebay.table.data_files.data_file import ANSWER, Written, collect_answers
 
 __all__ = ["Answer", "Identified", "Judged", "Moved", "Vaulted", "names_of", "together"]
 
@@ -72,7 +72,7 @@ class Moved:
 
 @dataclass
 class Answer:
-    """`files` are answers as `table.data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
+    """`files` are answers as `data_file` has them. `runs` are the tasks that read for the one that wrote, each with the
     run whose records it got. `identified` are the data files of tables that leave out duplicates, and `vaulted` those of the
     vault, if a row may still leave it. `moved` are records that were held. `is_crowded`: the task had too little memory.
     `lacks_ids`: the rows have more ids than the task's share, so `identified` is empty. `read_twice` says why files were read

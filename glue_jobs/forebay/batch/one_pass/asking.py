@@ -15,7 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.columns import rules_of
 from forebay.batch.one_pass.columns import ReadColumns, read_columns
 from forebay.batch.one_pass.gathering import Parcel, Sent, packed
 from forebay.batch.one_pass.landed import Landed
@@ -24,6 +23,7 @@ from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import Told
 from forebay.batch.one_pass.vault import without_originals
 from forebay.content.piece import Piece
+from forebay.declared_sql.columns import rules_of
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
 from forebay.record.transform import Transform

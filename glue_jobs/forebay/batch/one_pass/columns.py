@@ -38,7 +38,7 @@ from forebay.record.conform import Records
 from forebay.record.number import write_json
 from forebay.record.transform import Transform
 from forebay.record.typed import converted, typed, with_elements, with_misfits
-from forebay.table.partition import can_be_folder
+from forebay.table.data_files.partition import can_be_folder
 
 __all__ = ["Answered", "Bits", "Filled", "ReadColumns", "filled", "read_columns"]
 

@@ -29,8 +29,8 @@ from forebay.batch.one_pass.rows import IDENTITY, VIOLATED
 from forebay.batch.recent_ids import bytes_of
 from forebay.batch.staged import VAULT
 from forebay.lake.layout import own_table
-from forebay.table.data_file import DataFile, Written
-from forebay.table.storage import Storage
+from forebay.table.data_files.data_file import DataFile, Written
+from forebay.table.data_files.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -14,9 +14,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from forebay.table.data_file import DataFile, failure_of
-from forebay.table.storage import DownloadFailed, Storage
-from forebay.table.upload import OpenFile, Uploads
+from forebay.table.data_files.data_file import DataFile, failure_of
+from forebay.table.data_files.storage import DownloadFailed, Storage
+from forebay.table.data_files.upload import OpenFile, Uploads
 
 __all__ = ["FewerRows", "written_again"]
 

@@ -16,7 +16,7 @@ from forebay.content.end import FileEnd
 from forebay.lake.layout import own_table, table_path
 from forebay.lake.objects import discard
 from forebay.privacy.vault import values_of
-from forebay.table.data_file import DataFile, Written
+from forebay.table.data_files.data_file import DataFile, Written
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -14,7 +14,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Standing
-from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
@@ -35,16 +34,17 @@ from forebay.content.piece import Piece, cut, deal
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.lake.layout import is_own
 from forebay.landed_file import LandedFile
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.record.conform import writable
 from forebay.record.growth import Rules
-from forebay.table.data_file import TableFolder, Written
-from forebay.table.in_arrow import arrow_schema, columns_of_ddl, map_in_arrow
+from forebay.table.data_files.data_file import TableFolder, Written
+from forebay.table.data_files.in_arrow import arrow_schema, columns_of_ddl, map_in_arrow
+from forebay.table.data_files.storage import storage_as
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.shaping import RESCUED, Shaping, known_columns
-from forebay.table.storage import storage_as
 from forebay.transforms import folders
 
 if TYPE_CHECKING:

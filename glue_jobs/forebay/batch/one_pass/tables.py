@@ -29,9 +29,9 @@ from forebay.declaration.table import Table
 from forebay.lake.layout import own_table, table_path
 from forebay.ledger.versions import standing
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
-from forebay.table.data_file import Written
+from forebay.table.data_files.data_file import Written
+from forebay.table.data_files.in_arrow import columns_of_ddl
 from forebay.table.destination import Destination, Failed, Skipped
-from forebay.table.in_arrow import columns_of_ddl
 from forebay.table.staged import StagedTable
 from forebay.table.staging import FilesDoNotFit, StagingFromTasks
 

@@ -26,7 +26,7 @@ from forebay.content.ceiling import ceiling
 from forebay.content.piece import Piece
 from forebay.record.typed import NotOrdinary
 from forebay.spark.python_worker import spare_repeats
-from forebay.table.upload import Uploads
+from forebay.table.data_files.upload import Uploads
 
 __all__ = ["GatherTask", "ReadTask", "Task"]
 

@@ -11,19 +11,19 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.batch.columns import rules_of
 from forebay.batch.one_pass.questions import Questions
 from forebay.batch.reasons import PAUSED_TABLE
 from forebay.content.end import PieceEnd
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
 from forebay.declaration.service import Service
+from forebay.declared_sql.columns import rules_of
 from forebay.lake.layout import table_path
 from forebay.record.kind import Struct
 from forebay.record.transform import Transform
-from forebay.table.data_file import TableFolder
+from forebay.table.data_files.data_file import TableFolder
+from forebay.table.data_files.storage import Storage
 from forebay.table.shaping import Shaping
-from forebay.table.storage import Storage
 
 __all__ = ["PLACE", "TASK_BYTES", "Held", "KeptOut", "Known", "Told"]
 

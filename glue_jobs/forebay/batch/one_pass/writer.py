@@ -27,9 +27,9 @@ from forebay.content.end import PieceEnd, file_ends
 from forebay.lake.layout import own_table, table_path
 from forebay.privacy.vault import values_of
 from forebay.record.kind import Struct
-from forebay.table.data_file import TableFolder
-from forebay.table.partition import by_partition, can_name_folders
-from forebay.table.upload import OpenFile, Uploads
+from forebay.table.data_files.data_file import TableFolder
+from forebay.table.data_files.partition import by_partition, can_name_folders
+from forebay.table.data_files.upload import OpenFile, Uploads
 
 __all__ = ["SUPERSEDED", "Writer"]
 

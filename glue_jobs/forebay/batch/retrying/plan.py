@@ -10,7 +10,7 @@ import json
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
-from forebay.declaration.pinned import other_code_needed
+from forebay.declaration.kept.pinned import other_code_needed
 
 __all__ = ["PLAN", "THIS_RETRY", "Choice", "RetryPlan"]
 

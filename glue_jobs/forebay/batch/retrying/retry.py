@@ -38,7 +38,7 @@ from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
-from forebay.declaration.pinned import pinned, unpinned
+from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit

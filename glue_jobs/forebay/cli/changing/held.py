@@ -143,7 +143,7 @@ def _list(lake: str, held: Held, as_json: bool) -> None:
 
 
 def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> None:
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import view_of
     from forebay.operate.looking.held import values_in
 
@@ -191,7 +191,7 @@ def _try_again(
     dry_run: bool = False,
     yes: bool = False,
 ) -> None:
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.declaration.service import declaration_of
     from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.looking.held import chosen_of, known_reason
@@ -235,10 +235,10 @@ def retry_records(
     lake: str, service: Declarations, held: Held, table: str | None, reason: str | None, *, give_up: bool = False
 ) -> None:
     """Starts Spark, carries the choice out, and says what became of the records."""
-    from forebay.batch.check_sql import check_expressions
     from forebay.batch.events import TableFailed
     from forebay.batch.retrying.plan import Choice
     from forebay.batch.retrying.retry import Retry
+    from forebay.declared_sql.check import check_expressions
     from forebay.events import Event, Journal, to_log
     from forebay.lake.safety import session_for
     from forebay.operate.lake_view import LakeView

@@ -24,7 +24,7 @@ def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
     """Landed files that the next run of maintenance moves or deletes."""
     from datetime import UTC, datetime
 
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.upkeep.after_load.job import landed_due
 
     service = service_for(settings.service, settings.lake, settings.deployed_service)
@@ -59,7 +59,7 @@ def landed_rows(done: Cleared | None) -> Iterator[dict[str, object]]:
 
 def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
     """Tells before files are read again that are no longer in the landing bucket."""
-    from forebay.declaration.in_force import kept_services
+    from forebay.declaration.kept.in_force import kept_services
     from forebay.operate.looking.files import away_of
 
     named = {file.file_id: file for file in files}

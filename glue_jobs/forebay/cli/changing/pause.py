@@ -57,7 +57,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     Undo: `forebay pause`.
     """
     from forebay.batch.reasons import PAUSED_TABLE
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.lake.layout import writer_of
     from forebay.lake.lease import holder
     from forebay.lake.paused import ALL, paused_tables
@@ -118,7 +118,7 @@ def _must_be_known(view: LakeView, name: str, service: str) -> None:
     from forebay.operate.lake_view import known_table
 
     if service:
-        from forebay.declaration.in_force import service_for
+        from forebay.declaration.kept.in_force import service_for
 
         if service_for(service, view.lake).maker_of(name) is not None:
             return

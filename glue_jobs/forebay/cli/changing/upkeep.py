@@ -220,7 +220,7 @@ def _show_merged(ran: RunResult[TableMerge]) -> None:
 def _must_be_there(settings: JobSettings, tables: Iterable[str] = ()) -> None:
     """A mistyped lake or table is an error: otherwise nothing would seem to need upkeep. Names the declarations that are used,
     if the command does not."""
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import known_table, view_of
 
     view = view_of(settings.lake)
@@ -234,7 +234,7 @@ def _must_be_there(settings: JobSettings, tables: Iterable[str] = ()) -> None:
 
 
 def _plan_only(settings: CompactSettings, *, as_json: bool) -> int:
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.upkeep.compaction.job import plan_lake
 
     planned = plan_lake(

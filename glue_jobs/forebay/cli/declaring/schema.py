@@ -70,7 +70,7 @@ def diff(
     as_json: AsJson = False,
 ) -> None:
     """Show how the table differs between two versions, and from its declaration."""
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.declaration.service import declaration_of
     from forebay.lake.log.definition import history_of
     from forebay.operate.declaring.columns import before_last_change, difference
@@ -153,7 +153,7 @@ def _print(found: Difference) -> None:
 
 @leaving_at_once("`forebay schema history` says whether the commit was made")
 def _settle(lake: str, table: str, place: str, column: dict[str, str] | None) -> None:
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.declaration.service import declaration_of
     from forebay.events import to_log
     from forebay.lake.health import HealthRecords

@@ -106,7 +106,7 @@ def _declared(lake: str, place: str) -> list[Declarations]:
         return [load_service(place)]
     if not open_objects(lake).names(SERVICES):
         return []
-    from forebay.declaration.in_force import kept_services
+    from forebay.declaration.kept.in_force import kept_services
 
     return kept_services(lake)
 
@@ -321,8 +321,8 @@ def _check_sql(service: Declarations) -> list[str]:
     if find_spec("pyspark") is None:
         hint = "pip install 'WHEEL[spark]' with the path of the wheel, or --no-sql"
         raise InvalidConfiguration.one("Spark", "is not installed, so no SQL is checked", hint)
-    from forebay.batch.check_rollups import missing_columns, unknown_columns
-    from forebay.batch.check_sql import check_expressions
+    from forebay.declared_sql.check import check_expressions
+    from forebay.declared_sql.check_rollups import missing_columns, unknown_columns
     from forebay.spark.session import session
 
     spark = session("forebay-check")

@@ -41,7 +41,7 @@ def export(
     one. An interrupted export continues when you repeat the command. Each step has a manifest; ignore files that no manifest
     names.
     """
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.operate.exporting.export import export as write
     from forebay.operate.lake_view import view_of
 

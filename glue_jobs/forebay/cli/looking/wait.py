@@ -34,7 +34,7 @@ def wait(
     `complete` in the declaration of a feed defines when that is the case. For each open period, the command says what it waits
     for; --json prints these periods. Exit status 4 if one is not complete in time.
     """
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import begun_lake
     from forebay.operate.looking.wait import feeds_meant, open_periods
     from forebay.operate.looking.wait import wait as wait_for

@@ -129,7 +129,7 @@ def erase(
     an interrupted erasure; without a subject, it does only that. The signed report names the objects in the landing bucket
     that hold their records, and counts those that were not read. There is no undo.
     """
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import view_of
     from forebay.operate.people import erase as erasing
     from forebay.operate.people.landing import clear_again
@@ -183,7 +183,7 @@ def report(
     as_json: AsJson = False,
 ) -> None:
     """Show the report of an erasure, and check its signature. It is JSON with and without --json."""
-    from forebay.declaration.in_force import service_for
+    from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import view_of
     from forebay.operate.people.erase_report import renewed_report
 

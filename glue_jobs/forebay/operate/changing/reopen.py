@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from forebay.declaration.in_force import kept_service
+from forebay.declaration.kept.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from deltalake import DeltaTable
 
-from forebay.declaration.in_force import kept_service
+from forebay.declaration.kept.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.lake.layout import ERASED, table_path

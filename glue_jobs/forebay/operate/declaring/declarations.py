@@ -1,6 +1,6 @@
 """An operator's work with declarations: inspect, compare, and put in force.
 
-In: a folder with declarations (`declaration.files`), and the place of those in force. Out: the effects of a change, as
+In: a folder with declarations (`declaration.kept.files`), and the place of those in force. Out: the effects of a change, as
 sentences; a folder to start from; a JSON Schema, with which an editor completes and checks the files. `push` uploads only
 valid declarations: `service.toml` last, so that no job reads a service without its tables.
 """
@@ -18,10 +18,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from forebay.declaration.column import widens
-from forebay.declaration.common_name import common_name
 from forebay.declaration.feed import Feed
-from forebay.declaration.files import is_declaration, text_of, texts_at
+from forebay.declaration.kept.files import is_declaration, text_of, texts_at
 from forebay.declaration.loading import parse_service
+from forebay.declaration.mistakes.common_name import common_name
 from forebay.declaration.order import family_before
 from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import FILLED, Service

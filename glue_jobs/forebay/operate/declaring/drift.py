@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.batch.columns import OWN_COLUMNS
 from forebay.declaration.column import Column, widens
 from forebay.declaration.column_type import ArrayOf, ColumnType, is_nested, parts_of, renamed_leaves
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import OWN_COLUMNS
 from forebay.errors import Problem
 from forebay.lake.log.definition import Definition, definition_of
 from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable

@@ -16,17 +16,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type, time_by_formats
 from forebay.declaration.column import Column
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import OWN_COLUMNS, rules_of, spark_type, time_by_formats
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.declared import is_whole_of
 from forebay.record.number import decimal_of, read_json, write_json
 from forebay.record.typed import TEXTS, converted, typed, with_elements, with_misfits
 from forebay.table.as_records import in_json, with_doubles
-from forebay.table.in_arrow import columns_of_ddl, map_in_arrow
+from forebay.table.data_files.in_arrow import columns_of_ddl, map_in_arrow
 from forebay.table.shaping import DOCUMENT, MISFITS, nested, some_at_a_time, text
 
 if TYPE_CHECKING:

@@ -21,13 +21,13 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
-from forebay.batch.attempt import attempt
-from forebay.batch.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.counted import counted
 from forebay.declaration.column import Column
 from forebay.declaration.properties import CHANGE_FEED
 from forebay.declaration.service import Service, declaration_of
 from forebay.declaration.table import Table
+from forebay.declared_sql.attempt import attempt
+from forebay.declared_sql.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.errors import ForebayError, Halt, InvalidConfiguration
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
@@ -39,14 +39,14 @@ from forebay.record.kind import Struct, leaves
 from forebay.refusal import problems_of
 from forebay.table.as_records import as_records
 from forebay.table.commit import Committed
-from forebay.table.data_file import TableFolder
+from forebay.table.data_files.data_file import TableFolder
+from forebay.table.data_files.files import write_files
+from forebay.table.data_files.storage import storage_as
 from forebay.table.fan_out import ATTEMPTS
-from forebay.table.files import write_files
 from forebay.table.from_records import shape_of
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.schema import nullable
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, Shaping, fixed_columns, known_columns, spark_columns
-from forebay.table.storage import storage_as
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression

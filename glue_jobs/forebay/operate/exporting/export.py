@@ -24,7 +24,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from forebay.address import overlap
-from forebay.content.json_text import documents, json_of, spelt
+from forebay.content.formats.json_text import documents, json_of, spelt
 from forebay.declaration.properties import CHANGE_FEED
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration

@@ -23,7 +23,7 @@ from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 from forebay.address import bucket_and_key, is_s3, local_folder
-from forebay.declaration.in_force import kept_services
+from forebay.declaration.kept.in_force import kept_services
 from forebay.declaration.place import most_specific_first
 from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path

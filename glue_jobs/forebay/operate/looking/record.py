@@ -21,7 +21,7 @@ from forebay.content.fetch import Get, Metadata, OrCopy, Retrying, s3_client
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.content.reading import read_pieces
-from forebay.declaration.in_force import kept_service
+from forebay.declaration.kept.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration

@@ -20,7 +20,7 @@ from forebay.aws.prices import read_prices
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.capacity.waiting import NAME, Waiting
 from forebay.counted import counted
-from forebay.declaration.in_force import kept_services
+from forebay.declaration.kept.in_force import kept_services
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder

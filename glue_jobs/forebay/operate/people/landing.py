@@ -21,7 +21,7 @@ from forebay.address import bucket_and_key
 from forebay.content.end import hash_of
 from forebay.content.limits import Limits
 from forebay.declaration.form import PARENT
-from forebay.declaration.in_force import kept_services
+from forebay.declaration.kept.in_force import kept_services
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.lake.layout import AFTER_LOAD, LEDGER, erased_of

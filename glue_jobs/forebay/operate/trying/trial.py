@@ -17,13 +17,13 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.columns import rules_of
 from forebay.batch.reasons import BAD_TABLE_NAME, REASONS, TRANSFORM
 from forebay.content.end import FileEnd
 from forebay.content.treated import NOT_KEPT
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
+from forebay.declared_sql.columns import rules_of
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED
 from forebay.ledger.ignored import RULES

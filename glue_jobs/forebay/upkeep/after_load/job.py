@@ -19,7 +19,7 @@ from typing import Any
 
 from forebay.address import overlap
 from forebay.declaration.feed import AfterLoad
-from forebay.declaration.in_force import kept_services
+from forebay.declaration.kept.in_force import kept_services
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Emit

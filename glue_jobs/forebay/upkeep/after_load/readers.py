@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.address import bucket_and_key, is_s3
-from forebay.declaration.in_force import kept_services
+from forebay.declaration.kept.in_force import kept_services
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, table_path

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from forebay.aws.preflight import check_lake
-from forebay.declaration.in_force import service_for
+from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError
 from forebay.events import Emit

@@ -5,7 +5,7 @@ In: a lake, and declarations that will be in force. Out: nothing, or `InvalidCon
 
 from __future__ import annotations
 
-from forebay.declaration.in_force import kept_service
+from forebay.declaration.kept.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.upkeep.erase.places import lost_columns

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forebay.content.formats.parts import parts_of
 from forebay.content.limits import Limits
 from forebay.content.members import Content, contents_of
 from forebay.content.outcome import NotTaken
-from forebay.content.parts import parts_of
 from forebay.content.rows import document_batches
 from forebay.content.signature import format_of
 from forebay.declaration.form import Form, Keys

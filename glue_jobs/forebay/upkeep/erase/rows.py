@@ -25,7 +25,7 @@ from forebay.privacy.subject import is_record, subject_tokens, subject_values, v
 from forebay.privacy.text import pattern_of
 from forebay.privacy.token import remembered_token
 from forebay.record.walk import RESCUED_WHOLE, rescued_records
-from forebay.table.statistics import Statistics
+from forebay.table.data_files.statistics import Statistics
 from forebay.upkeep.erase.places import TEXTS, Place
 
 __all__ = ["MOMENT", "Change", "Erased", "Found", "Rewritten", "found_in", "null_in", "plain", "rewritten"]

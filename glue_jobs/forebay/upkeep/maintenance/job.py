@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws.preflight import check_clock, check_lake
 from forebay.batch.plan import files_of_open_plans
-from forebay.declaration.in_force import service_for
+from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError
 from forebay.events import Emit

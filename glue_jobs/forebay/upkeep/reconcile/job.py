@@ -19,7 +19,7 @@ from typing import Any
 from forebay.aws.announce import announce, messages_in
 from forebay.aws.client import client, queue_client
 from forebay.aws.preflight import check_lake, check_queue
-from forebay.declaration.in_force import service_for
+from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, table_path

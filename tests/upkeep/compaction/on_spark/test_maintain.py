@@ -26,7 +26,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS
 from forebay.privacy.secret import make_secret
-from forebay.table.data_file import DataFile
+from forebay.table.data_files.data_file import DataFile
 from forebay.table.staged import StagedTable
 from forebay.upkeep.events import TableLeftForLater
 from forebay.upkeep.maintenance.care import care_for
