@@ -61,6 +61,15 @@ def test_the_rows_of_these_keys_are_found_on_their_days_and_for_their_services(
     assert {row["file_id"]: row for row in found} == {row["file_id"]: as_read(row) for row in rows}
 
 
+def test_a_change_of_the_ledger_leaves_rows_that_are_found(tmp_path: Path) -> None:
+    """delta-rs writes the texts of changed rows as views."""
+    write_ledger(tmp_path, entry("in/a.json"), entry("in/b.json"))
+    DeltaTable(tmp_path / "_forebay" / "ledger").update({"outcome": "'forgotten'"}, predicate="key = 'in/a.json'")
+    ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
+    (row,) = rows_of_keys(ledger, {AT.date()}, {key_hash(A)}, ["games"]) or []
+    assert row["outcome"] == "forgotten"
+
+
 def test_a_driver_does_not_read_many_files_or_bytes_of_the_ledger_alone(
     tmp_path: Path, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:

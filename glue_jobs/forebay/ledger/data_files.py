@@ -96,8 +96,8 @@ def rows_of_keys(
 def _rows_of_keys(table: Objects, wanted: pa.Array, services: Collection[str], file: LiveFile) -> list[dict[str, Any]]:
     with opened(table, file) as parquet:
         chosen = pc.is_in(parquet.read(columns=[KEY_HASH], use_threads=False)[KEY_HASH], value_set=wanted)
-        found = parquet.read(use_threads=False).filter(chosen) if pc.any(chosen).as_py() else None
-        rows = [] if found is None else python_rows(plainly_typed(found))
+        found = plainly_typed(parquet.read(use_threads=False)).filter(chosen) if pc.any(chosen).as_py() else None
+        rows = [] if found is None else python_rows(found)
     day = date.fromisoformat(dict(file.partition)[DAY] or "")
     ours = (row for row in rows if row.get(SERVICE) in (None, *services))
     return [{**row, DAY: day, "tables": None if row["tables"] is None else dict(row["tables"])} for row in ours]
