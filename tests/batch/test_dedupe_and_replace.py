@@ -17,7 +17,7 @@ from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.lake_view import view_of
 from forebay.operate.looking.files import FileChoice
 from tests.batch.test_overwritten import failing
-from tests.batch.world import Died, World, unread
+from tests.batch.world import AT, Died, World, unread
 
 SERVICE = """
 name = "studio"
@@ -122,13 +122,14 @@ def test_a_retry_leaves_the_ids_of_what_it_wrote_and_no_others(world: World, spa
     world.try_batch(1, [world.file("a.json", 1)])
     world.paused = ()
     world.try_batch(2, [world.file("b.json", 2)])
-    tries = Retry(spark, parse_service({"service.toml": SERVICE}), lake=world.lake, emit=world.events.append)
+    service = parse_service({"service.toml": SERVICE})
+    tries = Retry(spark, service, lake=world.lake, emit=world.events.append, clock=lambda: AT)
     try:
         with world.monkeypatch.context() as patched:
             patched.setattr(ReservedIds, "release", _die)
             with pytest.raises(Died):
                 tries.run(Choice("quarantine"))
-        assert len(world._table("_forebay/ids")) == 5
+        assert len(world._table("_forebay/ids")) == 4
         assert tries.run(Choice("quarantine")) == Retried()
     finally:
         tries.logs.close()

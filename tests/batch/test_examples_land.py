@@ -83,7 +83,11 @@ def lands_as_tried(tried: TrialTable, table: DeltaTable) -> None:
     assert {name: held[name] for name in declared} == {
         name: HELD_AS.get(column.type, column.type) for name, column in declared.items()
     }, tried.name
-    found = {".".join(path): str(kind) for path, kind in leaves(columns_of_json(schema)) if path[0] not in declared}
+    found = {
+        ".".join(path).replace(".[]", "[]"): str(kind)
+        for path, kind in leaves(columns_of_json(schema))
+        if path[0] not in declared
+    }
     assert {name: kind for name, kind in found.items() if name not in OWN} == {
         column.name: column.type for column in tried.columns if column.source is None
     }, tried.name

@@ -17,6 +17,7 @@ from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retried, Retry
 from forebay.batch.writing import Writing
 from forebay.declaration.loading import load_service
+from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate import body
 from tests.journey.story import Story, event, lines
@@ -157,7 +158,7 @@ def test_what_lands_by_another_try_is_no_duplicate_of_what_came_and_what_comes_i
 
 
 @pytest.mark.deep
-def test_a_batch_that_is_replayed_does_not_look_at_tries_that_were_made_meanwhile(
+def test_a_retry_is_refused_beside_a_batch_that_is_half_done_and_the_next_job_finishes_both(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     put(told, "a.json", [event("alpha", 1, n=500)])
@@ -171,7 +172,8 @@ def test_a_batch_that_is_replayed_does_not_look_at_tries_that_were_made_meanwhil
         patched.setattr(Writing, "remember", dies)
         with pytest.raises(Exception, match="the driver is gone"):
             told.run()
-    assert tried(told, spark) == Retried(1, {"alpha": 1})
+    with pytest.raises(Halt, match=r"batch .* is unfinished.*Start the job"):
+        tried(told, spark)
     sums = told.run()
     assert sums.differences() == []
-    assert (sums.rows["alpha"], sums.dropped) == (2, 0)
+    assert (sums.rows["alpha"], sums.dropped) == (1, 1)
