@@ -36,6 +36,7 @@ from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.first_batch import remove_unfinished_entries
 from forebay.jobs.generation import generation_of, known_generation
+from forebay.jobs.lost_ledger import must_have_its_ledger
 from forebay.jobs.merging import merging
 from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
 from forebay.jobs.withheld import Announcer
@@ -167,6 +168,7 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
             leases.callback(held[-1].let_go)
         must_not_be_half_rolled_back(settings.lake)
         must_be_of_service(open_objects(settings.checkpoint_folder), service.name)
+        must_have_its_ledger(settings.lake)
         must_fill_own_tables(settings.lake, service)
 
         def still_ours() -> None:

@@ -1,0 +1,52 @@
+"""A lake whose ledger was lost: a job that starts would begin an empty one, and load announced files a second time.
+
+In: a lake. Out: nothing, or `InvalidConfiguration` where a table has rows of a batch, and no ledger has the batch.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from forebay.batch.plan import Plans
+from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import LEDGER, PLANS, table_path
+from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.tables import tables_of
+from forebay.lake.objects import open_objects
+
+__all__ = ["must_have_its_ledger"]
+
+LOADED = re.compile(r"forebay/[^/]+/(?!erase$)[^/]+")
+"""The applications that load files. Erasures and the expiry of old rows may come before any batch."""
+
+
+def must_have_its_ledger(lake: str) -> None:
+    """Batches that are half done have rows in tables before the ledger has them."""
+    if next(iter(open_objects(lake).found(f"{LEDGER}/{LOG}")), None) is not None:
+        return
+    half_done = frozenset(_half_done(lake))
+    for name in tables_of(lake):
+        if _transactions(lake, name) - half_done:
+            raise InvalidConfiguration.one(
+                f"lake {lake}",
+                f"has no ledger ({LEDGER}), but table {name} has rows that a job loaded: their files would be loaded again",
+                "restore the ledger, or load the landed files into another lake. See docs/disasters.md, The ledger",
+            )
+
+
+def _half_done(lake: str) -> Iterator[tuple[str, int]]:
+    plans = open_objects(f"{lake}/{PLANS}")
+    for service in plans.folders():
+        for plan in Plans(plans, service).left():
+            yield f"forebay/{service}/{plan.generation}", plan.batch
+
+
+def _transactions(lake: str, name: str) -> frozenset[tuple[str, int]]:
+    """The newest one of each stream that loads files."""
+    try:
+        newest = read_snapshot(open_objects(table_path(lake, name))).transactions
+    except (NoTable, BrokenLog, UnsupportedTable):
+        return frozenset()
+    return frozenset((app_id, number) for app_id, number in newest.items() if LOADED.fullmatch(app_id))
