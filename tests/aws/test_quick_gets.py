@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = BODY
     is_cut: bool = False
+    after_s: float = 0
 
 
 class Server(ThreadingHTTPServer):
@@ -63,6 +65,7 @@ class Handler(BaseHTTPRequestHandler):
         if answer.is_cut:
             self.close_connection = True
             return
+        time.sleep(answer.after_s)
         self.send_response(answer.status)
         for name, value in {"Content-Length": str(len(answer.body)), **answer.headers}.items():
             self.send_header(name, value)
@@ -87,9 +90,11 @@ def client(server: Server, **settings: Any) -> Any:
     return boto3.client("s3", endpoint_url=server.url, region_name="eu-west-1", config=config, **keys)
 
 
-def gets(server: Server, keys: Any = lambda: KEYS, **settings: Any) -> QuickGets:
+def gets(
+    server: Server, keys: Any = lambda: KEYS, timeout_s: tuple[float, float] = (1, 1), **settings: Any
+) -> QuickGets:
     """One that has asked for an object of the bucket before."""
-    made = QuickGets(client(server, **settings), keys, 4, (1, 1))
+    made = QuickGets(client(server, **settings), keys, 4, timeout_s)
     made.get_object(Bucket="landing", Key="first")["Body"].read()
     server.seen.clear()
     return made
@@ -184,6 +189,13 @@ def test_boto3_asks_where_the_connection_is_lost(server: Server) -> None:
     server.answers = [Answer(is_cut=True)]
     assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
     assert server.by_boto3 == [False, True]
+
+
+def test_an_answer_may_take_longer_than_a_connection(server: Server) -> None:
+    quick = gets(server, timeout_s=(0.2, 5))
+    server.answers = [Answer(after_s=0.4)]
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert server.by_boto3 == [False]
 
 
 @pytest.mark.parametrize("of", [BODY, b"another"])

@@ -51,7 +51,9 @@ class QuickGets:
     """`keys` gives the current credentials of the client `s3`. At most this many `connections` to a bucket are kept open."""
 
     def __init__(self, s3: Any, keys: Callable[[], Keys], connections: int, timeout_s: tuple[float, float]) -> None:
-        self._s3, self._keys, self._connections, self._timeout = s3, keys, connections, Timeout(*timeout_s)
+        connect_s, read_s = timeout_s
+        self._s3, self._keys, self._connections = s3, keys, connections
+        self._timeout = Timeout(connect=connect_s, read=read_s)
         self._places: dict[str, _Place] = {}
         self._of_thread = threading.local()
         s3.meta.events.register("before-send.s3.GetObject", self._see)
