@@ -10,6 +10,7 @@ import pytest
 
 from forebay.batch.plan import Plan, Plans
 from forebay.errors import InvalidConfiguration
+from forebay.jobs import lost_ledger
 from forebay.jobs.lost_ledger import must_have_its_ledger
 from forebay.lake.objects import open_objects
 from tests.operate.ledger import entry, write_ledger
@@ -30,10 +31,10 @@ def written(lake: Path, *app_ids: str) -> None:
     (log / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
 
 
-def half_done(lake: Path, batch: int) -> None:
+def half_done(lake: Path, batch: int, service: str = "games") -> None:
     began = datetime(2026, 11, 21, tzinfo=UTC)
     plan = Plan(generation="g", batch=batch, began_at=began, service={}, files=(), ends=(), fates=())
-    Plans(open_objects(str(lake / "_forebay" / "plans")), "games").pin(plan)
+    Plans(open_objects(str(lake / "_forebay" / "plans")), service).pin(plan)
 
 
 @pytest.mark.parametrize("app_id", ["forebay/games/g", "forebay/games/retry", "forebay/another/h"])
@@ -62,4 +63,20 @@ def test_the_first_batch_may_be_half_done(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfiguration, match=REFUSED):
         must_have_its_ledger(str(tmp_path))
     half_done(tmp_path, 7)
+    must_have_its_ledger(str(tmp_path))
+
+
+@pytest.mark.parametrize("has_ended", [False, True])
+def test_another_service_may_load_its_first_batch_meanwhile(
+    tmp_path: Path, has_ended: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tables_of(lake: str) -> list[str]:
+        written(tmp_path, "forebay/another/g")
+        if has_ended:
+            write_ledger(tmp_path, entry("in/a.json", service="another"))
+        else:
+            half_done(tmp_path, 7, "another")
+        return ["alpha"]
+
+    monkeypatch.setattr(lost_ledger, "tables_of", tables_of)
     must_have_its_ledger(str(tmp_path))

@@ -23,17 +23,23 @@ LOADED = re.compile(r"forebay/[^/]+/(?!erase$)[^/]+")
 
 
 def must_have_its_ledger(lake: str) -> None:
-    """Batches that are half done have rows in tables before the ledger has them."""
-    if next(iter(open_objects(lake).found(f"{LEDGER}/{LOG}")), None) is not None:
+    """Batches that are half done have rows in tables before the ledger has them. Another service may load its first batch now.
+    Its plan stays from before the first row until the ledger has the batch, so tables are read first and the ledger last."""
+    if _has_ledger(lake):
         return
+    loaded = {name: _transactions(lake, name) for name in tables_of(lake)}
     half_done = frozenset(_half_done(lake))
-    for name in tables_of(lake):
-        if _transactions(lake, name) - half_done:
-            raise InvalidConfiguration.one(
-                f"lake {lake}",
-                f"has no ledger ({LEDGER}), but table {name} has rows that a job loaded: their files would be loaded again",
-                "restore the ledger, or load the landed files into another lake. See docs/disasters.md, The ledger",
-            )
+    lost = next((name for name, transactions in loaded.items() if transactions - half_done), None)
+    if lost is not None and not _has_ledger(lake):
+        raise InvalidConfiguration.one(
+            f"lake {lake}",
+            f"has no ledger ({LEDGER}), but table {lost} has rows that a job loaded: their files would be loaded again",
+            "restore the ledger, or load the landed files into another lake. See docs/disasters.md, The ledger",
+        )
+
+
+def _has_ledger(lake: str) -> bool:
+    return next(iter(open_objects(lake).found(f"{LEDGER}/{LOG}")), None) is not None
 
 
 def _half_done(lake: str) -> Iterator[tuple[str, int]]:
