@@ -37,6 +37,7 @@ def refuses_negative(rows):
 def fewer(rows): return rows.slice(1)
 def other_type(rows): return pa.table({"amount": rows["amount"].cast(pa.string())})
 def other_column(rows): return rows.append_column("more", rows["amount"])
+def as_singles(rows): return pa.table({"amount": rows["amount"].cast(pa.float32(), safe=False)})
 def no_table(rows): return [1]
 def nothing(rows): return pa.table({"name": pa.nulls(rows.num_rows)})
 def imports(rows): import not_there_at_all
@@ -198,6 +199,7 @@ def test_a_module_that_ends_the_process_cannot_be_imported(tmp_path: Path) -> No
     [
         ("fewer", "returned 4 of 5 rows; it must return each row once"),
         ("other_type", "returned amount as string; it must be int64"),
+        ("as_singles", "returned amount as float; it must be int64"),
         ("other_column", "returned the column more, which it did not get"),
         ("no_table", "returned list instead of a pyarrow.Table"),
         ("imports", "cannot be imported: ModuleNotFoundError: No module named 'not_there_at_all'"),

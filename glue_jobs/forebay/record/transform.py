@@ -102,9 +102,10 @@ def _may_be(kind: pa.DataType, wanted: pa.DataType) -> bool:
 
 
 def _may_hold(kind: pa.DataType, wanted: pa.DataType) -> bool:
-    """Types that pandas makes of the wanted one: of integers beside null and of decimals, they depend on the rows."""
+    """Types that pandas makes of the wanted one: of integers beside null and of decimals, they depend on the rows. It makes
+    no smaller floats, which lose digits sooner."""
     if pa.types.is_integer(wanted):
-        return bool(pa.types.is_floating(kind))
+        return bool(pa.types.is_float64(kind))
     if pa.types.is_decimal(wanted):
         return bool(pa.types.is_decimal(kind))
     return bool(pa.types.is_string(wanted) and (pa.types.is_large_string(kind) or pa.types.is_string_view(kind)))
