@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -173,12 +174,16 @@ def test_requests_without_a_signature_go_through_boto3(server: Server) -> None:
     assert server.by_boto3 == [True]
 
 
-@pytest.mark.parametrize("name", ["", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"])
-def test_certificates_are_checked_against_those_that_boto3_trusts(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for other in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE"):
+@pytest.mark.parametrize("name", ["", "AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "AWS_CONFIG_FILE"])
+def test_certificates_are_checked_against_those_that_boto3_trusts(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = tmp_path / "config"
+    config.write_text("[default]\nca_bundle = /etc/ours.pem\n")
+    for other in ("AWS_CA_BUNDLE", "REQUESTS_CA_BUNDLE", "AWS_CONFIG_FILE", "AWS_PROFILE"):
         monkeypatch.delenv(other, raising=False)
     if name:
-        monkeypatch.setenv(name, "/etc/ours.pem")
+        monkeypatch.setenv(name, str(config) if name == "AWS_CONFIG_FILE" else "/etc/ours.pem")
     expected = "/etc/ours.pem" if name else get_cert_path(True)
     assert trusted("https") == {"cert_reqs": "CERT_REQUIRED", "ca_certs": expected}
     assert trusted("http") == {}

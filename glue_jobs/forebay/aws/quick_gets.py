@@ -24,6 +24,7 @@ from botocore.utils import get_environ_proxies
 from urllib3 import HTTPConnectionPool, Timeout, connection_from_url
 from urllib3.exceptions import HTTPError
 
+from forebay.aws.client import session
 from forebay.aws.signature import Keys, signed_get
 
 __all__ = ["QuickGets", "trusted"]
@@ -112,7 +113,8 @@ def trusted(scheme: str) -> dict[str, str]:
     """The certificates that boto3 accepts."""
     if scheme != "https":
         return {}
-    bundle = os.environ.get("AWS_CA_BUNDLE") or os.environ.get("REQUESTS_CA_BUNDLE") or True
+    of_session = session()._session.get_config_variable("ca_bundle")  # AWS_CA_BUNDLE, or the profile's
+    bundle = of_session or os.environ.get("REQUESTS_CA_BUNDLE") or True
     return {"cert_reqs": "CERT_REQUIRED", "ca_certs": get_cert_path(bundle)}
 
 
