@@ -143,11 +143,14 @@ def test_boto3_says_what_a_refusal_means(server: Server, status: int, code: str)
     assert server.by_boto3 == [False, True]
 
 
-@pytest.mark.parametrize("status", [429, 500, 503])
-def test_throttling_is_not_asked_again_at_once(server: Server, status: int) -> None:
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(429, "SlowDown"), (500, "InternalError"), (503, "SlowDown"), (400, "KMS.ThrottlingException")],
+)
+def test_throttling_is_not_asked_again_at_once(server: Server, status: int, code: str) -> None:
     quick = gets(server)
-    server.answers = [Answer(status, body=error("SlowDown"))]
-    with pytest.raises(aws.ClientError, match="SlowDown") as failed:
+    server.answers = [Answer(status, body=error(code))]
+    with pytest.raises(aws.ClientError, match=f"\\({code}\\)") as failed:
         quick.get_object(Bucket="landing", Key="k")
     assert failed.value.response["ResponseMetadata"]["HTTPStatusCode"] == status
     assert len(server.seen) == 1

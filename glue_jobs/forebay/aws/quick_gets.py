@@ -30,7 +30,9 @@ from forebay.aws.signature import Keys, signed_get
 __all__ = ["QuickGets", "trusted"]
 
 SCOPE = re.compile(r"AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/s3/aws4_request")
-CODE = re.compile(rb"<Code>(\w+)</Code>")
+CODE = re.compile(rb"<Code>([\w.]+)</Code>")
+KMS_THROTTLES = "KMS.ThrottlingException"
+"""Throttling that S3 answers with status 400."""
 HEADERS = {"IfMatch": "if-match", "Range": "range"}
 METADATA, CHECKSUM = "x-amz-meta-", "x-amz-checksum-"
 CHECKSUMS = {"crc32": Crc32Checksum, "sha1": Sha1Checksum, "sha256": Sha256Checksum}
@@ -84,8 +86,10 @@ class QuickGets:
             said: bytes = answer.data
         except HTTPError:
             return None
-        if answer.status == 429 or answer.status >= 500:
-            raise _failed(answer.status, said)
+        found = CODE.search(said)
+        code = found[1].decode() if found else str(answer.status)
+        if answer.status == 429 or answer.status >= 500 or code == KMS_THROTTLES:
+            raise _failed(answer.status, code)
         return None
 
     def _by_boto3(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -130,9 +134,8 @@ def _answered(answer: Any) -> dict[str, Any]:
     return {"ContentLength": length, "Metadata": metadata, "Body": body}
 
 
-def _failed(status: int, said: bytes) -> ClientError:
-    code = CODE.search(said)
-    error = {"Code": code[1].decode() if code else str(status), "Message": "S3 cannot answer now"}
+def _failed(status: int, code: str) -> ClientError:
+    error = {"Code": code, "Message": "S3 cannot answer now"}
     return ClientError({"Error": error, "ResponseMetadata": {"HTTPStatusCode": status}}, "GetObject")
 
 
