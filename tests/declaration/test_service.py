@@ -285,10 +285,6 @@ def test_the_version_changes_with_any_text() -> None:
             TWO + 'cluster_by = ["x"]\ncompaction = { order_by = ["x"] }',
             r"cluster_by: OPTIMIZE orders the rows",
         ),
-        (
-            TWO + "salt = 0",
-            r"salt: .*; got 0",
-        ),
         ('name = "s"\n[[tables]]\nname = "a"\n[[tables]]\nname = "a"', r"a: is declared twice"),
     ],
 )

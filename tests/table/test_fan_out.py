@@ -501,25 +501,6 @@ def test_a_table_with_nearly_all_rows_is_written_by_several_tasks(spark: SparkSe
     assert max(stat["numRecords"] for stat in stats(f"{lake}/huge")) < 12_000
 
 
-def test_the_rows_of_a_salted_table_are_spread_over_tasks_and_all_of_them_are_there(
-    spark: SparkSession, lake: str
-) -> None:
-    rows = spark.range(0, 1000, 1, 2).selectExpr(
-        "if(id % 2 = 0, 'salted', 'plain') _table", "id", "id % 4 < 2 day", "map('k', id) m"
-    )
-    tables = [
-        Destination("salted", f"{lake}/salted", ("day",), salt=8),
-        Destination("plain", f"{lake}/plain", ("day",)),
-    ]
-    settings = {"spark.sql.adaptive.coalescePartitions.enabled": "false", "spark.sql.shuffle.partitions": "16"}
-    with configured(spark, settings):
-        outcomes = append(spark, rows, tables, txn=Txn(A, 1))
-    files = {name: o.files for name, o in outcomes.items() if isinstance(o, Appended)}
-    assert files["plain"] == 2, "one for each partition"
-    assert 5 <= files["salted"] <= 16
-    assert [row[0] for row in read(f"{lake}/salted")] == list(range(0, 1000, 2))
-
-
 @pytest.mark.deep
 def test_a_clustered_table_asks_no_more_of_readers_and_takes_whatever_other_tables_take(
     spark: SparkSession, lake: str

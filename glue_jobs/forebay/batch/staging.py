@@ -136,7 +136,6 @@ class Staging(Commits):
             declared.properties,
             rules=rules_of(declared),
             cluster_columns=declared.cluster_by,
-            salt=declared.salt,
             type_widening=declared.type_widening,
         )
 

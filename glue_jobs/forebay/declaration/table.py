@@ -119,12 +119,6 @@ class Table(Declared):
         (),
         description="instead of partitions: declared columns by which OPTIMIZE groups rows (liquid clustering)",
     )
-    salt: int = Field(
-        1,
-        ge=1,
-        le=1000,
-        description="tasks that write one partition's rows when `schema settle` rewrites the table, each into one file",
-    )
     expectations: dict[str, Expectation] = Field(
         default_factory=dict, description="what must be true for each row, by name; a text alone is a check that warns"
     )

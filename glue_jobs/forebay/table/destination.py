@@ -24,8 +24,6 @@ class Destination:
     """The rules by which its records become columns. Without rules, rows stay unchanged."""
     cluster_columns: tuple[str, ...] = ()
     """Instead of partition columns: by which OPTIMIZE puts its rows together."""
-    salt: int = 1
-    """The number of tasks that write the rows of one partition."""
     type_widening: bool = False
     """Its columns may get wider types, at the price of readers that do not know that."""
 

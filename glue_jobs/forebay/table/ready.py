@@ -39,7 +39,7 @@ class Ready:
     @property
     def place(self) -> TableFolder:
         columns = self.table.partition_columns if self.seen is None else self.seen.partition_columns
-        return TableFolder(self.table.path, columns, self.shaping(self.known), self.table.salt)
+        return TableFolder(self.table.path, columns, self.shaping(self.known))
 
     def shaping(self, columns: Struct | None, *, final: bool = False) -> Shaping | None:
         if columns is None or self.table.rules is None:

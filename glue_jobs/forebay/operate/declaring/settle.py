@@ -164,7 +164,7 @@ class _Settling:
         if old.version != self.seen.version:
             return None
         shaping = Shaping(writable(columns), self.rules, final=True)
-        place = TableFolder(self.seen.path, self.declared.partitions, shaping, self.declared.salt)
+        place = TableFolder(self.seen.path, self.declared.partitions, shaping)
         named = rows.withColumn("_table", F.lit("it"))
         written = write_files(named, {"it": place}, table_column="_table", storage=storage_as(os.environ))
         if written.failed:

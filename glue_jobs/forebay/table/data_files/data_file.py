@@ -48,8 +48,6 @@ class TableFolder:
     path: str
     partition_columns: tuple[str, ...] = ()
     shaping: Shaping | None = None
-    salt: int = 1
-    """The number of tasks that write the rows of one of its partitions."""
 
 
 @dataclass(frozen=True)

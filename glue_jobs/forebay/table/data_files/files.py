@@ -10,8 +10,8 @@ columns, which no DataFrame of many tables could have.
 
 Rows are brought together by table and partition, so that each gets about one file a batch; Spark splits what is larger than
 `spark.sql.adaptive.advisoryPartitionSizeInBytes` over several tasks. So a table with nearly all of the rows does not wait for
-one core, except without adaptive execution. A table may ask for a `salt`, by which its partitions are spread over so many
-tasks whatever they weigh. Each task takes its rows in order and has one file open at a time, in memory, up to `FILE_BYTES`.
+one core, except without adaptive execution. Each task takes its rows in order and has one file open at a time, in memory, up to
+`FILE_BYTES`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from forebay.table.data_files.upload import OpenFile, Uploads
 from forebay.table.shaping import Shaper
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import DataFrame
 
 __all__ = ["write_files", "write_rows"]
 
 ROW_GROUP_BYTES = 64 << 20
-DESTINATION, SALT = "_forebay_destination", "_forebay_salt"
+DESTINATION = "_forebay_destination"
 
 
 def write_files(
@@ -54,9 +54,8 @@ def write_files(
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     partitions = {name: place.partition_columns for name, place in places.items()}
     destination = destination_column(F.col(quoted(table_column)), partitions, kinds, zone)
-    keys = {DESTINATION: destination, **(_salt(rows, F.col(quoted(table_column)), places) if gather else {})}
-    told = rows.withColumns(keys).drop(table_column)
-    in_order = (told.hint("rebalance", *keys).drop(SALT) if gather else told).sortWithinPartitions(DESTINATION)
+    told = rows.withColumn(DESTINATION, destination).drop(table_column)
+    in_order = (told.hint("rebalance", DESTINATION) if gather else told).sortWithinPartitions(DESTINATION)
     return collect_answers(map_in_arrow(in_order, _Task(dict(places), storage), ANSWER_DDL).collect())
 
 
@@ -68,22 +67,6 @@ def write_rows(rows: pa.Table, table: str, place: TableFolder, *, storage: Stora
     keyed = rows.append_column(DESTINATION, keys).sort_by(DESTINATION).combine_chunks()
     answers = _Task({table: place}, storage)(keyed.to_batches())
     return collect_answers(SimpleNamespace(**answer) for batch in answers for answer in batch.to_pylist())
-
-
-def _salt(rows: DataFrame, table: Column, places: Mapping[str, TableFolder]) -> dict[str, Column]:
-    """A number computed from the row, where a table asks for it. A random one would differ when a task is repeated, and rows
-    would be lost or doubled."""
-    from pyspark.sql import functions as F
-
-    salted = sorted({place.salt for place in places.values()} - {1})
-    if not salted:
-        return {}
-    salt = F.lit(0)
-    told = [quoted(f.name) for f in rows.schema.fields if "map<" not in f.dataType.simpleString()]
-    for count in salted:
-        mine = [name for name, place in places.items() if place.salt == count]
-        salt = F.when(table.isin(mine), F.pmod(F.xxhash64(*told), F.lit(count)).cast("int")).otherwise(salt)
-    return {SALT: salt}
 
 
 # --- in the executor -------------------------------------------------------------------------------------------------
