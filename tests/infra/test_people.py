@@ -26,8 +26,11 @@ SERVICES = (
 )
 ACTIONS = {
     **{xform_name(operation): action for operation, action in NEEDED.items()},
+    "abort_multipart_upload": "s3:AbortMultipartUpload",
     "change_message_visibility_batch": "sqs:ChangeMessageVisibility",
+    "complete_multipart_upload": "s3:PutObject",
     "copy_object": "s3:PutObject",
+    "create_multipart_upload": "s3:PutObject",
     "decrypt": "kms:Decrypt",
     "delete_message_batch": "sqs:DeleteMessage",
     "delete_objects": "s3:DeleteObject",
@@ -35,6 +38,7 @@ ACTIONS = {
     "describe_stack_events": "cloudformation:DescribeStackEvents",
     "generate_data_key": "kms:GenerateDataKey",
     "get_metric_statistics": "cloudwatch:GetMetricStatistics",
+    "get_object_tagging": "s3:GetObjectTagging",
     "get_queue_url": "sqs:GetQueueUrl",
     "head_bucket": "s3:ListBucket",
     "list_job_runs": "emr-serverless:ListJobRuns",
@@ -43,6 +47,7 @@ ACTIONS = {
     "re_encrypt": "kms:ReEncryptFrom",
     "receive_message": "sqs:ReceiveMessage",
     "send_message_batch": "sqs:SendMessage",
+    "upload_part_copy": "s3:PutObject",
 }
 """By boto3's name of a request."""
 OF_JOBS = {"create_table", "get_table", "update_table", "put_metric_data"}
@@ -90,16 +95,17 @@ PERIODS: Needs = {("events:PutEvents", "events:event-bus/default")}
 STATE: Needs = {("cloudwatch:GetMetricStatistics", "*"), ("emr-serverless:ListJobRuns", "EngineApplication")}
 TOLD: Needs = {("cloudwatch:DescribeAlarmHistory", "cloudwatch:alarm:*")}
 TOLD |= {("cloudformation:DescribeStackEvents", "cloudformation:stack/forebay-prod/*")}
+READ_ARCHIVE: Needs = {("s3:GetObject", f"{ARCHIVE}/old/*"), ("s3:ListBucket", ARCHIVE)}
 AFTER_LOAD: Needs = READ_LANDED | {
     ("s3:DeleteObject", f"{DROPS}/in/*"),
     *((f"s3:Get{of}Tagging", f"{DROPS}/in/*") for of in ("Object", "ObjectVersion")),
-    *((f"s3:{do}", f"{ARCHIVE}/old/*") for do in ("PutObject", "PutObjectTagging", "GetObject")),
-    ("s3:ListBucket", ARCHIVE),
+    *((f"s3:{do}", f"{ARCHIVE}/old/*") for do in ("PutObject", "PutObjectTagging", "AbortMultipartUpload")),
+    *READ_ARCHIVE,
     ("kms:GenerateDataKey", KEY_OF_DROPS),
 }
 NOTHING: Needs = set()
 ASKED_OF: dict[str, Needs] = {
-    "ingest": WRITE | READ_LANDED | LIST_LANDED | TAKE | SEND | PERIODS,
+    "ingest": WRITE | READ_LANDED | READ_ARCHIVE | LIST_LANDED | TAKE | SEND | PERIODS,
     **dict.fromkeys(("audit", "export", "lineage", "plan-capacity", "quality", "query", "tail", "wait"), READ),
     **dict.fromkeys(
         (
@@ -120,9 +126,9 @@ ASKED_OF: dict[str, Needs] = {
     **dict.fromkeys(("report", "status"), READ | COUNT | LOOK | STATE),
     "doctor": READ | COUNT | LOOK,
     "history": READ | LOOK | STATE | TOLD,
-    "where": READ | READ_LANDED,
+    "where": READ | READ_LANDED | READ_ARCHIVE,
     "try": READ_LANDED,
-    "replay-into": READ | READ_LANDED,
+    "replay-into": READ | READ_LANDED | READ_ARCHIVE,
     "files": WRITE | SEND,
     "queue": WRITE | TAKE | SEND,
     "replay": WRITE | SEND,
