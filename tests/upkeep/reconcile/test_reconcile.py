@@ -133,7 +133,7 @@ def test_what_the_last_run_found_is_kept_for_whoever_asks(tmp_path: Path, monkey
     for name, answer in (
         ("check_queue", lambda _: None),
         ("s3_client", lambda: S3(("in/lost", 24), ("in/loaded", 24))),
-        ("client", lambda _: Queue()),
+        ("queue_client", lambda _: Queue()),
         ("announce", lambda sqs, url, files: sent.extend(files) or ()),
     ):
         monkeypatch.setattr(job, name, answer)
@@ -155,7 +155,7 @@ def test_files_whose_messages_may_be_in_the_queue_are_announced_and_not_called_m
     for name, answer in (
         ("check_queue", lambda _: None),
         ("s3_client", lambda: S3(*((f"in/{n}", 24) for n in range(3)))),
-        ("client", lambda _: Queue(waiting=waiting, in_flight=in_flight)),
+        ("queue_client", lambda _: Queue(waiting=waiting, in_flight=in_flight)),
         ("announce", lambda sqs, url, files: sent.extend(files) or ()),
     ):
         monkeypatch.setattr(job, name, answer)
@@ -227,7 +227,7 @@ def test_of_versions_that_were_written_in_one_second_the_latest_is_announced_las
     for name, answer in (
         ("check_queue", lambda _: None),
         ("s3_client", lambda: S3(*newest_first)),
-        ("client", lambda _: Announcing()),
+        ("queue_client", lambda _: Announcing()),
     ):
         monkeypatch.setattr(job, name, answer)
     job.reconcile(settings(tmp_path), emit=lambda _: None, now=NOW)
