@@ -553,8 +553,6 @@ class PaperReservedIds(ReservedIds):
         return made.ids
 
     def release(self, made: Pass, dedupe: Dedupe, writing: Writing, unwritten: Collection[str]) -> None:
-        if made.duplicates is None and not unwritten:
-            return
         lake: Lake = dedupe.logs.lake  # type: ignore[attr-defined]
         mine = (dedupe.shared["generation"], dedupe.shared["batch"])
         stay = {(r["id"], r["file_id"]) for ids in made.ids for r in writing.without_tables(ids, unwritten)}
@@ -563,6 +561,8 @@ class PaperReservedIds(ReservedIds):
         def stays(row: Mapping[str, Any]) -> bool:
             return (row["generation"], row["batch"]) != mine or (row["id"], row["file_id"]) in stay
 
+        if all(map(stays, table.rows)):
+            return
         lake.effect(lambda: table.change([row for row in table.rows if stays(row)]))
 
 

@@ -23,7 +23,10 @@ from forebay.batch.writing import Writing
 from forebay.errors import Halt
 from forebay.lake.layout import writer_of
 from forebay.lake.lease import holder
+from forebay.lake.log.commit import rows_of_transaction
+from forebay.lake.objects import open_objects
 from forebay.table.commit import is_conflict
+from forebay.table.kernel import NO_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -63,8 +66,7 @@ class ReservedIds:
         writing.commit_beside(writing.own(IDS), ids, 0 if ids is None else ids.rows)
         self.wait_for_batches()
         seen = dedupe.logs.look(dedupe.path, again=True)
-        assert seen is not None
-        return seen.version
+        return NO_VERSION if seen is None else seen.version
 
     def of(self, made: Pass, dedupe: Dedupe) -> Iterable[pa.Table]:
         """The ids of all its rows, as rows of the table of ids."""
@@ -87,10 +89,14 @@ class ReservedIds:
         )
 
     def release(self, made: Pass, dedupe: Dedupe, writing: Writing, unwritten: Collection[str]) -> None:
-        """The ids of records that came before, or whose table could not be written, leave. Run again, it changes nothing."""
+        """The ids of records that came before, or whose table could not be written, leave. So do those of records that an
+        attempt before a crash would have written, and this one does not. Run again, it changes nothing."""
         from delta.tables import DeltaTable
 
-        if made.duplicates is None and not unwritten:
+        if not dedupe.logs.has(dedupe.path, writing.txn, again=True):
+            return
+        stay_all = sum(writing.without_tables(rows, unwritten).num_rows for rows in made.ids)
+        if rows_of_transaction(open_objects(dedupe.path), writing.txn.app_id, writing.txn.version) == stay_all:
             return
         written = self.spark.createDataFrame([], "id binary, file_id string")
         for rows in made.ids:

@@ -1,0 +1,73 @@
+"""The ids of a retry's records that have none, and those that it takes back. `test_dedupe_beside_a_retry` has the histories."""
+
+from __future__ import annotations
+
+from datetime import date
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, Transaction, write_deltalake
+
+from forebay.batch.one_pass.outcome import Pass
+from forebay.batch.retrying.reserved import ReservedIds
+from forebay.table.commit import Txn
+from forebay.table.data_files.data_file import Written
+from forebay.table.kernel import NO_VERSION
+from tests.batch.world import Died
+
+TXN = Txn("forebay/s/retry", 3)
+
+
+class Unasked:
+    """Spark, of which nothing should be asked."""
+
+    def __getattr__(self, name: str) -> Any:
+        raise Died
+
+
+def reserved(place: str = "nowhere") -> ReservedIds:
+    batches: Any = SimpleNamespace(names=frozenset)
+    return ReservedIds(Unasked(), place, "s", batches)  # type: ignore[arg-type]
+
+
+def pass_with(ids: int) -> Pass:
+    rows = pa.table({"id": [bytes([n]) for n in range(ids)], "file_id": ["f"] * ids, "table": ["alpha"] * ids})
+    identified: Any = ["a data file"]
+    return Pass([], [], Written({}, {}), "nowhere", identified, [rows])
+
+
+def test_records_without_ids_are_retried_where_no_record_ever_had_one() -> None:
+    """So there is no table of ids, and none comes to be."""
+    dedupe: Any = SimpleNamespace(as_of=None, path="ids", logs=SimpleNamespace(look=lambda path, again: None))
+    writing: Any = SimpleNamespace(
+        ids_of=lambda made, replaces: None, own=lambda name: name, commit_beside=lambda *_: None
+    )
+
+    class NoIds(ReservedIds):
+        def of(self, made: Pass, dedupe: Any) -> Any:
+            return []
+
+    some = reserved()
+    made = NoIds(some.spark, some.lake, some.service, some.batches)
+    assert made.reserve(pass_with(0), dedupe, writing) == NO_VERSION
+
+
+@pytest.mark.parametrize(("written", "takes_back"), [(2, False), (1, True), (0, True)])
+def test_ids_of_records_that_are_written_no_more_are_taken_back(
+    tmp_path: Path, written: int, takes_back: bool
+) -> None:
+    """The attempt that wrote the ids died, and a function refuses records today that it took then."""
+    rows = pa.table({"id": [b"\0", b"\1"], "file_id": ["f", "f"]})
+    app = CommitProperties(app_transactions=[Transaction(TXN.app_id, TXN.version)])
+    write_deltalake(str(tmp_path), rows, commit_properties=app)
+    logs = SimpleNamespace(has=lambda path, txn, again: True)
+    dedupe: Any = SimpleNamespace(path=str(tmp_path), day=date(2026, 5, 5), logs=logs)
+    writing: Any = SimpleNamespace(txn=TXN, without_tables=lambda rows, names: rows)
+    if takes_back:
+        with pytest.raises(Died):
+            reserved().release(pass_with(written), dedupe, writing, ())
+    else:
+        reserved().release(pass_with(written), dedupe, writing, ())
