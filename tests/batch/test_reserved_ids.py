@@ -56,9 +56,7 @@ def test_records_without_ids_are_retried_where_no_record_ever_had_one() -> None:
 
 
 @pytest.mark.parametrize(("written", "takes_back"), [(2, False), (1, True), (0, True)])
-def test_ids_of_records_that_are_written_no_more_are_taken_back(
-    tmp_path: Path, written: int, takes_back: bool
-) -> None:
+def test_ids_of_records_that_are_written_no_more_are_taken_back(tmp_path: Path, written: int, takes_back: bool) -> None:
     """The attempt that wrote the ids died, and a function refuses records today that it took then."""
     rows = pa.table({"id": [b"\0", b"\1"], "file_id": ["f", "f"]})
     app = CommitProperties(app_transactions=[Transaction(TXN.app_id, TXN.version)])

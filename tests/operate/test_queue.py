@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +11,7 @@ import boto3
 import pytest
 
 from forebay.lake.objects import open_objects
-from forebay.operate.looking.queue import peek, redrive
+from forebay.operate.looking.queue import delete, peek, redrive
 from forebay.source.kept import KeptMessages
 from forebay.source.queue import Message, Receipt
 from tests.operate.command import failed, ran
@@ -39,13 +39,13 @@ def queues(s3: str, request: pytest.FixtureRequest) -> Queues:
     return Queues(sqs, sqs.create_queue(QueueName=name, Attributes={"RedrivePolicy": policy})["QueueUrl"], dead)
 
 
-def announcement(key: str, etag: str = "e1") -> str:
+def announcement(key: str, etag: str = "e1", name: str = "ObjectCreated:Put") -> str:
     event = {
         "eventVersion": "2.1",
         "eventSource": "aws:s3",
         "awsRegion": "eu-west-1",
         "eventTime": "2026-11-21T10:00:00.000Z",
-        "eventName": "ObjectCreated:Put",
+        "eventName": name,
         "s3": {
             "s3SchemaVersion": "1.0",
             "bucket": {"name": "landing", "arn": "arn:aws:s3:::landing"},
@@ -92,6 +92,22 @@ def test_letters_that_announce_no_file_can_be_deleted_and_the_others_stay(queues
     assert "deleted: 1 of 2 dead letters" in said
     assert queues.bodies(queues.dead) == [announcement("in/lost.json")]
     assert "queue dlq: deleted 1 dead letter" in ran("history", "--lake", str(tmp_path))
+
+
+def test_a_letter_that_announces_a_deletion_stays_for_a_service_that_forgets_deleted_files(queues: Queues) -> None:
+    """Without it, the rows of that file would stay in the tables for ever."""
+    deletion = announcement("in/gone.json", name="ObjectRemoved:Delete")
+    queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=deletion)
+    failed(1, "queue", "dlq", "--queue-url", queues.url, "--drop", "--yes")
+    assert queues.bodies(queues.dead) == [deletion]
+
+
+def test_a_letter_that_sqs_does_not_delete_is_not_counted_as_deleted(queues: Queues) -> None:
+    for body in ("not json", "nor this"):
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
+    letters = peek(queues.dead, sqs=queues.sqs, limit=10)
+    wrong = replace(letters[0], receipt="another")
+    assert delete(queues.dead, [wrong, letters[1]], sqs=queues.sqs) == [letters[1]]
 
 
 def test_in_a_lake_of_two_services_a_dead_letter_is_explained_by_the_one_whose_queue_it_is(

@@ -56,34 +56,34 @@ def dlq(
     lake: InLake = "",
     of: Of = "",
     limit: Most = 100,
-    drop: Annotated[bool, typer.Option("--drop", help="Delete those that announce no file.")] = False,
+    drop: Annotated[bool, typer.Option("--drop", help="Delete those that announce no file and no deletion.")] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Show what is in the dead-letter queue, and why.
 
     With --lake, the ledger shows which of the files were loaded anyway. Each use counts as a receive of the letters. --drop
-    shows the text of letters that announce no file, and asks: there is no undo. Exit status 1 if there are dead letters.
+    shows the text of those that it would delete, and asks: there is no undo. Exit status 1 if there are dead letters.
     """
     from forebay.operate.looking.queue import delete, give_back
 
     sqs = _sqs(queue_url)
     dead, found = _dead_letters(queue_url, lake, of, limit, sqs)
     _show(found, as_json)
-    useless, left = [one for one in found if drop and not one.files], found
+    useless, left = [one for one in found if drop and one.is_useless], found
     try:
         if useless:
             _show_bodies(useless)
             if not yes:
                 confirm(f"Delete {counted(len(useless), 'letter')}?", otherwise="no letter was deleted")
-            delete(dead, useless, sqs=sqs)
-            left = [one for one in found if one.files]
+            gone = delete(dead, useless, sqs=sqs)
+            left = [one for one in found if one not in gone]
     finally:
         give_back(dead, left, sqs=sqs)
     if useless:
-        error_console.print(f"deleted: {len(useless):,} of {counted(len(found), 'dead letter')}")
-        if lake:
-            what = f"queue dlq: deleted {counted(len(useless), 'dead letter')} that announced no file"
+        error_console.print(f"deleted: {len(gone):,} of {counted(len(found), 'dead letter')}")
+        if lake and gone:
+            what = f"queue dlq: deleted {counted(len(gone), 'dead letter')} that announced no file"
             leave_record(lake, what, undo="impossible: they are deleted")
     raise typer.Exit(1 if left else 0)
 

@@ -47,7 +47,8 @@ class Depth:
 @dataclass(frozen=True)
 class Letter:
     """A message: the file that it announces, or why nobody understands it. `outcomes`: of its files that the ledger has.
-    The files `waiting`, by their ids, would be read again, such as denied ones."""
+    The files `waiting`, by their ids, would be read again, such as denied ones. `deletes`: it announces a deletion, which a
+    service with `on_delete = "forget"` carries out."""
 
     message_id: str
     receipt: str
@@ -59,6 +60,12 @@ class Letter:
     ignored: tuple[str, ...] = ()
     outcomes: Mapping[str, str] | None = None
     waiting: frozenset[str] = frozenset()
+    deletes: bool = False
+
+    @property
+    def is_useless(self) -> bool:
+        """Whether no service would do anything with it."""
+        return not (self.files or self.deletes)
 
     @property
     def unknown(self) -> tuple[LandedFile, ...]:
@@ -143,11 +150,14 @@ def give_back(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
         sqs.change_message_visibility_batch(QueueUrl=url, Entries=entries)
 
 
-def delete(url: str, letters: Iterable[Letter], *, sqs: Any) -> None:
-    """For good."""
+def delete(url: str, letters: Iterable[Letter], *, sqs: Any) -> list[Letter]:
+    """For good; those that were deleted."""
+    gone: list[Letter] = []
     for some in _batches(letters, AT_ONCE):
         entries = [{"Id": str(n), "ReceiptHandle": one.receipt} for n, one in enumerate(some)]
-        sqs.delete_message_batch(QueueUrl=url, Entries=entries)
+        done = sqs.delete_message_batch(QueueUrl=url, Entries=entries).get("Successful", [])
+        gone += [some[int(one["Id"])] for one in done]
+    return gone
 
 
 def redrive(letters: Sequence[Letter], *, dead: str, to: str, sqs: Any) -> int:
@@ -175,6 +185,7 @@ def _letter(message: Mapping[str, Any]) -> Letter:
         reading.files,
         reading.refused,
         tuple(f"{one.reason} {one.what}" for one in reading.ignored),
+        deletes=any(one.deleted is not None for one in reading.ignored),
     )
 
 
