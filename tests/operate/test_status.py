@@ -11,7 +11,7 @@ from pathlib import Path
 import boto3
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from forebay.batch.held import COLUMNS
 from forebay.batch.plan import Plan, Plans
@@ -182,10 +182,19 @@ def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Pat
     assert "today       none; 0 records" in ran("status", "--lake", str(tmp_path))
 
 
-def test_a_lost_ledger_is_told_before_the_job_fills_a_new_one(lake: str) -> None:
+def test_a_lost_ledger_is_told(lake: str) -> None:
     shutil.rmtree(f"{lake}/_forebay/ledger")
-    said = "look at: the ledger is empty beside 2 tables: it was lost. Stop the job (docs/disasters.md)"
+    app = CommitProperties(app_transactions=[Transaction("forebay/games/g", 7)])
+    write_deltalake(f"{lake}/alpha", pa.table({"id": [1]}), commit_properties=app)
+    said = "look at: the lake has no ledger, but table alpha has rows that a job loaded: the ledger was lost. The job refuses"
     assert said in failed(1, "status", "--lake", lake)
+
+
+def test_tables_that_no_job_filled_have_lost_no_ledger(tmp_path: Path) -> None:
+    """Maintenance has measured an adopted one, before the first file is loaded."""
+    write_deltalake(str(tmp_path / "alpha"), pa.table({"id": [1]}))
+    HealthRecords(str(tmp_path)).update("alpha", lambda was: Health(table=was.table, newest_at=datetime.now(UTC)))
+    assert "look at" not in ran("status", "--lake", str(tmp_path))
 
 
 def test_files_that_s3_had_not_announced_and_the_age_of_each_table_are_told(lake: str) -> None:

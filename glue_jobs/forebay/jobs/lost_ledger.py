@@ -16,26 +16,31 @@ from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["must_have_its_ledger"]
+__all__ = ["must_have_its_ledger", "table_without_ledger"]
 
 LOADED = re.compile(r"forebay/[^/]+/(?!erase$)[^/]+")
 """The applications that load files. Erasures and the expiry of old rows may come before any batch."""
 
 
 def must_have_its_ledger(lake: str) -> None:
-    """Batches that are half done have rows in tables before the ledger has them. Another service may load its first batch now.
-    Its plan stays from before the first row until the ledger has the batch, so tables are read first and the ledger last."""
-    if _has_ledger(lake):
-        return
-    loaded = {name: _transactions(lake, name) for name in tables_of(lake)}
-    half_done = frozenset(_half_done(lake))
-    lost = next((name for name, transactions in loaded.items() if transactions - half_done), None)
-    if lost is not None and not _has_ledger(lake):
+    if (name := table_without_ledger(lake)) is not None:
         raise InvalidConfiguration.one(
             f"lake {lake}",
-            f"has no ledger ({LEDGER}), but table {lost} has rows that a job loaded: their files would be loaded again",
+            f"has no ledger ({LEDGER}), but table {name} has rows that a job loaded: their files would be loaded again",
             "restore the ledger, or load the landed files into another lake. See docs/disasters.md, The ledger",
         )
+
+
+def table_without_ledger(lake: str) -> str | None:
+    """A table that jobs have filled, where there is no ledger. Batches that are half done have rows in tables before the ledger
+    has them. Another service may load its first batch now: its plan stays from before the first row until the ledger has the
+    batch, so tables are read first and the ledger last."""
+    if _has_ledger(lake):
+        return None
+    loaded = {name: _transactions(lake, name) for name in tables_of(lake)}
+    half_done = frozenset(_half_done(lake))
+    found = next((name for name, some in loaded.items() if some - half_done), None)
+    return None if _has_ledger(lake) else found
 
 
 def _has_ledger(lake: str) -> bool:

@@ -21,6 +21,7 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.capacity.waiting import NAME, Waiting
 from forebay.counted import counted
 from forebay.declaration.kept.in_force import kept_services
+from forebay.jobs.lost_ledger import table_without_ledger
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
@@ -104,6 +105,8 @@ class Status:
     cost: Cost | None = None
     budget_warned_at: datetime | None = None
     """When a message warned, within a day, that the budget holds runs back and files are late."""
+    lost: str | None = None
+    """A table that jobs have filled, where there is no ledger."""
 
     @property
     def lag_s(self) -> dict[str, float]:
@@ -114,9 +117,11 @@ class Status:
     @property
     def problems(self) -> list[str]:
         found = list[str]()
-        if self.newest_rows and not self.files and not self.begun:
-            tables = counted(len(self.newest_rows), "table")
-            found.append(f"the ledger is empty beside {tables}: it was lost. Stop the job (docs/disasters.md)")
+        if self.lost is not None:
+            found.append(
+                f"the lake has no ledger, but table {self.lost} has rows that a job loaded: the ledger was lost. "
+                "The job refuses this lake until the ledger is back (docs/disasters.md, The ledger)"
+            )
         found += [
             f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
             f"{_caused(self.causes.get(table))}. Fix the cause (`forebay tables check` with --lake says how), "
@@ -205,6 +210,7 @@ def status_of(
         tuple(runs) if runs is not None else None,
         _cost(view, on, runs, health, now) if runs is not None and on is not None else None,
         _budget_warned_at(folder, now),
+        None if files else table_without_ledger(view.lake),
     )
 
 
