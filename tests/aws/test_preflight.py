@@ -86,8 +86,8 @@ def test_a_lake_that_cannot_be_used_is_told_in_a_line(code: str, says: str) -> N
 class Dated:
     """Answers at this time."""
 
-    def __init__(self, at: datetime) -> None:
-        self._headers = {"date": format_datetime(at, usegmt=True)}
+    def __init__(self, at: datetime | str) -> None:
+        self._headers = {"date": at if isinstance(at, str) else format_datetime(at, usegmt=True)}
 
     def head_bucket(self, **_: str) -> dict[str, Any]:
         return {"ResponseMetadata": {"HTTPHeaders": self._headers}}
@@ -106,6 +106,17 @@ def test_clocks_that_differ_by_minutes_are_alike(minutes: int) -> None:
     now = datetime(2026, 5, 5, 12, tzinfo=UTC)
     check_clock("s3://studio-lake/x", now, s3=Dated(now + timedelta(minutes=minutes)))
     check_clock("file:///tmp/lake", now, s3=Refusing(NoCredentialsError()))
+
+
+@pytest.mark.parametrize("said", ["", "soon", "Tue, 05 May 2026 13:00:00"])
+def test_a_server_that_does_not_say_its_time_stops_nothing(said: str) -> None:
+    """S3 says it, but not every server with its protocol."""
+    check_clock("s3://lake/x", datetime(2026, 5, 5, 12, tzinfo=UTC), s3=Dated(said))
+
+
+def test_a_lake_that_cannot_be_asked_for_its_time_is_told_in_a_line() -> None:
+    with pytest.raises(InvalidConfiguration, match="lake s3://studio-lake/x: cannot be used: SlowDown"):
+        check_clock("s3://studio-lake/x", datetime.now(UTC), s3=Refusing(answer("SlowDown")))
 
 
 def test_a_lake_in_a_folder_needs_no_aws() -> None:

@@ -74,9 +74,8 @@ def check_clock(lake: str, now: datetime, *, s3: Any = None) -> None:
     """For what deletes by time: a clock that is a year ahead would expire the rows of a year."""
     if not is_s3(lake):
         return
-    answer = (s3 or client("s3", config=_QUICK)).head_bucket(Bucket=bucket_and_key(lake)[0])
-    at = parsedate_to_datetime(answer["ResponseMetadata"]["HTTPHeaders"]["date"])
-    if abs(at - now) > CLOCKS_DIFFER:
+    at = _time_of(check_bucket(lake, s3=s3, what="lake"))
+    if at is not None and abs(at - now) > CLOCKS_DIFFER:
         raise InvalidConfiguration.one(
             "the clock of this machine",
             f"says {now:%Y-%m-%d %H:%M} UTC, and S3's says {at:%Y-%m-%d %H:%M}: the age of rows and files is unknown",
@@ -84,12 +83,24 @@ def check_clock(lake: str, now: datetime, *, s3: Any = None) -> None:
         )
 
 
-def check_bucket(place: str, *, what: str, s3: Any = None) -> None:
-    """That of the place, whose keys may have any name. `what` is the word for the place in the error."""
+def _time_of(headers: Mapping[str, str]) -> datetime | None:
+    """S3 always says it. Another server may not, or without a time zone."""
+    try:
+        at = parsedate_to_datetime(headers.get("date", ""))
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
+
+
+def check_bucket(place: str, *, what: str, s3: Any = None) -> Mapping[str, str]:
+    """That of the place, whose keys may have any name. `what` is the word for the place in the error. Returns the answer's
+    headers."""
     bucket, _ = bucket_and_key(place)
     try:
         s3 = s3 or client("s3", config=_QUICK)
-        s3.head_bucket(Bucket=bucket)
+        answer: Mapping[str, Any] = s3.head_bucket(Bucket=bucket)
+        headers: Mapping[str, str] = answer["ResponseMetadata"]["HTTPHeaders"]
+        return headers
     except (ClientError, BotoCoreError) as refused:
         missing = {"404": f"there is no bucket {bucket}: check its name and AWS_REGION"}
         raise plainly(f"{what} {place}", refused, missing, "AWS_ENDPOINT_URL_S3") from refused
