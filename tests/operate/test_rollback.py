@@ -14,7 +14,7 @@ from typing import Any
 import boto3
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, TableFeatures, write_deltalake
+from deltalake import CommitProperties, DeltaTable, TableFeatures, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from forebay.declaration.kept.in_force import keep_in_force
@@ -198,6 +198,27 @@ def test_records_of_a_file_that_loses_some_of_its_rows_stay_known(lake: str) -> 
     write_ledger(lake, entry("in/e.json", tables={"gamma": 3}))
     ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
     assert ids_of(lake) == [b"1" * 16, b"2" * 16]
+
+
+def test_records_of_a_retry_that_is_rolled_back_are_no_duplicates_when_they_come_again(lake: str) -> None:
+    """It wrote their ids before their rows, so they were there at the time to which the table goes back."""
+    texts = [(name, pa.string()) for name in ("service", "generation", "file_id", "table")]
+    schema = pa.schema([("day", pa.date32()), ("id", pa.binary()), ("batch", pa.int64()), *texts])
+    for batch, generation, ids in ((4, None, [b"1" * 16, b"2" * 16]), (1, "retry", [b"3" * 16])):
+        shared = {"day": date(2026, 11, 21), "service": "games", "generation": generation, "batch": batch}
+        known = [{**shared, "id": one, "file_id": file_id("in/e.json"), "table": "gamma"} for one in ids]
+        found = pa.table({"_file_id": [file_id("in/e.json")] * len(ids), "n": list(range(len(ids)))})
+        txn = CommitProperties(app_transactions=[Transaction(f"forebay/games/{generation}", batch)])
+        write_deltalake(
+            f"{lake}/_forebay/ids", pa.Table.from_pylist(known, schema), partition_by=["day"], mode="append"
+        )
+        time.sleep(0.05)
+        write_deltalake(f"{lake}/gamma", found, mode="append", commit_properties=txn)
+    write_ledger(lake, entry("in/e.json", tables={"gamma": 3}))
+    ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"1" * 16, b"2" * 16]
+    ran("rollback", "gamma", "--to", "1", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"1" * 16, b"2" * 16, b"3" * 16]
 
 
 def ids_of(lake: str) -> list[bytes]:

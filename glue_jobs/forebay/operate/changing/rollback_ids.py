@@ -11,16 +11,20 @@ from collections.abc import Sequence
 from functools import partial
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
+from forebay.batch.dedupe import RETRY
 from forebay.lake.conflict import commit
 from forebay.lake.layout import IDS, table_path
 from forebay.lake.log.listing import committed_at
+from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack
 from forebay.operate.lake_view import LakeView, quoted
+from forebay.table.kernel import NO_VERSION
 
 __all__ = ["ids_as_then"]
 
@@ -54,7 +58,8 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
 
 
 def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Table | None:
-    """The ids before the commit that followed in the table: by then the ids of its rows were in."""
+    """The ids before the commit that followed in the table: by then the ids of its rows were in. If a retry made that commit,
+    so were those of its rows."""
     then = view.table(IDS)
     followed = committed_at(open_objects(table_path(view.lake, one.table)), one.to + 1)
     if not files or then is None or followed is None:
@@ -63,7 +68,7 @@ def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Tabl
         then.load_as_version(followed)
         # delta-rs gives the first version for a time before it.
         at = committed_at(open_objects(table_path(view.lake, IDS)), then.version())
-        return None if at is None or at > followed else _of(then, one.table, files)
+        return None if at is None or at > followed else _of_rows(view, one, _of(then, one.table, files))
     except (DeltaError, FileNotFoundError):
         return None
 
@@ -74,3 +79,16 @@ def _of(ids: DeltaTable, table: str, files: Sequence[str]) -> pa.Table:
     if "table" in dataset.schema.names:
         meant &= ds.field("table").is_null() | (ds.field("table") == table)
     return dataset.to_table(filter=meant)
+
+
+def _of_rows(view: LakeView, one: TableBack, known: pa.Table) -> pa.Table:
+    """Without ids of retries that had not written the table yet: a retry commits the ids first."""
+    if "generation" not in known.schema.names:
+        return known
+    written = read_snapshot(open_objects(table_path(view.lake, one.table)), up_to=one.to).transactions
+    of_retry = pc.field("generation") == RETRY
+    for service in pc.unique(known["service"]).to_pylist():
+        last = written.get(f"forebay/{service}/{RETRY}", NO_VERSION)
+        later = of_retry & (pc.field("service") == service) & (pc.field("batch") > last)
+        known = known.filter(~pc.coalesce(later, pc.scalar(False)))  # rows of earlier code have no generation
+    return known
