@@ -62,7 +62,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
     "queue dlq": (
         ("forebay queue dlq", "the dead letters, and why they are dead"),
-        ("forebay queue dlq --drop", "shows those that announce no file, and asks whether to delete them"),
+        ("forebay queue dlq --drop", "shows those that announce nothing, and asks whether to delete them"),
         ("forebay queue dlq --json", "as JSON"),
     ),
     "queue redrive": (

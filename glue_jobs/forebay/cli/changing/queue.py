@@ -83,7 +83,7 @@ def dlq(
     if useless:
         error_console.print(f"deleted: {len(gone):,} of {counted(len(found), 'dead letter')}")
         if lake and gone:
-            what = f"queue dlq: deleted {counted(len(gone), 'dead letter')} that announced no file"
+            what = f"queue dlq: deleted {counted(len(gone), 'dead letter')} that announced nothing"
             leave_record(lake, what, undo="impossible: they are deleted")
     raise typer.Exit(1 if left else 0)
 
