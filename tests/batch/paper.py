@@ -553,6 +553,8 @@ class PaperReservedIds(ReservedIds):
         return made.ids
 
     def release(self, made: Pass, dedupe: Dedupe, writing: Writing, unwritten: Collection[str]) -> None:
+        if not dedupe.logs.has(dedupe.path, writing.txn, again=True):
+            return
         lake: Lake = dedupe.logs.lake  # type: ignore[attr-defined]
         mine = (dedupe.shared["generation"], dedupe.shared["batch"])
         stay = {(r["id"], r["file_id"]) for ids in made.ids for r in writing.without_tables(ids, unwritten)}
