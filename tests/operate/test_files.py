@@ -154,6 +154,20 @@ def test_rows_that_a_retry_wrote_are_not_taken_for_ones_whose_commit_is_gone(lak
     assert "  table       gamma: 1 row, by a retry\n" in ran("where", "s3://landing/in/held.json", "--lake", lake)
 
 
+def test_rows_whose_commit_is_gone_are_not_taken_for_ones_that_a_retry_wrote(lake: str) -> None:
+    """Another file's records came with the retry that the log still has."""
+    first = entry("in/old.json", at=AT + timedelta(days=1), batch=4, tables={"gamma": 1})
+    write_ledger(Path(lake), first)
+    table = Path(lake) / "gamma"
+    for file_id, app in ((first["file_id"], "forebay/games/g0"), ("0", "forebay/games/retry")):
+        txn = CommitProperties(app_transactions=[Transaction(app, 4)])
+        write_deltalake(table, pa.table({"_file_id": [file_id]}), mode="append", commit_properties=txn)
+    DeltaTable(table).create_checkpoint()
+    (table / "_delta_log" / f"{0:020}.json").unlink()
+    said = ran("where", "s3://landing/in/old.json", "--lake", lake)
+    assert "  table       gamma: 1 row, version unknown: its log no longer has it\n" in said
+
+
 def test_rows_that_are_gone_from_a_table_are_missed(lake: str) -> None:
     DeltaTable(f"{lake}/alpha").delete("event_id = 'x'")
     said = failed(1, "where", "s3://landing/in/a b.json", "--lake", lake)

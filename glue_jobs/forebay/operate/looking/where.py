@@ -7,7 +7,7 @@ counted in the tables themselves, so a row that somebody deleted is missing here
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -91,24 +91,26 @@ def _life(view: LakeView, file: LedgerFile) -> Life:
 
 def _in_table(view: LakeView, file: LedgerFile, table: str, rows: int) -> InTable:
     there = view.query(table, f"select count(*) n from t where _file_id = {quoted(file.file_id)}")
-    commits = list(_commits(open_objects(table_path(view.lake, table)), file.claimed_at))
+    commits, are_all = _commits(open_objects(table_path(view.lake, table)), file.claimed_at)
     batch, retry = (f"forebay/{file.service}/{file.generation}", file.batch), f"forebay/{file.service}/{RETRY}"
     by_batch = [version for version, actions in commits if batch in _transactions(actions)]
-    by_retry = [version for version, actions in commits if retry in dict(_transactions(actions))]
+    by_retry = [version for version, actions in commits if are_all and retry in dict(_transactions(actions))]
     brought = by_batch[:1] or (by_retry if len(by_retry) == 1 else [])
     rewritten = sum(_only_moves(actions) for version, actions in commits if brought and version > brought[0])
     version = brought[0] if brought else None
     return InTable(table, rows, there[0]["n"] if there else 0, version, rewritten, bool(by_retry and not by_batch))
 
 
-def _commits(table: Objects, since: datetime | None) -> Iterator[tuple[int, list[dict[str, Any]]]]:
-    """The first commits after a moment, with their actions."""
+def _commits(table: Objects, since: datetime | None) -> tuple[list[tuple[int, list[dict[str, Any]]]], bool]:
+    """The first commits after a moment, with their actions, and whether the log still has all of them."""
     begin = since - CLOCKS_DIFFER if since else None
     found = [(version, one) for one in table.found(LOG) if (version := version_of_commit(one.name)) is not None]
-    for version, one in [(version, one) for version, one in found if begin is None or one.modified >= begin][
-        :READ_COMMITS
-    ]:
-        yield version, [json.loads(line) for line in (table.read(one.name) or b"").splitlines() if line.strip()]
+    later = [(version, one) for version, one in found if begin is None or one.modified >= begin]
+    commits = [
+        (version, [json.loads(line) for line in (table.read(one.name) or b"").splitlines() if line.strip()])
+        for version, one in later[:READ_COMMITS]
+    ]
+    return commits, len(later) < len(found) or any(version == 0 for version, _ in later)
 
 
 def _transactions(actions: list[dict[str, Any]]) -> list[tuple[str, int]]:
