@@ -40,6 +40,16 @@ def test_a_folder_whose_service_is_yaml_is_told_so_with_the_mistakes_of_its_tabl
     assert [problem.where for problem in refused.value.problems] == ["service.yaml", "tables/a.toml:1: table A"]
 
 
+def test_a_folder_whose_only_table_cannot_be_read_is_not_told_that_it_declares_none(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "s"')
+    (tmp_path / "tables").mkdir()
+    for name in ("a.yaml", "b.toml"):
+        (tmp_path / "tables" / name).write_text("name: a")
+    with pytest.raises(InvalidConfiguration) as refused:
+        load_service(str(tmp_path))
+    assert [problem.where for problem in refused.value.problems] == ["tables/a.yaml", "tables/b.toml:1"]
+
+
 @pytest.mark.parametrize(
     "wrong",
     [

@@ -87,6 +87,7 @@ def parse_service(texts: Mapping[str, str], *, strict: bool = False, unread: Ite
         except tomllib.TOMLDecodeError as broken:
             problems.append(_no_toml(Text(name, text), str(broken)))
     all_files = not problems
+    some_unread = any(one.where.startswith("tables/") for one in problems)
     main = dict(parsed.get("service.toml", {}))
     found = {kind: _sections(main, kind, parsed, texts, problems) for kind in ("tables", "rollups")}
     tables = _valid(Table, found["tables"], problems)
@@ -99,7 +100,7 @@ def parse_service(texts: Mapping[str, str], *, strict: bool = False, unread: Ite
     version = version_of(texts)
     parts = {"tables": in_order([table for _, table in tables]), "rollups": [rollup for _, rollup in rollups]}
     service, wrong = _service_of(main, {**parts, "version": version, "paused": (), "erased": ""}, texts, problems)
-    if not found["tables"]:
+    if not (found["tables"] or some_unread):
         problems.append(Problem("service.toml: tables", "no table is declared", "add a [[tables]] with a name"))
     problems += declared_twice(found["tables"])
     places = {id(part): section.at() for section, part in (*tables, *rollups)}
