@@ -8,15 +8,22 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
 
+from forebay.capacity.pace import NAME, Done, Pace
+from forebay.lake.layout import CHECKPOINT
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay_local.twin.fire import fire
 from forebay_local.twin.policy import USED
 from forebay_local.twin.twin import Twin
+from lambdas import environment
+from lambdas.start_ingest.starting import Settings, start
 from tests.journey.story import event, lines
 from tests.twin.waiting import note_that_files_wait
 
@@ -69,6 +76,48 @@ def test_files_that_have_waited_wake_the_job_that_makes_them_rows_and_ends(twin:
     assert sums.files == {"loaded": FILES}
     assert sums.rows == {"alpha": FILES, "beta": FILES, "_forebay/quarantine": 1, "_forebay/parked": 0}
     assert fire(twin.client, "start-ingest") == "nothing waits"
+
+
+def test_runs_drain_stay_on_and_end_as_arrivals_change(twin: Twin) -> None:
+    """One freshness all the time. The clock of each look is given, so nobody waits for it."""
+    s3, job, lake = twin.client("s3"), f"{twin.stack}-ingest", LakeView(f"s3://{twin.lake_bucket}")
+    before = accounts(lake).rows["alpha"]
+    look = partial(look_at, twin)
+    noted = {"Bucket": twin.lake_bucket, "Key": f"{CHECKPOINT}/{NAME}"}
+    pace = Pace.of(s3.get_object(**noted)["Body"].read())
+    assert (len(pace.firsts), sum(done.files for done in pace.batches)) == (1, FILES), "as the drain measured it"
+    assert look(minutes=1) == "nothing waits"
+
+    for number in range(500, 510):
+        s3.put_object(
+            Bucket=twin.landing_bucket, Key=f"{twin.prefix}{number}.json", Body=lines([event("alpha", number)])
+        )
+    assert look() == "files wait, and there is still time"
+    # As the job notes it in a busy hour: work that fills the time.
+    now = time.time()
+    busy = tuple(Done(now - 60 * minute, 3000, 58) for minute in range(60, -1, -1))
+    s3.put_object(**noted, Body=replace(pace, batches=busy).text().encode())
+    assert look() == "started, to keep running"
+    (run, _) = runs(twin, job)
+    assert "--drain" not in run["Arguments"]
+    until = time.monotonic() + 300
+    while accounts(lake).rows["alpha"] < before + 10 and time.monotonic() < until:
+        time.sleep(1)
+    assert look() == "it is already running"
+    assert look(minutes=25) == "drains achieve the freshness again: the run was asked to stop after its batch"
+    assert wait(twin, job)["JobRunState"] == "SUCCEEDED"
+    assert accounts(lake).differences() == []
+    assert accounts(lake).rows["alpha"] == before + 10
+    assert look(minutes=45) == "nothing waits"
+    s3.put_object(**noted, Body=pace.text().encode())  # the busy hour is long over
+
+
+def look_at(twin: Twin, *, minutes: float = 0) -> str:
+    """What the deployed function does, with its own settings, when so much time has passed."""
+    function = twin.client("lambda").get_function_configuration(FunctionName=f"{twin.stack}-start-ingest")
+    settings = environment.read(Settings, function["Environment"]["Variables"])
+    clients = {name: twin.client(name) for name in ("glue", "sqs", "s3", "sns")}
+    return start(settings, **clients, now=datetime.now(UTC) + timedelta(minutes=minutes))
 
 
 def test_a_deploy_replaces_the_running_code_and_loses_no_batch(twin: Twin) -> None:
