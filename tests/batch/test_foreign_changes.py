@@ -1,0 +1,116 @@
+"""A person changes a table by hand while the driver runs: its columns, its properties, its versions. The next batch loads its
+rows, or its rows are held with a reason while other tables go on. No row is lost or comes twice, and the ledger agrees."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.batch.events import TableFailed
+from tests.batch.world import World, names_of
+
+SERVICE = """
+name = "studio"
+[[tables]]
+name = "{game}"
+columns = [{ name = "event_id" }, { name = "level", type = "int" }]
+"""
+LOADED, HELD = "loaded", "held"
+
+
+def setting(*properties: str) -> str:
+    pairs = ("'delta.{}' = '{}'".format(*one.split(" = ")) for one in properties)
+    return f"ALTER TABLE {{t}} SET TBLPROPERTIES ({', '.join(pairs)})"
+
+
+MAPPED = setting("columnMapping.mode = name", "minReaderVersion = 2", "minWriterVersion = 5")
+CHANGES: dict[str, tuple[list[str], str]] = {
+    "a column": (["ALTER TABLE {t} ADD COLUMNS (region string)"], LOADED),
+    "a column at the front": (["ALTER TABLE {t} ADD COLUMNS (region string FIRST)"], LOADED),
+    "the order of columns": (["ALTER TABLE {t} ALTER COLUMN level FIRST"], LOADED),
+    "a comment": (["ALTER TABLE {t} ALTER COLUMN level COMMENT 'how far'", "COMMENT ON TABLE {t} IS 'ours'"], LOADED),
+    "a wider type": ([setting("enableTypeWidening = true"), "ALTER TABLE {t} ALTER COLUMN level TYPE bigint"], HELD),
+    "a constraint": (["ALTER TABLE {t} ADD CONSTRAINT some CHECK (level > 0)"], HELD),
+    "column mapping": ([MAPPED], HELD),
+    "a renamed column": ([MAPPED, "ALTER TABLE {t} RENAME COLUMN level TO height"], HELD),
+    "a dropped column": ([MAPPED, "ALTER TABLE {t} DROP COLUMN level"], HELD),
+    "append only": ([setting("appendOnly = true")], LOADED),
+    "deletion vectors": ([setting("enableDeletionVectors = true"), "DELETE FROM {t} WHERE level = 1"], LOADED),
+    "row tracking": ([setting("enableRowTracking = true")], LOADED),
+    "in-commit timestamps": ([setting("enableInCommitTimestamps = true")], LOADED),
+    "a change feed": ([setting("enableChangeDataFeed = true"), "UPDATE {t} SET level = 9"], LOADED),
+    "clustering": (["ALTER TABLE {t} CLUSTER BY (level)"], LOADED),
+    "random prefixes": ([setting("randomizeFilePrefixes = true")], LOADED),
+    "checkpoints of version 2": ([setting("checkpointPolicy = v2", "checkpointInterval = 1"), "OPTIMIZE {t}"], LOADED),
+    "an order": (["OPTIMIZE {t} ZORDER BY (level)"], LOADED),
+    "a vacuum of all": (["OPTIMIZE {t}", "VACUUM {t} RETAIN 0 HOURS"], LOADED),
+    "no rows": (["DELETE FROM {t}"], LOADED),
+    "an earlier version": (["DELETE FROM {t}", "RESTORE TABLE {t} TO VERSION AS OF 0"], LOADED),
+    "a default": (
+        [setting("feature.allowColumnDefaults = supported"), "ALTER TABLE {t} ALTER COLUMN level SET DEFAULT 7"],
+        LOADED,
+    ),
+}
+
+
+def lines(*records: dict[str, object]) -> bytes:
+    return "".join(json.dumps(one) + "\n" for one in records).encode()
+
+
+def event(game: str, n: int) -> dict[str, object]:
+    return {"game": game, "event_id": f"{game}-{n}", "level": n, "score": n}
+
+
+@pytest.fixture
+def short_retention(spark: SparkSession) -> Iterator[None]:
+    name = "spark.databricks.delta.retentionDurationCheck.enabled"
+    spark.conf.set(name, "false")
+    yield
+    spark.conf.unset(name)
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("short_retention")
+@pytest.mark.parametrize("what", CHANGES)
+def test_the_next_batch_loads_its_rows_or_holds_them(
+    what: str, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    statements, ends = CHANGES[what]
+    world = World(spark, lake, monkeypatch, service=SERVICE)
+    world.answers = {
+        "a.json": lines(event("alpha", 1), event("alpha", 2)),
+        "b.json": lines(event("alpha", 3), event("beta", 3)),
+        "c.json": lines(event("alpha", 4), event("beta", 4)),
+    }
+    batch = world.batch()
+    try:
+        process(world, batch, 0, "a.json")
+        for statement in statements:
+            spark.sql(statement.format(t=f"delta.`{lake}/alpha`"))
+        process(world, batch, 1, "b.json")
+        process(world, batch, 2, "c.json")
+    finally:
+        batch.close()
+    rows = [row.event_id for row in spark.read.format("delta").load(f"{lake}/alpha").select("event_id").collect()]
+    found = Counter(rows)
+    held = [json.loads(row.record)["event_id"] for row in quarantined(spark, lake)]
+    why = [one.error for one in world.events if isinstance(one, TableFailed)]
+    for n in (3, 4):
+        assert found[f"alpha-{n}"] + held.count(f"alpha-{n}") == 1
+        assert world.rows_of("beta")[f"{'abc'[n - 2]}.json"] == 1
+    assert ("held" if held else "loaded") == ends, why
+
+
+def process(world: World, batch: object, number: int, key: str) -> None:
+    batch.process(names_of(world.spark, [world.file(key)]), number)  # type: ignore[attr-defined]
+
+
+def quarantined(spark: SparkSession, lake: str) -> list[object]:
+    from delta.tables import DeltaTable
+
+    place = f"{lake}/_forebay/quarantine"
+    return spark.read.format("delta").load(place).collect() if DeltaTable.isDeltaTable(spark, place) else []
