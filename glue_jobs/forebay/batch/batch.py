@@ -43,7 +43,7 @@ from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import IDS, PLANS, new_tables_of, plans_of, skips_of, table_path
+from forebay.lake.layout import IDS, PLANS, application, new_tables_of, plans_of, skips_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
@@ -154,7 +154,7 @@ class Batch:
                 self.withdraw(plan)
 
     def txn(self, generation: str, batch: int) -> Txn:
-        return Txn(f"forebay/{self.service.name}/{generation}", batch)
+        return Txn(application(self.service.name, generation), batch)
 
     def must_know(self, files: Sequence[LandedFile], txn: Txn) -> None:
         """Done is a claim about these very files."""

@@ -18,7 +18,7 @@ from forebay.batch.events import LeftoversRemoved
 from forebay.batch.ledger_change import Change, change_counts
 from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.lake.layout import LEDGER, QUARANTINE, table_path
+from forebay.lake.layout import LEDGER, QUARANTINE, application, table_path
 from forebay.ledger.ledger import NAMES
 from forebay.table.commit import Txn
 from forebay.table.destination import Appended, Destination
@@ -115,7 +115,7 @@ def remove_leftovers(
     found = left_behind(spark.read.format("delta").load(ledger), service)
     waiting = _waiting_in_quarantine(spark, lake, logs, found)
     # Each removal has a number of its own: a table that is asked twice must not take the second one for the first.
-    txn = Txn(f"forebay/{service.name}/leftovers", int(now.timestamp() * 1000))
+    txn = Txn(application(service.name, "leftovers"), int(now.timestamp() * 1000))
     gone: dict[str, set[str]] = {}
     for table, file_ids in sorted(leftovers_by_table(found).items()):
         ready = {one.file_id for one in found if one.file_id in file_ids and (one.by, table) not in waiting}

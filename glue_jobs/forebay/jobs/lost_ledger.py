@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from forebay.batch.plan import Plans
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER, PLANS, table_path
+from forebay.lake.layout import LEDGER, PLANS, application, table_path
 from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.log.tables import tables_of
@@ -51,7 +51,7 @@ def _half_done(lake: str) -> Iterator[tuple[str, int]]:
     plans = open_objects(f"{lake}/{PLANS}")
     for service in plans.folders():
         for plan in Plans(plans, service).left():
-            yield f"forebay/{service}/{plan.generation}", plan.batch
+            yield application(service, plan.generation), plan.batch
 
 
 def _transactions(lake: str, name: str) -> frozenset[tuple[str, int]]:

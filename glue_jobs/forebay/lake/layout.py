@@ -34,6 +34,7 @@ __all__ = [
     "ROLLBACK_PLAN",
     "SERVICES",
     "TOMBSTONES",
+    "application",
     "backfill_of",
     "erased_of",
     "is_own",
@@ -100,6 +101,11 @@ ROLLBACK_PLAN = "plan.json"
 
 KEPT_MESSAGES = "manifests/kept/"
 """Under a checkpoint: messages that could not be understood."""
+
+
+def application(service: str, name: str) -> str:
+    """The id of a service's transactions in Delta logs. `name` is the generation of its stream, or that of another work."""
+    return f"forebay/{service}/{name}"
 
 
 def table_path(lake: str, table: str) -> str:

@@ -42,7 +42,7 @@ from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import PLANS, own_table, plans_of, table_path
+from forebay.lake.layout import PLANS, application, own_table, plans_of, table_path
 from forebay.lake.lease import LASTS_S, hold
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects
@@ -306,4 +306,4 @@ def last_of(file_ids: Sequence[str], records: Sequence[int]) -> str:
 
 
 def app_id(service: Service) -> str:
-    return f"forebay/{service.name}/{RETRY}"
+    return application(service.name, RETRY)

@@ -34,6 +34,7 @@ from forebay.lake.layout import (
     ERASED,
     LEDGER,
     ROLLBACK_PLAN,
+    application,
     rollback_of,
     table_path,
 )
@@ -198,7 +199,7 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
 
 def _erasures(view: LakeView) -> list[str]:
     """Under which transactions rows of erased people left."""
-    return [f"forebay/{service}/erase" for service in open_objects(f"{view.lake}/{ERASED}").folders()]
+    return [application(service, "erase") for service in open_objects(f"{view.lake}/{ERASED}").folders()]
 
 
 def _is_there(table: DeltaTable, then: DeltaTable) -> bool:

@@ -18,7 +18,7 @@ from deltalake.exceptions import DeltaError
 
 from forebay.batch.dedupe import RETRY
 from forebay.lake.conflict import commit
-from forebay.lake.layout import IDS, table_path
+from forebay.lake.layout import IDS, application, table_path
 from forebay.lake.log.listing import committed_at
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
@@ -88,7 +88,7 @@ def _of_rows(view: LakeView, one: TableBack, known: pa.Table) -> pa.Table:
     written = read_snapshot(open_objects(table_path(view.lake, one.table)), up_to=one.to).transactions
     of_retry = pc.field("generation") == RETRY
     for service in pc.unique(known["service"]).to_pylist():
-        last = written.get(f"forebay/{service}/{RETRY}", NO_VERSION)
+        last = written.get(application(service, RETRY), NO_VERSION)
         later = of_retry & (pc.field("service") == service) & (pc.field("batch") > last)
         known = known.filter(~pc.coalesce(later, pc.scalar(False)))  # rows of earlier code have no generation
     return known

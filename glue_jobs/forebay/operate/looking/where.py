@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.batch.dedupe import RETRY
-from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, application, table_path
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
 from forebay.operate.lake_view import LakeView, known_column, quoted
@@ -92,7 +92,8 @@ def _life(view: LakeView, file: LedgerFile) -> Life:
 def _in_table(view: LakeView, file: LedgerFile, table: str, rows: int) -> InTable:
     there = view.query(table, f"select count(*) n from t where _file_id = {quoted(file.file_id)}")
     commits, are_all = _commits(open_objects(table_path(view.lake, table)), file.claimed_at)
-    batch, retry = (f"forebay/{file.service}/{file.generation}", file.batch), f"forebay/{file.service}/{RETRY}"
+    service = file.service or ""
+    batch, retry = (application(service, file.generation or ""), file.batch), application(service, RETRY)
     by_batch = [version for version, actions in commits if batch in _transactions(actions)]
     by_retry = [version for version, actions in commits if are_all and retry in dict(_transactions(actions))]
     brought = by_batch[:1] or (by_retry if len(by_retry) == 1 else [])

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from forebay.counted import counted
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, PLANS, table_path
+from forebay.lake.layout import LEDGER, PLANS, application, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import Objects, open_objects
 
@@ -64,7 +64,7 @@ def _of(service: str, plans: Objects, ended: Ended) -> Iterator[OpenBatch]:
     except Halt:
         return
     for plan in left:
-        if not ended(f"forebay/{service}/{plan.generation}", plan.batch):
+        if not ended(application(service, plan.generation), plan.batch):
             yield _open(service, plan)
 
 

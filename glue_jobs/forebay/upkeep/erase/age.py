@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.declaration.service import Service
-from forebay.lake.layout import DERIVED_FROM, EXPIRED, LEDGER, table_path
+from forebay.lake.layout import DERIVED_FROM, EXPIRED, LEDGER, application, table_path
 from forebay.lake.log.listing import list_log
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot
@@ -61,7 +61,7 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     def note(done: Done) -> None:
         notes.write(name, json.dumps(asdict(_Expiry(left.number, left.ledger_version, done=asdict(done)))).encode())
 
-    app_id, until = f"forebay/{service.name}/expiry/{table}", EPOCH + left.number * DAY
+    app_id, until = application(service.name, f"expiry/{table}"), EPOCH + left.number * DAY
     leaving = Leaving(app_id, left.number, lambda snapshot: _finder(snapshot, until))
     exchange = TableErasure(table, open_objects(table_path(lake, table), s3=s3), leaving, keep=keep, note=note)
     done = exchange.erase(Done(**left.done) if left.done else None)

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from forebay.lake.layout import erased_of
+from forebay.lake.layout import application, erased_of
 from forebay.lake.objects import open_objects
 
 __all__ = ["Done", "ErasePlan", "Erasures"]
@@ -44,7 +44,7 @@ class ErasePlan:
 
     @property
     def app_id(self) -> str:
-        return f"forebay/{self.service}/erase"
+        return application(self.service, "erase")
 
 
 @dataclass(frozen=True)
