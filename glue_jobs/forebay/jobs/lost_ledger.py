@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from forebay.batch.plan import Plans
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, PLANS, application, table_path
 from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
@@ -48,6 +47,8 @@ def _has_ledger(lake: str) -> bool:
 
 
 def _half_done(lake: str) -> Iterator[tuple[str, int]]:
+    from forebay.batch.plan import Plans  # half of what `forebay status` would import
+
     plans = open_objects(f"{lake}/{PLANS}")
     for service in plans.folders():
         for plan in Plans(plans, service).left():
