@@ -152,22 +152,22 @@ def archive_landed_files(
     """To copy them to the archive, with their tags. If a KMS key encrypts it, that key's policy is its owner's."""
     files, because = [f"{arn}/{prefix}*" for arn in bucket_arns], "any file under the prefix may have been loaded"
     allow(role, "ReadTagsOfLandedFiles", ["s3:GetObjectTagging", "s3:GetObjectVersionTagging"], files, because=because)
-    bucket, below = bucket_and_key(archive)
-    arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
-    copies = [f"{arn}/{below}/*" if below else f"{arn}/*"]
     actions = ["s3:PutObject", "s3:PutObjectTagging", "s3:GetObject", "s3:AbortMultipartUpload"]
-    allow(role, "ArchiveLandedFiles", actions, copies, because="copies have the keys of the files")
-    _tell_missing_from_forbidden(role, "Archive", arn)
+    _use_archive(role, "ArchiveLandedFiles", actions, archive)
     if key_arns:
         allow(role, "CopyWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
 
 
 def read_archive(role: iam.IGrantable, archive: str) -> None:
     """To read a moved file again, as a replay does."""
+    _use_archive(role, "ReadArchive", ["s3:GetObject"], archive)
+
+
+def _use_archive(role: iam.IGrantable, sid: str, actions: Sequence[str], archive: str) -> None:
     bucket, below = bucket_and_key(archive)
     arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
     copies = [f"{arn}/{below}/*" if below else f"{arn}/*"]
-    allow(role, "ReadArchive", ["s3:GetObject"], copies, because="copies have the keys of the files")
+    allow(role, sid, actions, copies, because="copies have the keys of the files")
     _tell_missing_from_forbidden(role, "Archive", arn)
 
 
