@@ -172,9 +172,8 @@ class OrCopy:
             read = self.get(copy, start, stop)
             if not isinstance(read, Unread):
                 if self.metadata is not None:
-                    self.metadata[file] = self.metadata[
-                        copy
-                    ]  # stays: other pieces of the file are read at the same time
+                    # That of the copy stays: other pieces of the file are read at the same time.
+                    self.metadata[file] = self.metadata[copy]
                 return read
             if read.outcome != "missing":
                 detail = f"{found.detail}; its copy {copy.uri} is {read.outcome}: {read.detail}"
