@@ -10,7 +10,7 @@ import pytest
 from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError, NoRegionError
 
 from forebay.aws.client import queue_client
-from forebay.aws.preflight import check_clock, check_lake, check_queue
+from forebay.aws.preflight import check_lake, check_lake_and_clock, check_queue
 from forebay.errors import InvalidConfiguration
 
 URL = "https://sqs.eu-west-1.amazonaws.com/123456789012/arrivals"
@@ -98,25 +98,25 @@ def test_a_machine_whose_clock_is_wrong_deletes_nothing_by_it(hours: float) -> N
     """The client of AWS corrects its signatures by S3's clock, so no request is refused for it."""
     now = datetime(2026, 5, 5, 12, tzinfo=UTC)
     with pytest.raises(InvalidConfiguration, match="clock of this machine: says 2026-05-05 12:00 UTC, and S3's says"):
-        check_clock("s3://studio-lake/x", now, s3=Dated(now + timedelta(hours=hours)))
+        check_lake_and_clock("s3://studio-lake/x", now, s3=Dated(now + timedelta(hours=hours)))
 
 
 @pytest.mark.parametrize("minutes", [-14, 0, 14])
 def test_clocks_that_differ_by_minutes_are_alike(minutes: int) -> None:
     now = datetime(2026, 5, 5, 12, tzinfo=UTC)
-    check_clock("s3://studio-lake/x", now, s3=Dated(now + timedelta(minutes=minutes)))
-    check_clock("file:///tmp/lake", now, s3=Refusing(NoCredentialsError()))
+    check_lake_and_clock("s3://studio-lake/x", now, s3=Dated(now + timedelta(minutes=minutes)))
+    check_lake_and_clock("file:///tmp/lake", now, s3=Refusing(NoCredentialsError()))
 
 
 @pytest.mark.parametrize("said", ["", "soon", "Tue, 05 May 2026 13:00:00"])
 def test_a_server_that_does_not_say_its_time_stops_nothing(said: str) -> None:
     """S3 says it, but not every server with its protocol."""
-    check_clock("s3://lake/x", datetime(2026, 5, 5, 12, tzinfo=UTC), s3=Dated(said))
+    check_lake_and_clock("s3://lake/x", datetime(2026, 5, 5, 12, tzinfo=UTC), s3=Dated(said))
 
 
 def test_a_lake_that_cannot_be_asked_for_its_time_is_told_in_a_line() -> None:
     with pytest.raises(InvalidConfiguration, match="lake s3://studio-lake/x: cannot be used: SlowDown"):
-        check_clock("s3://studio-lake/x", datetime.now(UTC), s3=Refusing(answer("SlowDown")))
+        check_lake_and_clock("s3://studio-lake/x", datetime.now(UTC), s3=Refusing(answer("SlowDown")))
 
 
 def test_a_lake_in_a_folder_needs_no_aws() -> None:

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from forebay.aws.preflight import CLOCKS_DIFFER
 from forebay.lake.objects import open_objects
 from forebay.landed_file import DELETED, LandedFile
-from forebay.ledger.cleared import CLOCKS_DIFFER, deletions_of_ours
+from forebay.ledger.cleared import deletions_of_ours
 from forebay.upkeep.after_load.due import DueFile
 from forebay.upkeep.after_load.effect import Action, Done
 from forebay.upkeep.after_load.notes import Notes

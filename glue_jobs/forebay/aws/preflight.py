@@ -29,7 +29,7 @@ from forebay.address import bucket_and_key, is_s3, why_no_lake
 from forebay.aws.client import client, queue_client
 from forebay.errors import InvalidConfiguration, Unreachable
 
-__all__ = ["check_bucket", "check_clock", "check_lake", "check_queue", "plainly"]
+__all__ = ["CLOCKS_DIFFER", "check_bucket", "check_lake", "check_lake_and_clock", "check_queue", "plainly"]
 
 CLOCKS_DIFFER = timedelta(minutes=15)
 """S3 refuses signatures that are further from its own clock. But clients of AWS correct theirs, and try again."""
@@ -63,18 +63,16 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
         raise plainly(where, refused, missing, "AWS_ENDPOINT_URL_SQS") from refused
 
 
-def check_lake(lake: str, *, s3: Any = None) -> None:
+def check_lake(lake: str, *, s3: Any = None) -> Mapping[str, str]:
+    """Returns the headers of S3's answer; a folder has none."""
     if why := why_no_lake(lake):
         raise InvalidConfiguration.one(f"lake {lake}", why, "choose another folder")
-    if is_s3(lake):
-        check_bucket(lake, s3=s3, what="lake")
+    return check_bucket(lake, s3=s3, what="lake") if is_s3(lake) else {}
 
 
-def check_clock(lake: str, now: datetime, *, s3: Any = None) -> None:
+def check_lake_and_clock(lake: str, now: datetime, *, s3: Any = None) -> None:
     """For what deletes by time: a clock that is a year ahead would expire the rows of a year."""
-    if not is_s3(lake):
-        return
-    at = _time_of(check_bucket(lake, s3=s3, what="lake"))
+    at = _time_of(check_lake(lake, s3=s3))
     if at is not None and abs(at - now) > CLOCKS_DIFFER:
         raise InvalidConfiguration.one(
             "the clock of this machine",

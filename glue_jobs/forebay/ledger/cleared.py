@@ -11,8 +11,9 @@ ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 
+from forebay.aws.preflight import CLOCKS_DIFFER
 from forebay.lake.log.listing import NoTable
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
@@ -21,10 +22,8 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import opened, plainly_typed
 from forebay.notification.order import takes_out, written_later
 
-__all__ = ["CLOCKS_DIFFER", "deletions_of_ours", "noted_since"]
+__all__ = ["deletions_of_ours", "noted_since"]
 
-CLOCKS_DIFFER = timedelta(minutes=15)
-"""S3 refuses requests of a machine whose clock differs more from its own."""
 DELETED_IT = ("moved", "deleted")
 
 Key = tuple[str, str]

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.aws.preflight import check_clock, check_lake
+from forebay.aws.preflight import check_lake_and_clock
 from forebay.batch.plan import files_of_open_plans
 from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.service import Service
@@ -88,8 +88,7 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
     """Run again, it finds what is left to do."""
     began = time.monotonic()
     service = service_for(settings.service, settings.lake, settings.deployed_service)
-    check_lake(settings.lake)
-    check_clock(settings.lake, datetime.now(UTC))
+    check_lake_and_clock(settings.lake, datetime.now(UTC))
     s3 = s3_client_for(settings.lake)
     tables = tables_of(settings.lake, s3=s3)
     names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
