@@ -11,6 +11,7 @@ from __future__ import annotations
 import gc
 import sys
 import zipimport
+from functools import cache
 
 __all__ = ["spare_repeats"]
 
@@ -24,5 +25,10 @@ def spare_repeats() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter):
             del sys.path_importer_cache[path]
-    if not gc.get_freeze_count():
-        gc.freeze()
+    _freeze()
+
+
+@cache
+def _freeze() -> None:
+    """Once a process. To ask Python whether objects are frozen makes it count all of them."""
+    gc.freeze()
