@@ -11,6 +11,7 @@ import hashlib
 import io
 import zipfile
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from forebay.errors import InvalidConfiguration
@@ -33,24 +34,32 @@ def wheels_zip(to: Path, packages: Path = JOB_PACKAGES) -> Path:
         )
     pinned = sorted("==".join(name.split("-")[:2]) for name in wheels)
     texts = {"requirements.txt": "\n".join([*pinned, ""]).encode()}
-    to.write_bytes(zipped({f"wheels/{name}": content for name, content in {**texts, **wheels}.items()}))
+    files = {f"wheels/{name}": content for name, content in {**texts, **wheels}.items()}
+    to.write_bytes(zipped(files, zipfile.ZIP_STORED))  # wheels are compressed already
     return to
 
 
 def wheels_of(packages: Path) -> Iterator[tuple[str, bytes]]:
-    """Each installed package as the wheel that it came from: its files, listed with their hashes."""
+    """Each installed package as the wheel that it came from."""
     for info in packages.glob("*.dist-info"):
-        listed = (line.partition(",")[0] for line in (info / "RECORD").read_text().splitlines())
-        files = {
-            name: (packages / name).read_bytes()
-            for name in sorted(listed)
-            if not name.startswith(("..", "/"))
-            and not (name.startswith(info.name) and name.rpartition("/")[2] in OF_THE_INSTALLER)
-        }
-        record = f"{info.name}/RECORD"
-        lines = [f"{name},sha256={digest(content)},{len(content)}\n" for name, content in files.items()]
-        files[record] = "".join([*lines, f"{record},,\n"]).encode()
-        yield f"{info.name.removesuffix('.dist-info')}-{tag((info / 'WHEEL').read_text())}.whl", zipped(files)
+        name = f"{info.name.removesuffix('.dist-info')}-{tag((info / 'WHEEL').read_text())}.whl"
+        yield name, wheel_of(info, (info / "RECORD").read_text())
+
+
+@lru_cache(32)
+def wheel_of(info: Path, recorded: str) -> bytes:
+    """The files of a package, listed with their hashes. `recorded` has the hash of each, so one process packs them once."""
+    listed = (line.partition(",")[0] for line in recorded.splitlines())
+    files = {
+        name: (info.parent / name).read_bytes()
+        for name in sorted(listed)
+        if not name.startswith(("..", "/"))
+        and not (name.startswith(info.name) and name.rpartition("/")[2] in OF_THE_INSTALLER)
+    }
+    record = f"{info.name}/RECORD"
+    lines = [f"{name},sha256={digest(content)},{len(content)}\n" for name, content in files.items()]
+    files[record] = "".join([*lines, f"{record},,\n"]).encode()
+    return zipped(files)
 
 
 def tag(wheel: str) -> str:
@@ -64,11 +73,11 @@ def digest(content: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
 
 
-def zipped(files: Mapping[str, bytes]) -> bytes:
+def zipped(files: Mapping[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> bytes:
     body = io.BytesIO()
-    with zipfile.ZipFile(body, "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(body, "w") as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, EARLIEST)
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
+            archive.writestr(entry, content, how)
     return body.getvalue()
