@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import botocore.session
 import pytest
+from botocore.loaders import create_loader
 from hypothesis import settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -46,6 +49,10 @@ os.environ["FOREBAY_JAVA_OPTIONS"] = " ".join(
         *(f"-D{name}={value}" for name, value in (INTERPRETED | SMALL).items()),
     ]
 )
+
+# Each session of boto3 reads and parses the descriptions of the services that it is asked for, which takes 30 to 150 ms. Tests
+# make thousands of sessions.
+botocore.session.create_loader = cache(create_loader)
 
 AWS = (
     "AWS_ENDPOINT_URL",
