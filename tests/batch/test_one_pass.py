@@ -374,7 +374,7 @@ def must_be_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
     ids=["plain", "asked", "formatted", "where-sql", "deduped", "nested"],
 )
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(int(os.environ.get("FOREBAY_SEEDS", "3"))))
+@pytest.mark.parametrize("seed", range(int(os.environ.get("FOREBAY_SEEDS", "2"))))
 def test_random_files_become_the_same_lake_both_ways(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, service: str
 ) -> None:

@@ -24,12 +24,13 @@ ROOT = Path(__file__).resolve().parents[2]
 REPLACING = [point for point in POINTS if point.startswith("replacing")]
 FOR_REAL = ["after table 1 of 3", "after the ledger"]
 """With SIGKILL, as with the run that is killed again: nothing is tidied up then, neither by Python nor by the JVM."""
-BETWEEN_COMMITS = (
-    *("after the files are claimed", "after the files are read", "after table 2 of 3", "after the last table"),
+WITHIN_A_BATCH = (
+    *("when the batch begins", "after the files are claimed", "after the files are read"),
+    *("after the data files are written", "after the plan is durable", "after table 2 of 3", "after the last table"),
     *("after the quarantine", "after the parked records"),
 )
-"""To the queue they are all alike. `tests/batch/test_crash_matrix.py` dies after each commit; here all are tried by hand."""
-LEFT_OUT = () if os.environ.get("FOREBAY_EVERY_CELL") else (*FOR_REAL, *BETWEEN_COMMITS)
+"""To the queue they are all alike. `tests/batch/test_crash_walk.py` dies at each PUT; here all are tried by hand."""
+LEFT_OUT = () if os.environ.get("FOREBAY_EVERY_CELL") else (*FOR_REAL, *WITHIN_A_BATCH)
 IN_PROCESS = [point for point in POINTS if not point.startswith(("never", "replacing")) and point not in LEFT_OUT]
 
 

@@ -69,39 +69,3 @@ def test_replaced_the_second_takes_the_place_of_the_first_everywhere(told: Story
     assert (sums.records, sums.dropped) == (5 + 3 + 4 + 2, 5)
     assert {row["event_id"] for row in told.rows("alpha")} == {"alpha-3", "alpha-7", "alpha-8"}
     assert [row["event_id"] for row in told.rows("beta")] == ["beta-7"]
-
-
-@pytest.mark.deep
-def test_replaced_by_a_file_that_cannot_be_read_the_first_stays(told: Story, tmp_path: Path) -> None:
-    overwritten(told, tmp_path, "replace")
-    told.put("a.json", lines(FIRST))
-    told.run()
-    told.put("a.json", b"\x89PNG\r\n\x1a\n" + bytes(range(256)) * 4)
-    sums = told.run()
-    assert sums.differences() == []
-    assert sums.files == {"loaded": 1, "unreadable": 1}
-    assert sums.rows == {"alpha": 2, "beta": 1, "_forebay/quarantine": 1, "_forebay/parked": 1}
-
-
-@pytest.mark.deep
-def test_replaced_by_nothing_the_rows_leave(told: Story, tmp_path: Path) -> None:
-    overwritten(told, tmp_path, "replace")
-    told.put("a.json", lines(FIRST))
-    told.run()
-    told.put("a.json", b"")
-    sums = told.run()
-    assert sums.differences() == []
-    assert sums.files == {"empty": 1, "superseded": 1}
-    assert sum(sums.rows.values()) == 0
-
-
-@pytest.mark.deep
-def test_replaced_again_and_again_only_the_last_is_there(told: Story, tmp_path: Path) -> None:
-    overwritten(told, tmp_path, "replace")
-    for n in range(4):
-        told.put("a.json", lines([event("alpha", n), event("beta", n)]))
-        if n != 1:  # two versions meet in one batch, and S3 has only the later one
-            sums = told.run()
-    assert sums.differences() == []
-    assert sums.files == {"loaded": 1, "superseded": 3}
-    assert [row["event_id"] for row in told.rows("alpha")] == ["alpha-3"]
