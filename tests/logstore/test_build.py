@@ -50,7 +50,7 @@ def test_half_a_jar_is_made_again(log_store_build: ModuleType, tmp_path: Path) -
 
 
 def test_a_library_that_is_not_there_is_named(log_store_build: ModuleType, tmp_path: Path) -> None:
-    with pytest.raises(log_store_build.BuildFailed, match="without delta-storage, hadoop-aws"):
+    with pytest.raises(log_store_build.BuildFailed, match="without delta-storage, delta-kernel-api"):
         log_store_build.build(tmp_path, tmp_path / "forebay-logstore.jar")
 
 

@@ -7,7 +7,7 @@
 * `data_files` writes the data files of all tables in one Spark job
 * `shaping` gives rows the columns that their records bring; `from_records` and `as_records` do and undo it for DataFrames
 * `schema` compares columns      * `widening` changes a column to a wider type
-* `kernel` a table's log, and its commits, through the classes in `java`
+* `kernel` a table's log, and its commits, through the class in `java`
 * `commit` the ends of a commit      * `actions` changes of protocol and metadata
 * `catalog` the Glue Data Catalog      * `events`
 """

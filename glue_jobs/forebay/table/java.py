@@ -1,11 +1,11 @@
-"""Kernel's classes in the JVM, and conversions of lists, maps and Hadoop's settings.
+"""Our class in the JVM that calls Delta Kernel, and conversions of lists, maps and Hadoop's settings.
 
-In: a session's JVM. Out: `Java`, with the classes and constants that `kernel` uses.
+In: a session's JVM. Out: `Java`, with the classes that `kernel` uses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -17,31 +17,15 @@ LOG_STORE_SCHEMES = (*S3_SCHEMES, "abfs", "abfss", "gs", "hdfs", "file")
 
 
 class Java:
-    """Kernel's classes and constants, found once: each dot in `jvm.io.delta.kernel.Table` searches the class path."""
+    """Classes, found once: each dot in `jvm.io.forebay.table.KernelLog` searches the class path."""
 
     def __init__(self, jvm: Any) -> None:
-        kernel = jvm.io.delta.kernel
-        self.default_engine = kernel.defaults.engine.DefaultEngine
-        self.path = jvm.org.apache.hadoop.fs.Path
-        self.table = kernel.Table
-        self.create_table, self.write = kernel.Operation.CREATE_TABLE, kernel.Operation.WRITE
-        self.iterable = kernel.utils.CloseableIterable
-        self.column = kernel.expressions.Column
-        self.string = kernel.types.StringType.STRING
-        self.schema_json = kernel.internal.types.DataTypeJsonSerDe
-        self.vectors = kernel.internal.util.VectorUtils
-        self.action_schema = kernel.internal.actions.SingleAction.FULL_SCHEMA
-        self.nothing = jvm.java.util.Optional.empty()
-        self._array_list, self._hash_map = jvm.java.util.ArrayList, jvm.java.util.HashMap
-
-    def list_of(self, items: Sequence[Any]) -> Any:
-        made = self._array_list()
-        for item in items:
-            made.add(item)
-        return made
+        self.log = jvm.io.forebay.table.KernelLog
+        self._hash_map = jvm.java.util.HashMap
+        self._empty_map = self._hash_map()
 
     def map_of(self, items: Mapping[str, str]) -> Any:
-        made = self._hash_map()
+        made = self._hash_map() if items else self._empty_map
         for key, value in items.items():
             made.put(key, value)
         return made

@@ -43,10 +43,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NO_VERSION", "Seen", "TableLogs"]
 
-ENGINE = "forebay"
 NO_VERSION = -1
-RETRIES = 20
-"""Conflicts and hiccups of one commit. Kernel's own number is 200, without a pause, also where writing is forbidden."""
 CHECKPOINTS_AT_ONCE = 4
 """The checkpoints of different tables written at once. Twelve hundred tables with a commit a minute need two checkpoints a
 second."""
@@ -55,7 +52,6 @@ REMEMBERED_COMMITS = 100
 """Commits of one table before its log is listed again: the memory for them grows with each commit."""
 
 CHECKPOINT, CHECKSUM_IN_PASSING = "CHECKPOINT", "CHECKSUM_SIMPLE"
-NOT_THERE = "TableNotFoundException"
 REPEATED = "ConcurrentTransactionException"
 CONFLICTS = (
     *("MetadataChangedException", "ProtocolChangedException", "TableAlreadyExistsException"),
@@ -75,9 +71,9 @@ class Seen:
     schema: StructType
     partition_columns: tuple[str, ...]
     column_mapping: str
-    snapshot: Any
-    derived_from: str = ""
+    derived_from: str
     """The tables that a merge or a rollup computes it from; empty for a table of records."""
+    snapshot: Any = None
 
 
 class TableLogs:
@@ -86,8 +82,7 @@ class TableLogs:
     def __init__(self, spark: SparkSession, *, emit: Emit = lambda event: None) -> None:
         session: Any = spark
         self._java = java_of(session._jvm)
-        self._conf = hadoop_conf(session)
-        self._engine = self._java.default_engine.create(self._conf)
+        self._log = self._java.log(hadoop_conf(session))
         self._emit = emit
         self._seen: OrderedDict[str, Seen] = OrderedDict()
         self._lock = threading.Lock()
@@ -112,8 +107,7 @@ class TableLogs:
     def last_version(self, seen: Seen, app_id: str) -> int:
         """The last version of this application's transactions that is in; -1 for none."""
         with self._failures():
-            found = seen.snapshot.getLatestTransactionVersion(self._engine, app_id)
-            return int(found.get()) if found.isPresent() else NO_VERSION
+            return int(self._log.lastVersion(seen.snapshot, app_id))
 
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
         """The same of the table at a path; -1 also where there is no table."""
@@ -144,24 +138,14 @@ class TableLogs:
     ) -> Committed | Repeated | CommitConflict:
         """Makes the table, with these files as its first commit. Clustering is a feature for writers, and raises what they must
         know to version 7; readers need no more than before."""
+        more = self._java.map_of(properties)
+        columns = schema.json(), "\n".join(partition_columns), "\n".join(cluster_columns)
 
-        def transaction() -> Any:
-            table = self._java.table.forPath(self._engine, path)
-            builder = table.createTransactionBuilder(self._engine, ENGINE, self._java.create_table)
-            if cluster_columns:
-                columns = self._java.list_of([self._java.column(name) for name in cluster_columns])
-                builder = builder.withClusteringColumns(self._engine, columns)
-            else:
-                builder = builder.withPartitionColumns(self._engine, self._java.list_of(partition_columns))
-            return (
-                builder.withSchema(self._engine, self._java.schema_json.deserializeStructType(schema.json()))
-                .withTableProperties(self._engine, self._java.map_of(properties))
-                .withTransactionId(self._engine, txn.app_id, txn.version)
-                .withMaxRetries(RETRIES)
-                .build(self._engine)
-            )
+        def send(lines: str) -> Any:
+            return self._log.create(path, *columns, more, txn.app_id, txn.version, lines)
 
-        return self._commit(path, 0, transaction, actions)
+        like = Seen(path, 0, 0, schema, tuple(partition_columns), *_told_by(properties))
+        return self._commit(path, send, actions, like=like)
 
     def append(
         self,
@@ -182,27 +166,18 @@ class TableLogs:
         if widening:
             actions = [protocol_action(seen.snapshot.getProtocol(), FEATURE), *actions]
 
-        def transaction() -> Any:
-            update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
-            return update.withTransactionId(txn.app_id, txn.version).withMaxRetries(RETRIES).build(self._engine)
+        def send(lines: str) -> Any:
+            return self._log.append(seen.snapshot, txn.app_id, txn.version, lines)
 
-        return self._commit(seen.path, seen.listed, transaction, actions, remember=schema is None, like=seen)
+        return self._commit(seen.path, send, actions, like=seen if schema is None else None)
 
     def rewrite(
         self, seen: Seen, actions: Sequence[str], *, schema: StructType, partition_columns: Sequence[str]
     ) -> Committed | Repeated | CommitConflict:
         """Commits actions that remove all files and add others. It succeeds only if nobody has committed since the table was
         seen, because Kernel can go behind other commits only with appends."""
-
-        def transaction() -> Any:
-            return (
-                seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
-                .withMaxRetries(0)
-                .build(self._engine)
-            )
-
         actions = [metadata_action(seen.snapshot.getMetadata(), schema, partition_columns), *actions]
-        return self._commit(seen.path, seen.listed, transaction, actions, remember=False)
+        return self._change(seen, {}, actions)
 
     def set_properties(self, seen: Seen, properties: Mapping[str, str]) -> bool:
         """Gives the table those that it lacks, in a commit of its own, and says whether there were any: then look again. Kernel
@@ -211,14 +186,8 @@ class TableLogs:
             return False
         has = dict(seen.snapshot.getTableProperties())
         lacking = {name: value for name, value in properties.items() if has.get(name) != value}
-
-        def transaction() -> Any:
-            update = seen.snapshot.buildUpdateTableTransaction(ENGINE, self._java.write)
-            added = update.withTablePropertiesAdded(self._java.map_of(lacking))
-            return added.withMaxRetries(0).build(self._engine)
-
         if lacking:
-            self._commit(seen.path, seen.listed, transaction, (), remember=False)
+            self._change(seen, lacking, ())
         return bool(lacking)
 
     def close(self) -> None:
@@ -228,29 +197,13 @@ class TableLogs:
     # --- inside ---
 
     def _load(self, path: str) -> Seen | None:
-        try:
-            with self._failures():
-                # To ask first is cheaper: an exception from the JVM costs 40 calls, with which PySpark asks for its class.
-                log = self._java.path(f"{path}/_delta_log")
-                if not log.getFileSystem(self._conf).exists(log):
-                    return None
-                return self._remember(
-                    path, self._java.table.forPath(self._engine, path).getLatestSnapshot(self._engine)
-                )
-        except LogFailed as failure:
-            if failure.kind == NOT_THERE:
-                return None
-            raise
+        with self._failures():
+            snapshot = self._log.newest(path)
+            return None if snapshot is None else self._remember(_seen(path, snapshot))
 
-    def _remember(self, path: str, snapshot: Any, *, listed: int | None = None, like: Seen | None = None) -> Seen:
-        version = int(snapshot.getVersion())
-        listed = version if listed is None else listed
-        if like is None:
-            seen = _seen(path, listed, version, snapshot)
-        else:
-            seen = replace(like, listed=listed, version=version, snapshot=snapshot)
+    def _remember(self, seen: Seen) -> Seen:
         with self._lock:
-            self._seen[path] = seen
+            self._seen[seen.path] = seen
             while len(self._seen) > REMEMBERED_TABLES:
                 self._seen.popitem(last=False)
         return seen
@@ -259,62 +212,64 @@ class TableLogs:
         with self._lock:
             self._seen.pop(path, None)
 
+    def _change(
+        self, seen: Seen, properties: Mapping[str, str], actions: Sequence[str]
+    ) -> Committed | Repeated | CommitConflict:
+        """Only if nobody has committed since the table was seen."""
+        more = self._java.map_of(properties)
+
+        def send(lines: str) -> Any:
+            return self._log.change(seen.snapshot, more, lines)
+
+        return self._commit(seen.path, send, actions)
+
     def _commit(
         self,
         path: str,
-        listed: int,
-        transaction: Callable[[], Any],
+        send: Callable[[str], Any],
         actions: Sequence[str],
         *,
-        remember: bool = True,
         like: Seen | None = None,
     ) -> Committed | Repeated | CommitConflict:
-        """`like`: the table before a commit that leaves its columns and properties alone."""
+        """`like`: the table with the columns and properties that it has after the commit. Without it, nothing is
+        remembered."""
         self._forget(path)
         try:
             with self._failures():
-                result = transaction().commit(self._engine, self._rows(actions))
-                version = int(result.getVersion())
+                made = send("\n".join(actions))
+                version, *hooks = str(made.told()).split()
         except LogFailed as failure:
             if failure.kind == REPEATED:
                 return Repeated()
             if failure.kind in CONFLICTS:
                 return CommitConflict()
             raise
-        if remember:
-            self._after(path, listed, version, result, like)
-        return Committed(version)
+        if like is not None:
+            self._after(replace(like, version=int(version)), made, hooks)
+        return Committed(int(version))
 
-    def _rows(self, actions: Sequence[str]) -> Any:
-        """The actions' text, as Kernel's rows."""
-        java = self._java
-        text = java.vectors.buildColumnVector(java.list_of(actions), java.string)
-        batch = self._engine.getJsonHandler().parseJson(text, java.action_schema, java.nothing)
-        return java.iterable.inMemoryIterable(batch.getRows())
-
-    def _after(self, path: str, listed: int, version: int, result: Any, like: Seen | None) -> None:
+    def _after(self, now: Seen, made: Any, hooks: Sequence[str]) -> None:
         """Remembers what the commit left, and has a thread do what Kernel leaves to its users. A remembered table whose
         checksum is not known in passing (it was just read, or there was a conflict) is slow: it is counted out and read
         again. Nothing here may fail, for the commit is in."""
-        hooks = {str(hook.getType().toString()): hook for hook in items_of(result.getPostCommitHooks())}
         if CHECKPOINT in hooks or CHECKSUM_IN_PASSING not in hooks:
-            self._in_background(path, version, hooks)
-        snapshot = result.getPostCommitSnapshot()
-        if CHECKSUM_IN_PASSING in hooks and snapshot.isPresent() and version - listed < REMEMBERED_COMMITS:
-            self._remember(path, snapshot.get(), listed=listed, like=like)
+            self._in_background(now.path, now.version, made, hooks)
+        may_be_remembered = CHECKSUM_IN_PASSING in hooks and now.version - now.listed < REMEMBERED_COMMITS
+        if may_be_remembered and (snapshot := made.snapshot()) is not None:
+            self._remember(replace(now, snapshot=snapshot))
 
-    def _in_background(self, path: str, version: int, hooks: Mapping[str, Any]) -> None:
+    def _in_background(self, path: str, version: int, made: Any, hooks: Sequence[str]) -> None:
         with self._lock:
             if path in self._being_tidied and CHECKPOINT not in hooks:
                 return
             self._being_tidied.add(path)
-        self._background.submit(self._tidy, path, version, hooks)
+        self._background.submit(self._tidy, path, version, made, hooks)
 
-    def _tidy(self, path: str, version: int, hooks: Mapping[str, Any]) -> None:
-        for name, hook in hooks.items():
+    def _tidy(self, path: str, version: int, made: Any, hooks: Sequence[str]) -> None:
+        for name in hooks:
             try:
                 with self._failures():
-                    hook.threadSafeInvoke(self._engine)
+                    made.tidy(name)
             except LogFailed as failure:
                 self._emit(LogNotTidied(path=path, version=version, what=name.lower(), error=str(failure)))
         with self._lock:
@@ -331,17 +286,15 @@ class TableLogs:
             raise LogFailed.of(failure.java_exception) from failure
 
 
-def _seen(path: str, listed: int, version: int, snapshot: Any) -> Seen:
+def _seen(path: str, snapshot: Any) -> Seen:
     from pyspark.sql.types import StructType
 
-    properties = snapshot.getTableProperties()
-    return Seen(
-        path,
-        listed,
-        version,
-        StructType.fromJson(json.loads(snapshot.getMetadata().getSchemaString())),
-        tuple(items_of(snapshot.getPartitionColumnNames())),
-        properties.get("delta.columnMapping.mode") or "none",
-        snapshot,
-        properties.get(DERIVED_FROM) or "",
-    )
+    version = int(snapshot.getVersion())
+    schema = StructType.fromJson(json.loads(snapshot.getMetadata().getSchemaString()))
+    partition_columns = tuple(items_of(snapshot.getPartitionColumnNames()))
+    return Seen(path, version, version, schema, partition_columns, *_told_by(snapshot.getTableProperties()), snapshot)
+
+
+def _told_by(properties: Mapping[str, str]) -> tuple[str, str]:
+    """The column mapping, and the tables that the table is computed from."""
+    return properties.get("delta.columnMapping.mode") or "none", properties.get(DERIVED_FROM) or ""
