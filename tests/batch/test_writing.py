@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 from datetime import UTC, datetime
+from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from forebay.batch.accounting import Fate
 from forebay.batch.new_tables import NewTables
+from forebay.batch.reasons import DERIVED_TABLE, TOO_MANY_NEW_TABLES
 from forebay.batch.writing import Writing
 from forebay.declaration.loading import builtin_service
 from forebay.table.commit import LogFailed, Txn
@@ -43,8 +47,28 @@ def writing() -> Writing:
     return Writing(lake=LAKE, began_at=datetime(2026, 11, 22, tzinfo=UTC), catalog=None, **made)
 
 
+def fates(*tables: str) -> list[Fate]:
+    return [Fate("f", "write", 1, table, 0) for table in tables]
+
+
 def test_a_table_whose_log_cannot_be_read_is_not_taken_for_a_new_one(writing: Writing) -> None:
-    assert writing.too_new({"alpha", "beta", "new_1", "new_2"}) == {"new_2"}
+    unwritten = writing.not_to_write(fates("alpha", "beta", "new_1", "new_2"), ())
+    assert list(unwritten.values()) == [TOO_MANY_NEW_TABLES]
+    assert unwritten.keys() < {"new_1", "new_2"}
+
+
+def test_each_table_is_looked_at_once_and_several_at_the_same_time(writing: Writing) -> None:
+    both, looked = Barrier(2), list[str]()
+
+    class Slow(Logs):
+        def look(self, path: str, *, again: bool = False) -> object | None:
+            looked.append(path)
+            both.wait(5)
+            return super().look(path)
+
+    together = dataclasses.replace(writing, logs=Slow(), tables_at_once=2)  # type: ignore[arg-type]
+    together.not_to_write(fates("alpha", "beta", "new_1", "state"), ())
+    assert sorted(looked) == [f"{LAKE}/{name}" for name in ("alpha", "beta", "new_1", "state")]
 
 
 def test_a_table_whose_log_cannot_be_read_fails_alone_where_rows_are_replaced(writing: Writing) -> None:
@@ -53,7 +77,7 @@ def test_a_table_whose_log_cannot_be_read_fails_alone_where_rows_are_replaced(wr
 
 
 def test_a_table_that_a_merge_computes_takes_no_rows_and_lets_none_leave(writing: Writing) -> None:
-    assert writing.derived({"alpha", "beta", "gone", "state"}) == {"state"}
+    assert writing.not_to_write(fates("alpha", "beta"), {"gone", "state"}) == {"state": DERIVED_TABLE}
     found = writing.replaced(None, "state", ["f"], None)
     assert isinstance(found, Failed)
     assert "a merge or a rollup computes this table" in str(found.error)

@@ -7,8 +7,9 @@ violate an expectation; the tables that rows leave. (`one_pass.tables` has their
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from forebay.batch.accounting import Fate
 from forebay.batch.commits import Commits
@@ -23,9 +24,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Destination, Failed
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Changes", "Staging", "by_declaration", "by_table"]
 
@@ -68,29 +66,33 @@ class Staging(Commits):
     def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:
         """Tables that are paused, derived, too many for a day, or have too many rows that violate an expectation."""
         names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
-        unwritten = dict.fromkeys(self.paused(names | {*leaving}), PAUSED_TABLE)
-        unwritten |= dict.fromkeys(self.derived(names | {*leaving}) - unwritten.keys(), DERIVED_TABLE)
-        unwritten |= dict.fromkeys(self.too_new(names - unwritten.keys()), TOO_MANY_NEW_TABLES)
+        origins = self.origins(names | {*leaving})
+        unwritten = dict.fromkeys(self.paused(origins), PAUSED_TABLE)
+        unwritten |= dict.fromkeys({name for name in origins if origins[name]} - unwritten.keys(), DERIVED_TABLE)
+        new = [name for name in names - unwritten.keys() if origins[name] is None]
+        unwritten |= dict.fromkeys(self.too_many(new), TOO_MANY_NEW_TABLES)
         return unwritten | dict.fromkeys(self.unfit(fates) & names - unwritten.keys(), EXPECTATION_FAILED)
 
     def paused(self, names: Iterable[str]) -> frozenset[str]:
         return frozenset(name for name in names if self.service.is_paused(name))
 
-    def derived(self, names: Iterable[str]) -> frozenset[str]:
-        """Tables that a merge or a rollup computes: its next commit would take appended rows for its own."""
+    def origins(self, names: Collection[str]) -> dict[str, str | None]:
+        """The tables that a merge or a rollup computes each from: its next commit would take appended rows for its own. Nothing
+        for other tables, and for one whose log cannot be read; None where there is no table. An answer takes some round trips
+        to S3, so many tables are asked at once."""
 
-        def origin(table: str) -> str:
+        def origin(table: str) -> str | None:
             try:
                 seen = self.logs.look(table_path(self.lake, table))
             except LogFailed:
                 return ""
-            return seen.derived_from if seen else ""
+            return None if seen is None else seen.derived_from
 
-        return frozenset(name for name in names if origin(name))
+        with ThreadPoolExecutor(self.tables_at_once, "tables") as threads:
+            return dict(zip(names, threads.map(origin, names), strict=True))
 
-    def too_new(self, names: set[str]) -> frozenset[str]:
-        """Tables that do not exist, and that the day's limit does not allow."""
-        new = [name for name in names if not self.is_there(name)]
+    def too_many(self, new: Collection[str]) -> frozenset[str]:
+        """The new tables that the day's limit does not allow."""
         refused = self.new_tables.refuse(new, self.began_at.date(), self.service.new_tables_per_day)
         if refused:
             such_as = ", ".join(sorted(refused)[:5])
