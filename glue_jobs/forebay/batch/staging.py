@@ -79,7 +79,7 @@ class Staging(Commits):
     def origins(self, names: Collection[str]) -> dict[str, str | None]:
         """The tables that a merge or a rollup computes each from: its next commit would take appended rows for its own. Nothing
         for other tables, and for one whose log cannot be read; None where there is no table. An answer takes some round trips
-        to S3, so many tables are asked at once."""
+        to S3, so several threads ask."""
 
         def origin(table: str) -> str | None:
             try:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from forebay.declaration import object_key
@@ -48,7 +48,7 @@ class Path:
     def of_record(self) -> bool:
         return self.origin == "record"
 
-    @property
+    @cached_property
     def keys(self) -> tuple[str, ...]:
         """The keys before the first position; all steps where it has none."""
         first = next((at for at, step in enumerate(self.steps) if isinstance(step, int)), len(self.steps))

@@ -30,6 +30,8 @@ class Conformed:
     columns: pa.StructArray
     rescued: pa.StringArray
     rows: pa.Int64Array
+    in_order: bool
+    """Whether these are all records in their own order."""
 
 
 class Records:
@@ -106,7 +108,7 @@ class Records:
             arrays.append(pa.array([made for made, _ in walked], arrow_type(columns)))
         kinds = arrow_type(columns)
         made = pa.concat_arrays([array.cast(kinds) if array.type != kinds else array for array in arrays])
-        return Conformed(made, rescued, pa.array(np.concatenate(rows), pa.int64()))
+        return Conformed(made, rescued, pa.array(np.concatenate(rows), pa.int64()), in_order=not slow)
 
 
 def writable(columns: Struct) -> Struct:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -51,8 +52,11 @@ class Parsed:
     stop: int
     whole: pa.StructArray
     fields: pa.StructArray
-    cells: int = 0
-    """The values of all fields, with the declared ones, and with nulls where a record has no such field."""
+
+    @cached_property
+    def cells(self) -> int:
+        """The values of all fields, with the declared ones, and with nulls where a record has no such field."""
+        return cells_of(self.whole)
 
     def shape(self, rules: Rules) -> Shape:
         shape = Shape()
@@ -145,7 +149,7 @@ def parted(start: int, whole: pa.StructArray, rules: Rules) -> Parsed:
     fields = _undeclared(whole, rules.declared) if rules.declared else whole
     if rules.flatten is not None:
         fields = _flattened(fields, rules.flatten, rules.depth)
-    return Parsed(start, start + len(whole), whole, fields, cells_of(whole))
+    return Parsed(start, start + len(whole), whole, fields)
 
 
 # --- before anything is looked at ---
@@ -155,6 +159,17 @@ def _children(array: pa.StructArray) -> list[pa.Array]:
     """Each child is null where the struct is, and begins where it begins."""
     children: list[pa.Array] = array.flatten()
     return children
+
+
+def _with_a_value(array: pa.StructArray) -> np.ndarray[Any, Any]:
+    """Which objects have a field that is not null."""
+    columns = _children(array) if array.type.num_fields else []
+    if not all(column.null_count for column in columns):
+        return np.ones(len(array), bool)
+    told = np.zeros(len(array), bool)
+    for column in columns:
+        told |= np.asarray(pc.is_valid(column))
+    return told
 
 
 def _struct_of(names: list[str], arrays: list[pa.Array], like: pa.StructArray) -> pa.StructArray:
@@ -178,10 +193,7 @@ def _undeclared(array: pa.StructArray, declared: Mapping[str, Any]) -> pa.Struct
             if not column.type.num_fields:
                 continue
             # An object with nothing left is null.
-            left = np.zeros(len(column), bool)
-            for inner in _children(column):
-                left |= np.asarray(pc.is_valid(inner))
-            fields = list(column.type)
+            fields, left = list(column.type), _with_a_value(column)
             column = pa.StructArray.from_arrays(_children(column), fields=fields, mask=pa.array(~left))
         names.append(child.name)
         arrays.append(column)
@@ -227,15 +239,12 @@ def _count(array: pa.Array, shape: Shape, depth: int) -> None:
     if not values:
         return
     if pa.types.is_struct(kind):
-        columns = _children(array) if kind.num_fields else []
-        told = np.zeros(len(array), bool)
-        for column in columns:
-            told |= np.asarray(pc.is_valid(column))
+        told = _with_a_value(array)
         if not told.any():
             return
         shape.count("object", int(told.sum()))
         if depth > 0:
-            for child, column in zip(kind, columns, strict=True):
+            for child, column in zip(kind, _children(array), strict=True):
                 if column.null_count < len(column):
                     _count(column, shape.field(child.name), depth - 1)
     elif pa.types.is_list(kind):

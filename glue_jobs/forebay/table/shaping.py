@@ -110,15 +110,13 @@ def text(rows: pa.Table) -> pa.StringArray:
 
 def with_columns(rows: pa.Table, records: Records, columns: Struct) -> pa.Table:
     made = records.conformed(columns)
-    rows = rows.take(made.rows)
+    rows = rows.drop_columns([DOCUMENT])
+    rows = rows if made.in_order else rows.take(made.rows)
     rescued = with_misfits(rows[MISFITS], made.rescued)
-    names = [name for name in rows.column_names if name not in (DOCUMENT, MISFITS)]
-    fields = [rows.schema.field(name) for name in names]
-    table = pa.table([rows[name] for name in names], schema=pa.schema(fields))
-    table = table.append_column(pa.field(RESCUED, pa.string()), rescued)
+    rows = rows.drop_columns([MISFITS]).append_column(pa.field(RESCUED, pa.string()), rescued)
     for field, values in zip(made.columns.type, made.columns.flatten() if columns.fields else (), strict=True):
-        table = table.append_column(field, values)
-    return table
+        rows = rows.append_column(field, values)
+    return rows
 
 
 def with_misfits(misfits: pa.ChunkedArray, rescued: pa.StringArray) -> pa.StringArray:

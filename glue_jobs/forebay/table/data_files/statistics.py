@@ -168,7 +168,11 @@ def nested(values: dict[Path, Any]) -> dict[str, Any]:
 
 
 def exact_json(value: Any) -> str:
-    """JSON in which a decimal is a number with all its digits, which `json` would round to a float."""
+    """JSON in which a decimal is a number with all its digits, which `json` does not write."""
+    try:
+        return json.dumps(value, separators=(",", ":"))
+    except TypeError:
+        pass
     if isinstance(value, dict):
         return "{" + ",".join(f"{json.dumps(name)}:{exact_json(v)}" for name, v in value.items()) + "}"
     return format(value, "f") if isinstance(value, Decimal) else json.dumps(value)

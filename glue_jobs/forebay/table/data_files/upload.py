@@ -55,7 +55,9 @@ class OpenFile:
         self.rows += group.num_rows
         if self.columns is not None:
             self.rescued += group.num_rows - group[RESCUED].null_count
-        group = group.select(self._columns).cast(self._schema)
+        group = group.select(self._columns)
+        if group.schema != self._schema:
+            group = group.cast(self._schema)
         self._statistics.observe(group)
         self._parquet.write_table(group, row_group_size=max(1, group.num_rows))
 
