@@ -7,6 +7,7 @@ import pytest
 from forebay.lake.layout import CHECKPOINT
 from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines
+from tests.operate.command import failed
 
 
 def landed(told: Story, name: str, first: int) -> None:
@@ -38,6 +39,27 @@ def test_a_job_whose_checkpoint_was_lost_loads_nothing_twice_and_goes_on(told: S
     sums = told.run()
     assert (sums.rows["alpha"], sums.files) == (4, {"loaded": 2})
     assert sums.apart == ()
+
+
+def test_a_table_that_was_deleted_is_loaded_again_by_a_replay_also_where_new_rows_began_it_anew(told: Story) -> None:
+    landed(told, "a.json", 0)
+    told.put("b.json", lines([event("alpha", 7), event("beta", 8)]))
+    told.run()
+    s3 = told.twin.client("s3")
+    for key in keys_below(told, f"{told.name}/alpha/"):
+        s3.delete_object(Bucket=told.twin.lake_bucket, Key=key)
+    lost = "alpha: lost: the ledger counts 3 rows, and there is no Delta log; "
+    assert told.accounts().differences()[0].startswith(lost)
+    landed(told, "c.json", 2)
+    assert told.run().differences() == ["alpha: the ledger says 5 rows, the table has 2; " + such_as(told, a=2, b=1)]
+    failed(0, "replay", "--table", "alpha", "--lake", told.lake, "--queue-url", told.queue_url, "--yes")
+    sums = told.run()
+    assert (sums.rows["alpha"], sums.rows["beta"], sums.differences()) == (5, 1, [])
+
+
+def such_as(told: Story, **rows: int) -> str:
+    files = (f"s3://{told.bucket}/in/{name}.json ({n} in the ledger, 0 in the table)" for name, n in rows.items())
+    return f"such as {', '.join(files)}"
 
 
 @pytest.mark.deep

@@ -26,7 +26,7 @@ from forebay.operate.stack import deployed
 from forebay.operate.stack.cost import Hours, cost_of, hours_of, month_of
 from forebay.operate.stack.deployment import Deployment, Resource
 from lambdas.job_ended.events import JobEnded
-from tests.operate.ledger import entry, write_ledger
+from tests.operate.ledger import entry, write_ledger, write_tables
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 MONTH = datetime(2026, 11, 1, tzinfo=UTC)
@@ -214,6 +214,7 @@ def test_of_a_run_over_midnight_only_the_part_in_this_month_counts() -> None:
 def lake(tmp_path: Path) -> str:
     write_ledger(tmp_path, entry("in/a.json", tables={"alpha": 3}, at=NOW - timedelta(minutes=5)))
     HealthRecords(str(tmp_path)).update("alpha", lambda was: Health(table=was.table, bytes=10**9, newest_at=MONTH))
+    write_tables(tmp_path, "alpha")
     return str(tmp_path)
 
 

@@ -24,7 +24,7 @@ from forebay.operate.changing import replay as replaying
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice
 from tests.operate.command import failed, given, ran
-from tests.operate.ledger import AT, entry, write_ledger
+from tests.operate.ledger import AT, entry, write_ledger, write_tables
 
 A, TEST_1, TEST_2 = "s3://landing/in/a.json", "s3://landing/in/test-1.json", "s3://landing/in/test-2.json"
 
@@ -38,6 +38,7 @@ def lake(tmp_path: Path) -> str:
         entry("in/test-2.json", tables={"alpha": 1}),
         entry("in/torn.json", outcome="unreadable"),
     )
+    write_tables(tmp_path, "alpha", "beta_log")
     return str(tmp_path)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from shutil import rmtree
 
 import pyarrow as pa
 import pytest
@@ -149,3 +150,30 @@ def test_a_profile_is_enough_to_look_at_a_lake_in_s3(s3: str, tmp_path: Path, mo
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "credentials"))
     monkeypatch.setenv("AWS_PROFILE", "studio")
     assert ran("tables", "--lake", "s3://studio-lake/games").splitlines()[1].split()[:3] == ["alpha", "2", "1"]
+
+
+@pytest.mark.parametrize("left", ["nothing", "data files"])
+def test_a_table_whose_log_is_gone_is_named_as_lost_with_the_next_step(left: str, tmp_path: Path) -> None:
+    write_ledger(
+        str(tmp_path), entry("in/a.json", tables={"alpha": 2, "beta": 1}), entry("in/b.json", tables={"beta": 0})
+    )
+    write_deltalake(tmp_path / "alpha", pa.table({"v": [1, 2]}))
+    if left == "data files":
+        write_deltalake(tmp_path / "beta", pa.table({"v": [1]}))
+        rmtree(tmp_path / "beta" / "_delta_log")
+    lost = "beta: lost: the ledger counts 1 row, and there is no Delta log; "
+    fix = "or run `forebay replay --table beta` to load its files again"
+    for command in (("tables", "list"), ("tables", "health"), ("status",), ("accounts",)):
+        said = failed(1, *command, "--lake", str(tmp_path))
+        assert lost in said, command
+        assert fix in said, command
+    by_name = (("history", "--table", "beta"), ("tables", "health", "beta")) if left == "nothing" else ()
+    for command in (*by_name, ("query", "select * from beta")):
+        said = failed(2, *command, "--lake", str(tmp_path))
+        assert lost in said, command
+        assert fix in said, command
+
+
+def test_a_table_of_which_the_ledger_counts_no_row_is_not_lost(tmp_path: Path) -> None:
+    write_ledger(str(tmp_path), entry("in/a.json", tables={"alpha": 0}))
+    ran("tables", "list", "--lake", str(tmp_path))

@@ -75,7 +75,9 @@ def test_a_mistake_is_one_answer_with_the_tables_that_there_are(lake: str) -> No
 
 def test_a_table_whose_log_was_deleted_is_told_as_such(lake: str) -> None:
     shutil.rmtree(Path(lake, "alpha", "_delta_log"))
-    told = "table alpha: its folder is there, but no Delta log (was it deleted? See docs/disasters.md)"
+    told = (
+        "forebay: table alpha: lost: the ledger counts 2 rows, and there is no Delta log; restore its objects, or run"
+    )
     assert told in failed(2, "query", "select * from alpha", "--lake", lake)
     assert told in failed(2, "where", "1", "--row", "alpha", "--by", "v", "--lake", lake)
 

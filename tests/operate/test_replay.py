@@ -21,7 +21,7 @@ from forebay.operate.changing.replay import mark, replay_of, waiting
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice
 from tests.operate.command import failed, given, ran
-from tests.operate.ledger import AT, entry, write_ledger
+from tests.operate.ledger import AT, entry, write_ledger, write_tables
 
 
 @pytest.fixture
@@ -33,6 +33,7 @@ def lake(tmp_path: Path) -> str:
         entry("in/empty.json", outcome="empty", batch=2),
         entry("in/torn.json", outcome="unreadable", batch=2),
     )
+    write_tables(tmp_path, "alpha", "beta")
     return str(tmp_path)
 
 

@@ -21,7 +21,7 @@ from forebay.operate.looking.status import health_objects, status_of
 from forebay.operate.page.content import Page
 from forebay.operate.page.rendering import render
 from tests.operate.command import ran
-from tests.operate.ledger import entry, schema_of, write_ledger
+from tests.operate.ledger import entry, schema_of, write_ledger, write_tables
 from tests.operate.reader import EVIL, Reader
 
 NOW = datetime(2026, 11, 21, 12, 30, tzinfo=UTC)
@@ -45,6 +45,7 @@ def lake(tmp_path: Path) -> str:
     )
     held = {**dict.fromkeys(schema_of(COLUMNS).names), "line": 1, "table": EVIL, "reason": "table-failed", "at": NOW}
     write_deltalake(tmp_path / "_forebay" / "quarantine", pa.Table.from_pylist([held], schema_of(COLUMNS)))
+    write_tables(tmp_path, "alpha", "beta")
     return str(tmp_path)
 
 

@@ -26,7 +26,7 @@ from forebay.operate.looking import status
 from forebay.operate.stack.deployment import Deployment
 from forebay.upkeep.reconcile.last import LastReconcile, keep
 from tests.operate.command import failed, ran
-from tests.operate.ledger import entry, schema_of, write_ledger
+from tests.operate.ledger import entry, schema_of, write_ledger, write_tables
 
 
 @pytest.fixture
@@ -45,6 +45,7 @@ def lake(tmp_path: Path) -> str:
     health = HealthRecords(str(tmp_path))
     for name, at in (("alpha", new), ("beta", old), ("_forebay/ledger", new)):
         health.update(name, lambda was, at=at: Health(table=was.table, newest_at=at))  # type: ignore[misc]
+    write_tables(tmp_path, "alpha")
     return str(tmp_path)
 
 
@@ -185,8 +186,8 @@ def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Pat
 def test_a_lost_ledger_is_told(lake: str) -> None:
     shutil.rmtree(f"{lake}/_forebay/ledger")
     app = CommitProperties(app_transactions=[Transaction("forebay/games/g", 7)])
-    write_deltalake(f"{lake}/alpha", pa.table({"id": [1]}), commit_properties=app)
-    said = "look at: the lake has no ledger, but table alpha has rows that a job loaded: the ledger was lost. The job refuses"
+    write_deltalake(f"{lake}/beta", pa.table({"id": [1]}), commit_properties=app)
+    said = "look at: the lake has no ledger, but table beta has rows that a job loaded: the ledger was lost. The job refuses"
     assert said in failed(1, "status", "--lake", lake)
 
 

@@ -24,7 +24,7 @@ def mine(tmp_path: Path) -> str:
 
 def test_tables_are_listed_with_what_they_hold_and_our_own_are_not_among_them(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "alpha", pa.table({"n": list(range(1200))}))
-    write_deltalake(tmp_path / "_forebay" / "ledger", pa.table({"n": [1]}))
+    write_ledger(tmp_path)
     heads, *lines = (line.split() for line in ran("tables", "--lake", str(tmp_path)).splitlines())
     assert heads[:4] == ["table", "rows", "files", "bytes"]
     assert [line[:3] for line in lines] == [["alpha", "1,200", "1"]]

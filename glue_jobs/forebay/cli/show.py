@@ -20,6 +20,7 @@ from rich.table import Table
 from rich.text import Text
 
 from forebay.counted import counted
+from forebay.lake.origin import table_lost
 
 if TYPE_CHECKING:
     from forebay.operate.lake_view import TableFacts
@@ -36,6 +37,7 @@ __all__ = [
     "print_json",
     "printable",
     "show_accounts",
+    "show_lost",
     "show_tables",
     "size",
     "styled",
@@ -132,6 +134,12 @@ def show_tables(facts: Iterable[TableFacts]) -> None:
         more = (size(f.bytes), str(f.version)) if wide else ()
         table.add_row(f.name, f"{f.rows:,}", f"{f.files:,}", *more, at(f.newest))
     console.print(table)
+
+
+def show_lost(lost: Mapping[str, int]) -> None:
+    """Shows tables that are lost, and the rows of each that the ledger counts."""
+    for name, rows in lost.items():
+        error_console.print(styled(f"{name}:", "red", f" {table_lost(name, rows)}"))
 
 
 def show_accounts(sums: Accounts, *, files_put: int | None = None) -> list[str]:

@@ -1,4 +1,4 @@
-"""The tables from which a table is computed, and the messages for missing ones. Pure.
+"""The tables from which a table is computed, and the messages for lost ones. Pure.
 
 In: the properties of a table. Out: names, and a sentence that says what to do.
 """
@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from forebay.counted import counted
 from forebay.lake.layout import DERIVED_FROM
 
-__all__ = ["origin_gone", "origin_replaced", "origins_of"]
+__all__ = ["origin_gone", "origin_replaced", "origins_of", "table_lost"]
 
 
 def origins_of(configuration: Mapping[str, str]) -> tuple[str, ...]:
@@ -22,7 +23,7 @@ def origin_gone(table: str, origins: Sequence[str]) -> str:
     names, gone = " and ".join(origins), "is gone" if len(origins) == 1 else "are gone"
     return (
         f"{table} stays unchanged, because {names}, which it is computed from, {gone}; "
-        f"restore the folder of {names} from earlier versions of its objects, "
+        f"restore the folder of {names} (docs/disasters.md, A table), "
         f"or remove the declaration and the folder of {table}"
     )
 
@@ -31,4 +32,12 @@ def origin_replaced(table: str, origin: str) -> str:
     return (
         f"{table} stays unchanged, because it was computed from another {origin} than the current one; "
         f"restore the earlier folder of {origin}, or delete the folder of {table}, and the next run computes it from this one"
+    )
+
+
+def table_lost(table: str, rows: int) -> str:
+    """For a table of records without a Delta log, whose rows the ledger counts."""
+    return (
+        f"lost: the ledger counts {counted(rows, 'row')}, and there is no Delta log; restore its objects, "
+        f"or run `forebay replay --table {table}` to load its files again (docs/disasters.md, A table)"
     )

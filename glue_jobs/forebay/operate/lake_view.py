@@ -26,6 +26,7 @@ from forebay.lake.layout import CHECKPOINT, HOME, LEDGER, table_path, writers_of
 from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects
+from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
 from forebay.ledger.services import services_of_ledger
 
@@ -40,6 +41,7 @@ __all__ = [
     "known_service",
     "known_table",
     "like",
+    "lost_table",
     "quoted",
     "rows_of",
     "rows_with",
@@ -136,6 +138,8 @@ def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
     too, such as the ledger."""
     there = [*view.tables(), *(own_tables(view.lake) if or_own else ())]
     if name not in there:
+        if (lost := lost_table(view, name)) is not None:
+            raise lost
         hint = _perhaps(name, there) or "`forebay tables` lists the existing ones"
         raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
     return name
@@ -170,7 +174,7 @@ def known_column(view: LakeView, table: str, name: str, *, option: str = "column
     """The name, of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
     there = view.table(known_table(view, table))
     if there is None:
-        raise without_log(table)
+        raise without_log(view, table)
     names = [field.name for field in there.schema().fields]
     if name not in names:
         hint = _perhaps(name, names) or f"there are {', '.join(names)}"
@@ -178,10 +182,19 @@ def known_column(view: LakeView, table: str, name: str, *, option: str = "column
     return name
 
 
-def without_log(table: str) -> InvalidConfiguration:
+def without_log(view: LakeView, table: str) -> InvalidConfiguration:
     """For a folder of the lake without a Delta log, because it was deleted or never was there."""
     problem = "its folder is there, but no Delta log"
-    return InvalidConfiguration.one(f"table {table}", problem, "was it deleted? See docs/disasters.md")
+    never = InvalidConfiguration.one(f"table {table}", problem, "was it deleted? See docs/disasters.md")
+    return lost_table(view, table) or never
+
+
+def lost_table(view: LakeView, table: str) -> InvalidConfiguration | None:
+    """For a table whose rows the ledger counts, and whose log is gone."""
+    from forebay.operate.lost import lost_tables
+
+    rows = lost_tables(view).get(table)
+    return None if rows is None else InvalidConfiguration.one(f"table {table}", table_lost(table, rows))
 
 
 def _perhaps(name: str, there: Sequence[str]) -> str:

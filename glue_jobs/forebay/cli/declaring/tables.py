@@ -20,7 +20,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.looking.health import health
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Service
-from forebay.cli.show import console, error_console, print_json, show_tables
+from forebay.cli.show import console, error_console, print_json, show_lost, show_tables
 from forebay.cli.usage import must_be_given
 from forebay.counted import counted
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
@@ -72,15 +72,19 @@ def tables(
 
 @app.command("list")
 def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = False) -> None:
-    """List the tables: rows, files, bytes and the newest event of each."""
+    """List the tables: rows, files, bytes and the newest event of each. Exit status 1 for a lost table."""
     must_be_given("tables list", "--lake", lake, "FOREBAY_LAKE")
     from forebay.operate.lake_view import view_of
+    from forebay.operate.lost import lost_tables
 
-    found = _facts(view_of(lake), service)
+    view = view_of(lake)
+    found = _facts(view, service)
     if as_json:
         print_json(map(asdict, found))
     else:
         show_tables(found)
+    show_lost(lost := lost_tables(view))
+    raise typer.Exit(1 if lost else 0)
 
 
 def _facts(view: LakeView, place: str) -> list[TableFacts]:

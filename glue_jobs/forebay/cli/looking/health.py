@@ -10,7 +10,7 @@ import typer
 
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.cli.options import AsJson, Lake
-from forebay.cli.show import WIDE, columns, console, error_console, is_wide, print_json, size, styled
+from forebay.cli.show import WIDE, columns, console, error_console, is_wide, print_json, show_lost, size, styled
 from forebay.counted import agreed, counted
 
 if TYPE_CHECKING:
@@ -31,16 +31,17 @@ def health(
     Shows files, the share of small ones, objects in the log, commits since a checkpoint (cp), and files that wait for a
     compaction. Also shows when it was last compacted and vacuumed, and how far a state is behind its changes. Further lines
     name fields without a column, because a limit was reached, and rows in the quarantine, because the table could not be
-    written. Exit status 1 for such a table, and for one that cannot be read.
+    written. Exit status 1 for such a table, and for one that cannot be read or is lost.
     """
+    from forebay.operate.lake_view import LakeView, known_table, view_of
     from forebay.operate.looking.health import health_of, unwritten_tables
+    from forebay.operate.lost import lost_tables
 
     found, unreadable, lags = health_of(lake, names or [])
     waiting = unwritten_tables(lake, names or [])
+    view = LakeView(lake.rstrip("/"))
     if names or not found:
-        from forebay.operate.lake_view import known_table, view_of
-
-        view = view_of(lake)  # a mistyped place has no tables, either
+        view_of(lake)  # a mistyped place has no tables, either
         for name in names or ():
             known_table(view, name, or_own=True)
     if as_json:
@@ -51,13 +52,14 @@ def health(
         _show(found)
         for lag in lags.values():
             console.print(_said(lag), highlight=False, soft_wrap=True)
+    show_lost(lost := {} if names else lost_tables(view))
     for bad in unreadable:
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
     for name, waits in waiting.items():
         why = f": {waits.cause}" if waits.cause else ""
         said = f" {counted(waits.rows, 'row', 'waits')} in the quarantine, because it could not be written{why}"
         error_console.print(styled(f"{name}: {TABLE_FAILED}", "red", said))
-    raise typer.Exit(1 if unreadable or waiting else 0)
+    raise typer.Exit(1 if lost or unreadable or waiting else 0)
 
 
 def _show(found: list[Health]) -> None:

@@ -16,7 +16,7 @@ from deltalake.exceptions import DeltaError
 
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import OWN_NAMES
-from forebay.operate.lake_view import LakeView, without_log
+from forebay.operate.lake_view import LakeView, lost_table, without_log
 
 __all__ = ["query"]
 
@@ -38,10 +38,10 @@ def query(view: LakeView, sql: str) -> pa.Table:
     try:
         return pa.table(builder.execute(sql))
     except (DeltaError, ValueError, OSError) as refused:
-        raise _refused(str(refused).strip(), sorted(there)) from refused
+        raise _refused(view, str(refused).strip(), sorted(there)) from refused
 
 
-def _refused(said: str, there: list[str]) -> InvalidConfiguration:
+def _refused(view: LakeView, said: str, there: list[str]) -> InvalidConfiguration:
     """The refusal in the words of the engine, except for a missing table."""
     known = ", ".join(there[:20])
     missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
@@ -51,7 +51,9 @@ def _refused(said: str, there: list[str]) -> InvalidConfiguration:
         problem = f"{missing[1]} has no rows yet"
         return InvalidConfiguration.one("query", problem, "forebay creates this table with its first row")
     if missing[1] in there:
-        return without_log(missing[1])
+        return without_log(view, missing[1])
+    if (lost := lost_table(view, missing[1])) is not None:
+        return lost
     meant = "".join(f"did you mean {name}? " for name in get_close_matches(missing[1], there, 1))
     return InvalidConfiguration.one("query", f"there is no table {missing[1]}", f"{meant}Tables are {known}")
 

@@ -26,6 +26,7 @@ from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
+from forebay.lake.origin import table_lost
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
@@ -33,6 +34,7 @@ from forebay.operate.lake_view import LakeView, checkpoint_of, quoted
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
 from forebay.operate.looking.refused import count_refused
+from forebay.operate.lost import lost_tables
 from forebay.operate.page.content import Cost, Run
 from forebay.operate.stack.aws_answers import Alarm
 from forebay.operate.stack.cost import cost_of, hours_of, month_of
@@ -107,6 +109,8 @@ class Status:
     """When a message warned, within a day, that the budget holds runs back and files are late."""
     lost: str | None = None
     """A table that jobs have filled, where there is no ledger."""
+    lost_tables: Mapping[str, int] = field(default_factory=dict)
+    """Tables without a Delta log, and the rows of each that the ledger counts."""
 
     @property
     def lag_s(self) -> dict[str, float]:
@@ -122,6 +126,7 @@ class Status:
                 f"the lake has no ledger, but table {self.lost} has rows that a job loaded: the ledger was lost. "
                 "The job refuses this lake until the ledger is back (docs/disasters.md, The ledger)"
             )
+        found += [f"{table}: {table_lost(table, rows)}" for table, rows in self.lost_tables.items()]
         found += [
             f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
             f"{_caused(self.causes.get(table))}. Fix the cause (`forebay tables check` with --lake says how), "
@@ -211,6 +216,7 @@ def status_of(
         _cost(view, on, runs, health, now) if runs is not None and on is not None else None,
         _budget_warned_at(folder, now),
         None if files else table_without_ledger(view.lake),
+        lost_tables(view),
     )
 
 

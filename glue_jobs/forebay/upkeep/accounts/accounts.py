@@ -25,7 +25,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
-from forebay.lake.origin import origin_gone
+from forebay.lake.origin import origin_gone, table_lost
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
 from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
 from forebay.upkeep.accounts.open_batches import Ended, OpenBatch, open_batches
@@ -103,6 +103,8 @@ class Accounts:
 
     def _sentence(self, name: str) -> str:
         ledger, rows = self.expected.get(name, 0), self.rows.get(name, 0)
+        if name not in self.rows:
+            return f"{name}: {table_lost(name, ledger)}"
         such_as = [str(one) for one in self.apart if one.table == name][:SUCH_AS]
         of_files = f"; such as {', '.join(such_as)}" if such_as else ""
         if ledger == rows:
