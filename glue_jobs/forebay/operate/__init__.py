@@ -1,6 +1,6 @@
 """An operator's work: checks accounts and tables, tries things out, and fixes them. The command line only shows it.
 
-* `lake_view` answers from the lake, without a JVM      * `lost` tables whose log is gone
+* `lake_view` answers from the lake, without a JVM
 
 The other rooms, by what a person does. Each imports from `lake_view` and from the rooms above it:
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -25,7 +26,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import CHECKPOINT, HOME, LEDGER, table_path, writers_of
 from forebay.lake.log.listing import LOG
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
 from forebay.ledger.services import services_of_ledger
@@ -42,6 +43,7 @@ __all__ = [
     "known_table",
     "like",
     "lost_table",
+    "lost_tables",
     "quoted",
     "rows_of",
     "rows_with",
@@ -53,6 +55,7 @@ __all__ = [
 
 ASKED_AT_ONCE = 5000
 """Values that one question names. The query engine's plan grows with them."""
+LISTED_AT_ONCE = 32
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
 
@@ -191,10 +194,23 @@ def without_log(view: LakeView, table: str) -> InvalidConfiguration:
 
 def lost_table(view: LakeView, table: str) -> InvalidConfiguration | None:
     """For a table whose rows the ledger counts, and whose log is gone."""
-    from forebay.operate.lost import lost_tables
-
     rows = lost_tables(view).get(table)
     return None if rows is None else InvalidConfiguration.one(f"table {table}", table_lost(table, rows))
+
+
+def lost_tables(view: LakeView) -> dict[str, int]:
+    """The tables whose rows the ledger counts, and whose log is gone; and those rows. Once a job has created the table again,
+    only an audit finds it. Counting a ledger of a million files takes 0.2 seconds."""
+    by_table = "select unnest(map_keys(tables)) name, unnest(map_values(tables)) rows from t"
+    counted = view.query(LEDGER, f"select name, sum(rows) n from ({by_table}) x group by name having sum(rows) > 0")
+    s3 = s3_client_for(view.lake)
+
+    def is_lost(name: str) -> bool:
+        return next(iter(open_objects(table_path(view.lake, name), s3=s3).found(LOG)), None) is None
+
+    rows = {row["name"]: row["n"] for row in sorted(counted, key=lambda row: row["name"])}
+    with ThreadPoolExecutor(LISTED_AT_ONCE, "lost") as threads:
+        return {name: rows[name] for name, lost in zip(rows, threads.map(is_lost, rows), strict=True) if lost}
 
 
 def _perhaps(name: str, there: Sequence[str]) -> str:
