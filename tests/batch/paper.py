@@ -716,7 +716,7 @@ def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
         for row in table.rows:
             was, now = told.get(row["file_id"], (row, row))
             assert all(was[name] == row[name] for name in COUNTS), "the ledger was changed by somebody else"
-            rows.append({**row, **{name: now[name] for name in ("tables", *COUNTS)}})
+            rows.append({**row, **{name: now[name] for name in ("reason", "tables", *COUNTS)}})
         table.change(rows)
         table.txns[txn.app_id] = txn.version
 

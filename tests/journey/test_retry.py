@@ -153,12 +153,15 @@ def test_the_rows_of_a_table_that_failed_land_when_it_is_mended(told: Story, spa
     assert cause in waiting_for(LakeView(told.lake), "table-failed")["beta"].cause
     assert cause in failed(1, "status", "--lake", told.lake)
     assert cause in ran("where", f"s3://{told.bucket}/in/beta.json", "--lake", told.lake)
+    held = ("files", "list", "--reason", "table-failed", "--lake", told.lake)
+    assert "in/beta.json" in ran(*held)
     again = failed(0, "quarantine", "retry", "--table", "beta", "--lake", told.lake, "--service", told.service)
     assert "beta: still cannot be written: " in again
     spark.sql("select 1L level").write.format("delta").mode("overwrite").option("overwriteSchema", "true").save(path)
     assert tried(told, spark, Choice("quarantine", table="beta")) == Retried(3, {"beta": 3})
     sums = told.accounts()
     assert (sums.quarantined, sums.rows["beta"], sums.expected["beta"]) == (6, 4, 3)
+    assert ran(*held) == "no files\n"
 
 
 class Killed(BaseException):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
@@ -169,7 +170,8 @@ def test_nobody_finds_an_erased_person_and_others_keep_all(lake: Path, declared:
 
 def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: Callable[..., str]) -> None:
     service = declared()
-    given(command(lake, service, ANNA, "--yes"), "")
+    _, said, _ = given(command(lake, service, ANNA, "--yes"), "")
+    assert re.search(r"gone from disk by \d{4}-\d\d-\d\d \d\d:\d\d:\d\d;", said)
     (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
     assert [(one["table"], one["rows"], one["gone"]) for one in report["tables"]] == [
         ("_forebay/parked", 1, False),

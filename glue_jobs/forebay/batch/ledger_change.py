@@ -1,8 +1,8 @@
 """Changes the counts of files that are already in the ledger: held records moved, or rows of a superseded file were removed
 from a table. Or the time of files whose bytes were put again.
 
-In: rows of the ledger, before and after. Out: one commit, of counts with the given transaction. Only counts, or times, are
-written. Other changes to a file in the meantime, such as a mark for a replay, remain. If another writer changed one of the
+In: rows of the ledger, before and after. Out: one commit, of counts with the given transaction. Only counts, with the reason
+for which whole tables of the file are held, or times, are written. Other changes to a file in the meantime, such as a mark for a replay, remain. If another writer changed one of the
 counts, nothing is committed, and the change is repeated. The rows travel as a table, so their number does not matter.
 """
 
@@ -29,7 +29,7 @@ Change = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 COUNTS = ("written", "quarantined", "parked", "dropped")
 COLUMNS = ", ".join(
-    ["day date, file_id string, tables map<string, long>", *(f"{name} long, was_{name} long" for name in COUNTS)]
+    ["day date, file_id string, reason string, was_reason string, tables map<string, long>", *(f"{name} long, was_{name} long" for name in COUNTS)]
 )
 OTHERWISE = "the ledger's counts have changed"
 
@@ -79,9 +79,10 @@ def _merge_counts(spark: SparkSession, path: str, changes: Sequence[Change], txn
     refusal = F.raise_error(F.concat(F.col("n.file_id"), F.lit(f": {OTHERWISE}")))
     guarded = F.when(F.expr(same), F.col("n.written")).otherwise(refusal)
     merge = _merge_of(spark, path, told, [was for was, _ in changes])
+    reason = F.when(F.expr("l.reason <=> n.was_reason"), F.col("n.reason")).otherwise(F.col("l.reason"))
     others = {name: f"n.{name}" for name in ("tables", *COUNTS) if name != "written"}
     with of_session(spark, txn):
-        done = merge.whenMatchedUpdate(set={**others, "written": guarded}).execute().first()
+        done = merge.whenMatchedUpdate(set={**others, "reason": reason, "written": guarded}).execute().first()
     if done is None or done["num_updated_rows"] != len(changes):
         raise Halt(f"{path}: {counted(len(changes), 'row')} should change, but Delta's commit changed {done}")
 
@@ -96,5 +97,5 @@ def _merge_of(spark: SparkSession, path: str, told: DataFrame, rows: Sequence[Ma
 
 
 def _told(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    before = {f"was_{name}": was[name] for name in COUNTS}
-    return {**{name: now[name] for name in ("day", "file_id", "tables", *COUNTS)}, **before}
+    before = {f"was_{name}": was[name] for name in ("reason", *COUNTS)}
+    return {**{name: now[name] for name in ("day", "file_id", "reason", "tables", *COUNTS)}, **before}

@@ -17,7 +17,7 @@ from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import Change, change_counts
 from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
 from forebay.batch.one_pass.writer import SUPERSEDED
-from forebay.batch.reasons import TABLE_FAILED
+from forebay.batch.reasons import OF_WHOLE_TABLES, TABLE_FAILED
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.plan import RetryPlan
 from forebay.batch.retrying.reserved import ReservedIds
@@ -177,6 +177,8 @@ class Moving:
             leave = counted(count, "record", "leaves")
             raise Halt(f"{row['key']}: {leave}, but the ledger has {row[held]} {held}")
         made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": tables}
+        if row["reason"] in OF_WHOLE_TABLES and not made["quarantined"]:
+            made["reason"] = None
         return {**made, "written": sum(tables.values())}
 
     def let_go(self, in_tables: set[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +16,7 @@ from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
 from forebay.cli.people.vault import rotate, show
-from forebay.cli.show import columns, console, error_console, print_json, size
+from forebay.cli.show import at, columns, console, error_console, print_json, size
 from forebay.counted import agreed, counted
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
@@ -262,8 +263,9 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     if as_json:
         print_json([done])
         return
+    gone_by = at(datetime.fromisoformat(done["gone_by"]))
     console.print(
-        f"erasure {plan.number}: {counted(rows, 'row', 'is')} {done['rows_became']}, and gone from disk by {done['gone_by']}; "
+        f"erasure {plan.number}: {counted(rows, 'row', 'is')} {done['rows_became']}, and gone from disk by {gone_by}; "
         f"{_landing_of(done)}; `forebay privacy report {plan.number}`"
     )
     for one in done["tables"]:

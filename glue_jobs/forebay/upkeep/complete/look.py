@@ -38,7 +38,7 @@ EVER = (datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 CLOCKS_DIFFER = timedelta(days=1)
 FILE = ("file_id", "bucket", "key", "etag", "version_id", "size", "event_time")
 COLUMNS = (*FILE, "outcome", "reason", "records", "written", "quarantined", "parked")
-NO_BUCKET = "needs the name of its bucket: give the feed a bucket, or name the landing buckets"
+NO_BUCKET = "needs the name of its bucket: write `bucket` in the feed, or start the job with --landing-buckets"
 
 
 def periods_of(lake: str) -> Periods:
