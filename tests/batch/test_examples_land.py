@@ -15,7 +15,6 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
@@ -29,6 +28,7 @@ from forebay.operate.trying.trial import TrialTable, try_out
 from forebay.record.kind import columns_of_json, leaves
 from forebay.transforms import use_folder
 from tests.batch.world import World
+from tests.duckdb_apart import ask_duckdb
 from tests.test_examples import EXAMPLES, PARKED
 from tests.test_examples import ROWS as ALL_ROWS
 
@@ -104,7 +104,7 @@ def by_duckdb(table: DeltaTable) -> list[Row]:
     files = [uri.removeprefix("file://") for uri in table.file_uris()]
     names = ", ".join(f'"{field.name}"' for field in table.schema().fields)
     asked = f"select {names} from read_parquet($files, hive_partitioning = true, union_by_name = true)"
-    found = duckdb.sql(asked, params={"files": files}).to_arrow_table()
+    found = ask_duckdb(asked, parameters={"files": files})
     return python_rows(found.cast(table.to_pyarrow_table().schema))
 
 

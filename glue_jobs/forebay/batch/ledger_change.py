@@ -1,9 +1,10 @@
 """Changes the counts of files that are already in the ledger: held records moved, or rows of a superseded file were removed
 from a table. Or the time of files whose bytes were put again.
 
-In: rows of the ledger, before and after. Out: one commit, of counts with the given transaction. Only counts, with the reason
-for which whole tables of the file are held, or times, are written. Other changes to a file in the meantime, such as a mark for a replay, remain. If another writer changed one of the
-counts, nothing is committed, and the change is repeated. The rows travel as a table, so their number does not matter.
+In: rows of the ledger, before and after. Out: one commit, of counts with the given transaction. Only times are written, or counts
+and the reason that they follow from. Other changes to a file in the meantime, such as a mark for a replay, remain. If another
+writer changed one of the counts, nothing is committed, and the change is repeated. The rows travel as a table, so their number
+does not matter.
 """
 
 from __future__ import annotations
@@ -29,7 +30,10 @@ Change = tuple[Mapping[str, Any], Mapping[str, Any]]
 
 COUNTS = ("written", "quarantined", "parked", "dropped")
 COLUMNS = ", ".join(
-    ["day date, file_id string, reason string, was_reason string, tables map<string, long>", *(f"{name} long, was_{name} long" for name in COUNTS)]
+    [
+        "day date, file_id string, reason string, was_reason string, tables map<string, long>",
+        *(f"{name} long, was_{name} long" for name in COUNTS),
+    ]
 )
 OTHERWISE = "the ledger's counts have changed"
 

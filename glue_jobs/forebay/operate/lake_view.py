@@ -16,6 +16,7 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
 
@@ -272,30 +273,37 @@ class LakeView:
             return None
         added = pa.table(table.get_add_actions(flatten=True))
         rows, size = (pc.sum(added[column]).as_py() or 0 for column in ("num_records", "size_bytes"))
-        newest = _newest(table, added, newest_by) if newest_by else None
+        newest = self._newest(name, added, newest_by) if newest_by else None
         return TableFacts(name, rows, added.num_rows, size, table.version(), newest)
+
+    def column(self, name: str, path: str, column: str) -> pa.ChunkedArray:
+        """One column of one data file of a table; without values where the file lacks it. `FileNotFoundError` where the file is
+        gone. A dataset of delta-rs leaves threads, which at times abort the process at its end."""
+        content = open_objects(table_path(self.lake, name)).open(path)
+        if content is None:
+            raise FileNotFoundError(path)
+        with content, pq.ParquetFile(content) as parquet:
+            there = column in parquet.schema_arrow.names
+            return parquet.read([column], use_threads=False)[column] if there else pa.chunked_array([], pa.null())
 
     def tables(self) -> list[str]:
         """The names of all folders that may be tables, but our own."""
         return tables_of(self.lake)
 
-
-def _newest(table: DeltaTable, added: pa.Table, column: str) -> datetime | None:
-    """The newest time that is not in the future. A wrong clock makes a file's greatest value useless: then the
-    files that were added last are read, in this column."""
-    known = f"max.{column}"
-    if known not in added.column_names or not pa.types.is_timestamp(added[known].type):
-        return None
-    now = datetime.now(UTC)
-    newest: datetime | None = pc.max(added[known]).as_py()
-    if newest is None or _utc(newest) <= now:
-        return newest and _utc(newest)
-    last = added.sort_by([("modification_time", "descending")])["path"].slice(0, READ_FOR_NEWEST).to_pylist()
-    paths = {unquote(path) for path in last}
-    files = [one for one in table.to_pyarrow_dataset().get_fragments() if one.path in paths]
-    has_come = pc.field(column) <= pa.scalar(now, added[known].type)
-    found = [pc.max(file.to_table(columns=[column], filter=has_come)[column]).as_py() for file in files]
-    return max((_utc(one) for one in found if one is not None), default=None)
+    def _newest(self, name: str, added: pa.Table, column: str) -> datetime | None:
+        """The newest time that is not in the future. A wrong clock makes a file's greatest value useless: then the
+        files that were added last are read, in this column."""
+        known = f"max.{column}"
+        if known not in added.column_names or not pa.types.is_timestamp(added[known].type):
+            return None
+        now = datetime.now(UTC)
+        newest: datetime | None = pc.max(added[known]).as_py()
+        if newest is None or _utc(newest) <= now:
+            return newest and _utc(newest)
+        last = added.sort_by([("modification_time", "descending")])["path"].slice(0, READ_FOR_NEWEST).to_pylist()
+        columns = [self.column(name, unquote(path), column).cast(added[known].type) for path in last]
+        found = [pc.max(one.filter(pc.less_equal(one, pa.scalar(now, one.type)))).as_py() for one in columns]
+        return max((_utc(one) for one in found if one is not None), default=None)
 
 
 def _utc(moment: datetime) -> datetime:

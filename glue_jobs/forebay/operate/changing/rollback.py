@@ -67,7 +67,7 @@ def check_rollback(view: LakeView, tables: Iterable[str], to: int | datetime) ->
 def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, replay: bool) -> Rollback:
     """`InvalidConfiguration` where a table cannot go back there."""
     found = {known_table(view, table): _now_and_then(view, table, to) for table in tables}
-    go = tuple(_table_back(name, *pair) for name, pair in found.items() if not _is_there(*pair))
+    go = tuple(_table_back(view, name, *pair) for name, pair in found.items() if not _is_there(*pair))
     plan = Rollback(uuid.uuid4().hex[:12], go, replay)
     entries_after(_there(view, LEDGER), plan)  # an entry whose sum would not hold is refused before anything is done
     return plan
@@ -213,9 +213,9 @@ def _is_there(table: DeltaTable, then: DeltaTable) -> bool:
     return now == was
 
 
-def _table_back(name: str, table: DeltaTable, then: DeltaTable) -> TableBack:
-    changes = Counter(_rows_by_file(then, _only_in(then, table)))
-    changes.subtract(_rows_by_file(table, _only_in(table, then)))
+def _table_back(view: LakeView, name: str, table: DeltaTable, then: DeltaTable) -> TableBack:
+    changes = Counter(_rows_by_file(view, name, then, _only_in(then, table)))
+    changes.subtract(_rows_by_file(view, name, table, _only_in(table, then)))
     return TableBack(
         name, table.version(), then.version(), {file: rows for file, rows in sorted(changes.items()) if rows}
     )
@@ -229,20 +229,18 @@ def _paths(table: DeltaTable) -> set[str]:
     return {unquote(path) for path in pa.table(table.get_add_actions(flatten=True))["path"].to_pylist()}
 
 
-def _rows_by_file(table: DeltaTable, paths: set[str]) -> Counter[str]:
+def _rows_by_file(view: LakeView, name: str, table: DeltaTable, paths: set[str]) -> Counter[str]:
     """The rows by file in these data files alone, from one column."""
     counted: Counter[str] = Counter()
-    if not paths:
-        return counted
-    for fragment in table.to_pyarrow_dataset().get_fragments():
-        if fragment.path in paths:
-            try:
-                ids = fragment.to_table(columns=["_file_id"])["_file_id"]
-            except FileNotFoundError:
-                gone = f"its data file {fragment.path} is gone"
-                version = f"version {table.version()}"
-                raise InvalidConfiguration.one(version, gone, "maintenance deleted it: name a later version") from None
-            counted.update({one["values"]: one["counts"] for one in ids.value_counts().to_pylist() if one["values"]})
+    for path in sorted(paths):
+        try:
+            ids = view.column(name, path, "_file_id")
+        except FileNotFoundError:
+            gone = f"its data file {path} is gone"
+            raise InvalidConfiguration.one(
+                f"version {table.version()}", gone, "maintenance deleted it: name a later version"
+            ) from None
+        counted.update({one["values"]: one["counts"] for one in ids.value_counts().to_pylist() if one["values"]})
     return counted
 
 
