@@ -1,8 +1,8 @@
 """Changes the counts of files that are already in the ledger: held records moved, or rows of a superseded file were removed
 from a table. Or the time of files whose bytes were put again.
 
-In: rows of the ledger, before and after. Out: one commit, of counts with the given transaction. Only times are written, or counts
-and the reason that they follow from. Other changes to a file in the meantime, such as a mark for a replay, remain. If another
+In: rows of the ledger, before and after. Out: one commit, of counts with the given transaction. Only times are written, or
+counts and the reason that they explain. Other changes to a file in the meantime, such as a mark for a replay, stay. If another
 writer changed one of the counts, nothing is committed, and the change is repeated. The rows travel as a table, so their number
 does not matter.
 """
