@@ -78,7 +78,7 @@ def test_what_ingest_appends_is_counted_and_written_now_and_then(records: Health
         "large": (3, 0, 0, 3 * SMALL_BELOW_BYTES),
         "_forebay/ids": (3, 3, 3, 150),
     }
-    assert records.of("alpha").newest_at == clock[0]
+    assert records.of("alpha").newest_at == NOW, "when it came, and not when it was written"
 
 
 def test_fields_that_got_no_column_are_told_until_the_table_is_settled(tmp_path: Path, records: HealthRecords) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 from forebay.batch.events import BatchCommitted, OwnRowsAppended, RowsAppended
 from forebay.events import Event
@@ -20,6 +21,15 @@ from forebay.table.events import ColumnsLeftOut
 __all__ = ["Arrivals"]
 
 FLUSH_EVERY_S = 900.0
+
+
+class _Came(NamedTuple):
+    """Appended to a table and not saved yet, and when the last of it came."""
+
+    files: int
+    bytes: int
+    rows: int
+    at: datetime
 
 
 class Arrivals:
@@ -33,7 +43,7 @@ class Arrivals:
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
         self._records, self._every, self._clock = records, flush_every_s, clock
-        self._pending: dict[str, tuple[int, int, int]] = {}
+        self._pending: dict[str, _Came] = {}
         self._left_out: dict[str, ColumnsLeftOut] = {}
         self._flushed = clock()
         self._lock = threading.Lock()
@@ -53,10 +63,9 @@ class Arrivals:
         with self._lock:
             pending, self._pending = self._pending, {}
             left_out, self._left_out = self._left_out, {}
-        at = self._clock()
         names = {*pending, *left_out}
         with ThreadPoolExecutor(8, "health") as threads:
-            list(threads.map(lambda name: self._write(name, pending.get(name), left_out.get(name), at), names))
+            list(threads.map(lambda name: self._write(name, pending.get(name), left_out.get(name)), names))
 
     def close(self) -> None:
         self._thread.shutdown()
@@ -64,16 +73,13 @@ class Arrivals:
 
     def _came(self, table: str, files: int, size: int, rows: int) -> None:
         with self._lock:
-            before = self._pending.get(table, (0, 0, 0))
-            self._pending[table] = before[0] + files, before[1] + size, before[2] + rows
+            before = self._pending.get(table, _Came(0, 0, 0, self._clock()))
+            self._pending[table] = _Came(before.files + files, before.bytes + size, before.rows + rows, self._clock())
 
-    def _write(
-        self, table: str, came: tuple[int, int, int] | None, left_out: ColumnsLeftOut | None, at: datetime
-    ) -> None:
+    def _write(self, table: str, came: _Came | None, left_out: ColumnsLeftOut | None) -> None:
         def changed(health: Health) -> Health:
             if came is not None:
-                files, size, rows = came
-                health = health.with_arrivals(files, size, at, rows=rows)
+                health = health.with_arrivals(came.files, came.bytes, came.at, rows=came.rows)
             if left_out is None:
                 return health
             return replace(health, left_out=left_out.columns, left_out_such_as=left_out.such_as)
