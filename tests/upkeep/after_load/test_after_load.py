@@ -36,12 +36,18 @@ from forebay.upkeep.after_load.job import Cleared, clear_landed, landed_due
 from forebay.upkeep.after_load.notes import Notes
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from tests.operate.command import failed, ran
-from tests.operate.ledger import AT, entry, write_ledger
+from tests.operate.ledger import AT, entry, write_ledger, write_tables
 
 NOW = AT + timedelta(days=8)
 MOVE = 'after_load = { move = "s3://archive/landed/" }'
 DELETE = "after_load = { delete = true }"
 IN_ARCHIVE = "s3://archive/landed/landing/in/{}/{}"
+
+
+@pytest.fixture
+def alpha(tmp_path: Path) -> None:
+    """The table that has the rows of most files."""
+    write_tables(tmp_path, "alpha")
 
 
 @dataclass
@@ -160,6 +166,15 @@ def test_a_file_that_something_may_still_need_stays(tmp_path: Path, stays: dict[
     assert s3.asked == []
 
 
+@pytest.mark.usefixtures("alpha")
+def test_a_file_that_may_be_the_only_copy_of_rows_of_a_lost_table_is_not_deleted(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"), row("b.json", tables={"alpha": 1, "lost": 1}))
+    s3 = S3().put("a.json", "b.json")
+    done = clear(tmp_path, s3, DELETE)
+    assert (dict(done.actions), done.waiting, s3.landed) == ({"deleted": 1}, 1, ["in/b.json"])
+
+
+@pytest.mark.usefixtures("alpha")
 def test_a_file_of_a_batch_that_has_not_ended_and_one_that_another_service_needs_stay(tmp_path: Path) -> None:
     of_others = {"service": "others", "outcome": "denied", "file_id": "f2"}
     write_ledger(tmp_path, row("a.json"), row("b.json"), row("b.json", **of_others), row("c.json"))
@@ -176,6 +191,7 @@ def beside(lake: Path, rule: str = "", *, name: str = "others") -> None:
     keep_in_force(str(lake), service(rule).model_copy(update={"name": name}))
 
 
+@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize(
     ("of_others", "stays"),
     [
@@ -197,6 +213,7 @@ def test_a_file_waits_until_every_service_that_loads_from_its_bucket_has_it(
     assert landed_due(str(tmp_path), service(DELETE), now=NOW).waiting == int(stays)
 
 
+@pytest.mark.usefixtures("alpha")
 def test_a_file_waits_for_another_service_no_longer_than_its_queue_could_name_it(tmp_path: Path) -> None:
     beside(tmp_path)
     write_ledger(tmp_path, row("a.json"), row("b.json", file_id="f2", service="others"))
@@ -207,6 +224,7 @@ def test_a_file_waits_for_another_service_no_longer_than_its_queue_could_name_it
     assert s3.landed == []
 
 
+@pytest.mark.usefixtures("alpha")
 def test_a_file_does_not_wait_for_the_earlier_name_of_its_service(tmp_path: Path) -> None:
     beside(tmp_path, name="earlier")
     write_ledger(tmp_path, row("a.json"), row("b.json", file_id="f2", service="earlier"))
@@ -267,6 +285,7 @@ class Killed(BaseException):
     pass
 
 
+@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize("verb", ["head", "copy", "delete"])
 @pytest.mark.parametrize("rule", [MOVE, DELETE], ids=["move", "delete"])
 def test_a_run_that_dies_anywhere_is_finished_by_the_next(tmp_path: Path, verb: str, rule: str) -> None:
@@ -288,6 +307,7 @@ def test_a_run_that_dies_anywhere_is_finished_by_the_next(tmp_path: Path, verb: 
     assert [action for _, action, _ in notes(tmp_path)] == ["moved" if rule == MOVE else "deleted"]
 
 
+@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize(
     ("rule", "noted"), [(MOVE, ("moved", place_of("a.json"))), (DELETE, ("gone", None))], ids=["move", "delete"]
 )

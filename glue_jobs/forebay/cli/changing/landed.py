@@ -92,7 +92,7 @@ def _show_rest(found: Cleared) -> None:
     if found.waiting:
         console.print(
             f"{counted(found.waiting, 'file', 'waits')} for records in the quarantine or parked, a replay after a rollback, "
-            "a batch, or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
+            "a lost table, a batch, or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
         )
     for reason, (files, first) in sorted(found.left.items()):
         said = f" {counted(files, 'file')}, such as {first.file.uri}: {first.detail}"

@@ -3,7 +3,7 @@
 In: rows of the ledger, the declared rule, and what was done before. Out: `DueFile`s, and how many files wait for their held
 records. Pure. A file is due if its outcome is final, its batch ended at least `after_days` ago, and no batch works on its key.
 A file with records in the quarantine or among the parked records waits: a replay with new declarations would read it again.
-A file waits as well if its rows left with a rollback: the object may be their only copy.
+A file waits as well if its rows left with a rollback, or if their table is lost: the object may be their only copy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["COLUMNS", "DueFile", "Version", "due_in", "is_clear", "version_of"]
 
 COLUMNS = (
     *("file_id", "bucket", "key", "version_id", "etag", "size", "committed_at", "outcome", "reason"),
-    *("quarantined", "parked"),
+    *("quarantined", "parked", "tables"),
 )
 
 Version = tuple[str, str, str]
@@ -69,7 +69,7 @@ def due_in(
     day: str,
 ) -> tuple[list[DueFile], int]:
     """`done` are ids of files that were moved or deleted, `busy` keys of batches that have not ended, and `needed`
-    says whether another service of the lake still needs a file. `day` is the partition of the rows."""
+    says whether another service of the lake, or a lost table, still needs a file. `day` is the partition of the rows."""
     due, waiting, until = list[DueFile](), 0, now - timedelta(days=rule.after_days)
     for row in rows:
         if row["file_id"] in done or not row["bucket"] or row["committed_at"] > until:

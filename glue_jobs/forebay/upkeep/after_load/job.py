@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from forebay.address import overlap
@@ -25,7 +25,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
 from forebay.lake.layout import AFTER_LOAD, LEDGER, lease_of, table_path
 from forebay.lake.lease import Lease, hold
-from forebay.lake.log.listing import NoTable
+from forebay.lake.log.listing import LOG, NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects, s3_client
@@ -158,7 +158,12 @@ def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: 
         return
     busy = {key for one in open_batches(lake) for key in one.keys}
     ledger, notes = (open_objects(table_path(lake, name)) for name in (LEDGER, AFTER_LOAD))
-    noted, needed = Notes(notes, service.name), partial(readers.wait_for, now=now)
+    noted, is_lost = Notes(notes, service.name), cache(partial(_is_lost, lake))
+
+    def needed(row: Mapping[str, Any]) -> bool:
+        tables = dict(row["tables"] or {}) if rule.delete else {}
+        return readers.wait_for(row, now) or any(rows and is_lost(name) for name, rows in tables.items())
+
     until = (now - timedelta(days=rule.after_days)).date().isoformat()
     for day, files in _days(ledger, until).items():
         done = noted.done(day)
@@ -167,6 +172,10 @@ def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: 
         cleared.waiting += waiting
         if due:
             yield due
+
+
+def _is_lost(lake: str, table: str) -> bool:
+    return next(iter(open_objects(table_path(lake, table)).found(LOG)), None) is None
 
 
 def _days(ledger: Objects, until: str) -> Mapping[str, list[LiveFile]]:
