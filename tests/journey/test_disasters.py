@@ -41,6 +41,7 @@ def test_a_job_whose_checkpoint_was_lost_loads_nothing_twice_and_goes_on(told: S
     assert sums.apart == ()
 
 
+@pytest.mark.deep
 def test_a_table_that_was_deleted_is_loaded_again_by_a_replay_also_where_new_rows_began_it_anew(told: Story) -> None:
     landed(told, "a.json", 0)
     told.put("b.json", lines([event("alpha", 7), event("beta", 8)]))
