@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -136,3 +138,13 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InvalidConfiguration, match="file: cannot be written"):
         open_objects(str(tmp_path / "file")).write_once("x", b"")
+
+
+def test_a_full_disk_is_named_and_nothing_half_written_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InvalidConfiguration, match=r"cannot be written: .*No space left on device"):
+        open_objects(str(tmp_path)).write("a.json", b"{}")
+    assert list(tmp_path.iterdir()) == []

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from unittest.mock import Mock
 
 import boto3
 import pytest
@@ -117,10 +118,15 @@ def test_a_port_that_is_taken_is_said_in_one_line(state: Path) -> None:
     assert "\n" not in str(refused.value)
 
 
-def test_a_server_that_does_not_start_is_said_with_the_end_of_its_log(tmp_path: Path) -> None:
+def test_a_server_that_does_not_start_is_said_with_the_end_of_its_log_or_the_full_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     log = tmp_path / "server.log"
     arguments = [sys.executable, "-c", "import sys; print('starting'); sys.exit('no such luck')"]
     with pytest.raises(Halt, match=r"ended before it was ready:\n(starting\n)?no such luck"):
+        local._ready(process.start(arguments, environment=os.environ, log=log), log, wait_s=20)
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: Mock(free=0))
+    with pytest.raises(Halt, match="is on a full disk; free some space, or name another folder with --state"):
         local._ready(process.start(arguments, environment=os.environ, log=log), log, wait_s=20)
 
 

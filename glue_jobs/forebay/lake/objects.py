@@ -366,16 +366,18 @@ class FolderObjects:
         """There are none."""
 
     def _write_aside(self, name: str, content: bytes) -> Path:
-        folder = (self._root / name).parent
+        folder, aside = (self._root / name).parent, ""
         try:
             folder.mkdir(parents=True, exist_ok=True)
             descriptor, aside = tempfile.mkstemp(dir=folder, prefix=".")
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as refused:
+            if aside:
+                Path(aside).unlink(missing_ok=True)
             raise InvalidConfiguration.one(self.place, f"cannot be written: {refused}") from refused
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
         return Path(aside)
 
 

@@ -236,6 +236,10 @@ def _ready(process: Process, log: Path, wait_s: float) -> str:
         for line in output.splitlines():
             if line.startswith("READY "):
                 return line.split()[1]
+        if not alive and not shutil.disk_usage(log.parent).free:
+            raise Halt(
+                f"forebay local: {log.parent} is on a full disk; free some space, or name another folder with --state"
+            )
         if not alive:
             raise Halt(f"forebay local: the server ended before it was ready:\n{_tail(output)}")
         time.sleep(0.02)
