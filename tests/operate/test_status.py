@@ -145,6 +145,8 @@ def test_a_batch_that_has_not_ended_is_named_and_is_a_problem_where_no_job_runs(
     said = failed(1, "status", "--lake", lake)
     assert "open batch  8 of games, 3 min ago: 2 files; the next start of the job finishes it" in said
     assert f"look at: batch 8 of games began at {began:%Y-%m-%d %H:%M:%S} and has not ended: start the job" in said
+    said = failed(1, "where", "s3://landing/in/a.json", "--lake", lake)
+    assert "it is not in the ledger yet. It is in batch 8 of games, begun at" in said
     lease = hold(f"{lake}/_forebay/checkpoints/ingest", wait_s=0)
     try:
         assert "open batch  8 of games, 3 min ago: 2 files; the job is working on it" in ran("status", "--lake", lake)

@@ -229,7 +229,8 @@ def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
     from forebay.operate.lake_view import view_of
     from forebay.operate.looking.files import versions_of
 
-    found = versions_of(view_of(lake), *_split(address))
+    view = view_of(lake)
+    found = versions_of(view, *_split(address))
     if as_json:
         print_json({"uri": file.uri, **asdict(file)} for file in found)
     else:
@@ -239,7 +240,7 @@ def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
                 if value not in (None, "", {}) and name not in ("bucket", "key"):
                     console.print(f"  {name:<16} {at(value) if isinstance(value, datetime) else value}")
     if not found:
-        _unknown(address)
+        _unknown(view, address)
 
 
 def where(
@@ -281,7 +282,7 @@ def where(
             if found := traced.get(life.file.file_id):
                 _show_traced(found, life.file, row)
     if not lives:
-        _unknown(address)
+        _unknown(view, address)
     well = all(life.well for life in lives) and not any(found.missing for found in traced.values())
     raise typer.Exit(0 if well else 1)
 
@@ -302,7 +303,15 @@ def _split(address: str) -> tuple[str, str]:
     return bucket, key
 
 
-def _unknown(address: str) -> None:
+def _unknown(view: LakeView, address: str) -> None:
+    from forebay.upkeep.accounts.open_batches import open_batches
+
+    _, key = _split(address)
+    for batch in open_batches(view.lake, view.has_batch):
+        if key in batch.keys:
+            todo = "the running job finishes it, or the next start of the job"
+            error_console.print(f"{address}: it is not in the ledger yet. It is in {batch}: {todo}.", markup=False)
+            raise typer.Exit(1)
     error_console.print(
         f"{address}: it is not in the ledger. It waits in the queue (`forebay queue peek`), or nobody announced it "
         "(`forebay find-missed --settle-hours 0 --dry-run`), or it is misspelled.",
