@@ -20,8 +20,10 @@ from forebay.landed_file import LandedFile
 from tests.batch.paper import Lake, Record, lay_out, retry_in
 from tests.batch.world import Died
 
-TABLES = '[[tables]]\nname = "{game}"\ncolumns = [{ name = "event_id" }]\ndedupe = { by = ["event_id"], days = 3 }\n'
-SERVICE = parse_service({"service.toml": f'name = "s"\n{TABLES}'})
+DEDUPE = 'dedupe = { by = ["event_id"], days = 3 }\n'
+SERVICE_TEXT = f'name = "s"\n[[tables]]\nname = "{{game}}"\ncolumns = [{{ name = "event_id" }}]\n{DEDUPE}'
+SERVICE = parse_service({"service.toml": SERVICE_TEXT})
+WITHOUT = parse_service({"service.toml": SERVICE_TEXT.replace(DEDUPE, "")})
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FIRST, SECOND, THIRD = (LandedFile("landing", name, 1, name, None, "1", AT) for name in "abc")
 HELD = [Record("alpha", "1"), Record("alpha", "2"), Record("beta", "3")]
@@ -116,6 +118,21 @@ def test_a_batch_in_the_middle_of_a_retry_in_which_a_table_fails() -> None:
         scene.retry()
         scene.end()
         scene.check()
+
+
+def test_a_job_that_starts_ends_a_retry_and_its_own_batch_although_it_no_longer_drops_duplicates() -> None:
+    """The retry began under declarations that did, and waits for the batch."""
+    waited = 0
+    for scene, dies_after, retry_dies_after in scenes():
+        scene.second(dies_after)
+        scene.retry(retry_dies_after)
+        waited += all(any(folder in name for name in scene.lake.objects) for folder in ("/plans/", "/tries/"))
+        scene.lake.dies_after = None
+        lay_out(scene.patch, scene.lake, WITHOUT, "g0").finish_earlier()
+        retry_in(scene.patch, scene.lake, WITHOUT).run(FAILED)
+        assert [name for name in scene.lake.objects if "/plans/" in name or "/tries/" in name] == []
+        assert scene.lake.rows(QUARANTINE) == []
+    assert waited > 3
 
 
 def test_a_retry_waits_for_a_batch_that_a_job_is_about_to_finish(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,7 @@ def test_a_batch_that_is_taken_up_waits_for_nobody_whatever_its_files_answer_now
 def test_a_new_checkpoint_carries_out_a_plan_and_waits_for_nobody(scene: Scene) -> None:
     scene.driver_dies(PLANNED)
     scene.lake.answers[FILE.file_id] = "missing"
-    scene.driver().finish_earlier("g1")
+    scene.driver().finish_earlier()
     assert (scene.waited, scene.tables()["a"]) == ([], ("loaded", {"alpha": 2, "beta": 1}))
 
 

@@ -366,7 +366,7 @@ class Play:
         self.said.append("new checkpoint")
         before, self.generation = self.generation, f"g{int(self.generation[1:]) + 1}"
         try:
-            self.driver(self.draw.choice((None, None, 1, 2, 3, 5))).finish_earlier(None)
+            self.driver(self.draw.choice((None, None, 1, 2, 3, 5))).finish_earlier()
         except (Died, Halt) as stopped:
             self.said.append(f"stopped: {stopped}")
             self.generation = before
@@ -395,8 +395,7 @@ class Play:
 
     def start_again(self) -> None:
         """What a job does at its start: batches end, whatever failed or was paused lands, and what was superseded leaves."""
-        if self.dedupe:
-            self.driver().finish_earlier(None)
+        self.driver().finish_earlier()
         for reason in ("table-failed", "paused"):
             self.retries(Choice("quarantine", reason=reason))
         remove_leftovers_in(self.patch, self.lake, self.service, AT)
@@ -982,7 +981,7 @@ def test_a_plan_that_was_cut_short_halts_and_says_which_it_is(length: int, monke
     play = plain_play(1, monkeypatch, dedupe=False)
     name = stopped_behind_its_plan(play)
     play.lake.objects[name] = play.lake.objects[name][:length]
-    for begin in (play.attempt, lambda: play.driver().finish_earlier(None)):
+    for begin in (play.attempt, lambda: play.driver().finish_earlier()):
         play.said.clear()
         try:
             begin()

@@ -194,7 +194,7 @@ class World:
         self.generation = generation
         batch = self.batch()
         try:
-            batch.finish_earlier(None)
+            batch.finish_earlier()
         finally:
             batch.close()
 

@@ -139,18 +139,19 @@ class Batch:
         self.withdraw(plan)
         self.begin(files, txn, Stages())
 
-    def finish_earlier(self, current: str | None) -> None:
-        """Finishes batches that an earlier generation left unfinished, under their own transaction. Those of the `current` one
-        are for Spark to replay. Run again, it finds nothing to do."""
+    def finish_earlier(self) -> None:
+        """Finishes batches that an earlier driver left unfinished, of whatever generation, under their own transaction. A retry
+        may be waiting for any of them. Spark replays the one of its checkpoint, which is done then. Run again, it finds nothing
+        to do."""
         for plan in self.plans.left():
             txn = self.txn(plan.generation, plan.batch)
             if self.logs.has(self.ledger.path, txn):
                 self.forget(plan)
-            elif plan.generation != current and plan.settled:
+            elif plan.settled:
                 before = self.service
                 self.go_on(plan, txn)
                 self.service = before
-            elif plan.generation != current:
+            else:
                 self.withdraw(plan)
 
     def txn(self, generation: str, batch: int) -> Txn:

@@ -35,7 +35,7 @@ from forebay.declared_sql.check import check_expressions
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
 from forebay.jobs.first_batch import remove_unfinished_entries
-from forebay.jobs.generation import generation_of, known_generation
+from forebay.jobs.generation import generation_of
 from forebay.jobs.lost_ledger import must_have_its_ledger
 from forebay.jobs.merging import merging
 from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
@@ -141,9 +141,7 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
         batch = batch_of(spark, service, settings, still_ours, emit, watch)
         try:
             watch.begin(service)
-            current = known_generation(open_objects(settings.checkpoint_folder))
-            # A retry waits for batches that may load copies of its records.
-            batch.finish_earlier(None if service.drops_duplicates else current)
+            batch.finish_earlier()
             retry_at_start(batch)
             again = announcer(batch, settings)
             merger = Merger(

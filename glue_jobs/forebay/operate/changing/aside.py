@@ -59,7 +59,7 @@ def load_aside(
             still_ours=lease.check,
         )
         leaving.callback(batch.close)
-        batch.finish_earlier(None)
+        batch.finish_earlier()
         for number, at in enumerate(range(0, len(files), FILES_A_BATCH)):
             some = files[at : at + FILES_A_BATCH]
             batch.process(names_of(spark, some), number)
