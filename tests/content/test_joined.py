@@ -6,6 +6,7 @@ import gzip
 import json
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -91,3 +92,22 @@ def test_files_of_lines_are_split_together(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(reading, "parts_of", parts_of)
     monkeypatch.setattr(reading, "JOINED_BYTES", 30)
     assert len(rows([*PLAIN.values()] * 3)) == 3 * (2 + 2 + 1 + 2 + 2 + 3 + 2 + len(PLAIN))
+
+
+@pytest.mark.parametrize("batches", [0, 1])
+def test_files_that_find_no_memory_together_are_read_alone(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever of them was handed on before would come twice."""
+    contents = [b'{"a":1}\n' * 40_000, PLAIN["lines"]]
+    wanted, real = of_each(rows(contents)), reading.document_batches
+
+    def document_batches(numbers: Any, *given: Any) -> Any:
+        made = real(numbers, *given)
+        if isinstance(numbers, int):
+            yield from made
+        else:
+            yield from islice(made, batches)
+            raise MemoryError("no room")
+
+    monkeypatch.setattr(reading, "document_batches", document_batches)
+    monkeypatch.setattr(reading, "SMALL_BYTES", 1 << 20)
+    assert of_each(rows(contents)) == wanted

@@ -98,16 +98,19 @@ def _may_be_joined(fetched: Fetched, form: Form) -> bool:
     return may_be_joined(content) and looks_like(content) is None
 
 
-def _rows_of_joined(files: Sequence[tuple[Piece, Fetched]], limits: Limits) -> Iterator[pa.RecordBatch] | None:
-    """The rows of files that are split as one text, which costs less. None if one of their lines is not a record."""
+def _rows_of_joined(files: Sequence[tuple[Piece, Fetched]], limits: Limits) -> list[pa.RecordBatch] | None:
+    """The rows of files that are split as one text, which costs less. None if one of their lines is not a record, or if memory
+    is not enough: none of them is handed on then, and each file is read alone."""
     contents = [fetched.content for _, fetched in files if isinstance(fetched.content, bytes)]
     try:
         lines = [content if content.endswith(b"\n") else content + b"\n" for content in contents]
         text = Several(b"".join(lines), np.cumsum([0, *map(len, lines[:-1])]))
         records = split_json_lines(text.utf8, limits)
+        if not records.tight or records.refused:
+            return None
+        return list(_rows_of_several(files, contents, text, records))
     except (MemoryError, TooMany):
         return None
-    return _rows_of_several(files, contents, text, records) if records.tight and not records.refused else None
 
 
 def _rows_of_several(
