@@ -54,7 +54,7 @@ from forebay.operate.changing import rollback_ledger
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import DataFile
-from forebay.table.destination import Appended, Destination, Failed, Skipped
+from forebay.table.destination import Appended, Destination, Failed, Skipped, TableLost
 from forebay.table.kernel import NO_VERSION
 from forebay.table.replace import Staying
 from forebay.table.staged import StagedTable
@@ -148,9 +148,17 @@ class Lake:
         return self.tables[name].rows if name in self.tables else []
 
     def commit(
-        self, name: str, txn: Txn, rows: Sequence[dict[str, Any]], leaving: Collection[str], column: str
+        self,
+        name: str,
+        txn: Txn,
+        rows: Sequence[dict[str, Any]],
+        leaving: Collection[str],
+        column: str,
+        if_lost: str = "",
     ) -> None:
         def deed() -> None:
+            if if_lost and name not in self.tables:
+                raise TableLost(if_lost)
             table = self.tables.setdefault(name, Table())
             if table.txns.get(txn.app_id, NO_VERSION) >= txn.version:
                 self.mine = False
@@ -243,7 +251,10 @@ class Logs:
 
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
         table = self._table(path)
-        return NO_VERSION if table is None else table.txns.get(app_id, NO_VERSION)
+        return NO_VERSION if table is None else self.last_version(table, app_id)
+
+    def last_version(self, seen: Table, app_id: str) -> int:
+        return seen.txns.get(app_id, NO_VERSION)
 
     def has(self, path: str, txn: Txn, *, again: bool = False) -> bool:
         return self.last_version_at(path, txn.app_id) >= txn.version
@@ -375,7 +386,10 @@ class PaperWriting(Writing):
             return Skipped()
         if table.name in self.paper.failing:
             return Failed(ForebayError("said the test"))
-        self.paper.commit(table.name, self.txn, rows, leaving, column)
+        try:
+            self.paper.commit(table.name, self.txn, rows, leaving, column, table.if_lost)
+        except TableLost as lost:
+            return Failed(lost)
         return Appended(1, 1, len(rows), 0, 0.0) if self.paper.mine else Skipped()
 
     def without(self, ids: StagedTable | None, failed: Collection[str]) -> StagedTable | None:
@@ -399,6 +413,7 @@ class PaperLedger(Ledger):
     def __init__(self, lake: Lake, service: str) -> None:
         super().__init__(None, PLACE, service)  # type: ignore[arg-type]
         self.lake, self._index = lake, Index()
+        self.known = {row["key_hash"] for row in lake.rows(LEDGER)}
 
     @property
     def first(self) -> str:
@@ -411,6 +426,8 @@ class PaperLedger(Ledger):
     def _versions_of(self, files: Sequence[LandedFile]) -> dict[Any, list[Earlier]]:
         found: dict[Any, list[Earlier]] = {}
         asked = {key_hash(file) for file in files}
+        if asked & self.known and LEDGER not in self.lake.tables:
+            raise Halt(self.lost)
         for row in self.lake.rows(LEDGER):
             if row["key_hash"] in asked and row["service"] in self.names:
                 file = LandedFile(**{name: row[name] for name in FILE_COLUMNS}, event_time=row["event_time"])

@@ -54,7 +54,9 @@ from forebay.ledger.versions import Sorted, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.data_files.in_arrow import arrow_rows
+from forebay.table.destination import Skipped
 from forebay.table.kernel import NO_VERSION, TableLogs
+from forebay.table.staging import look
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -114,6 +116,8 @@ class Batch:
             service=service.name, since=clock(), wait_s=late_commit_wait_s, emit=emit, clock=clock, sleep=sleep
         )
         self.turns = Turns(open_objects(plans_of(lake, service.name)))
+        self.had_ledger = False
+        """Whether the lake was ever seen with one."""
 
     @cached_property
     def generation(self) -> str:
@@ -125,7 +129,7 @@ class Batch:
         files = self.ledger.own(files_of(names))
         txn = self.txn(self.generation, batch_id)
         plan = self.plans.of(self.generation, batch_id)
-        if self.logs.has(self.ledger.path, txn):
+        if self.in_ledger(txn, plan):
             self.must_know(files, txn)
             self.forget(plan)
             self.emit(BatchRepeated(service=self.service.name, batch=batch_id))
@@ -145,7 +149,7 @@ class Batch:
         to do."""
         for plan in self.plans.left():
             txn = self.txn(plan.generation, plan.batch)
-            if self.logs.has(self.ledger.path, txn):
+            if self.in_ledger(txn, plan):
                 self.forget(plan)
             elif plan.settled:
                 before = self.service
@@ -165,6 +169,16 @@ class Batch:
                 f"{unknown[0].uri}: this stream numbers its batches from 0 again. Start with a new --checkpoint. Loaded "
                 "files are not loaded again, and no message was deleted"
             )
+
+    def in_ledger(self, txn: Txn, plan: Plan | None) -> bool:
+        """Whether the batch has ended. `Halt` if the ledger was lost. A look at a ledger that was seen before costs no request:
+        the batch's last commit notices one that is lost later."""
+        self.had_ledger |= plan is not None and plan.had_ledger
+        seen = look(self.logs, self.ledger.path, txn)
+        if seen is None and self.had_ledger:
+            raise Halt(self.ledger.lost)
+        self.had_ledger = seen is not None
+        return isinstance(seen, Skipped)
 
     def close(self) -> None:
         """Waits for the tables' checkpoints that are under way."""
@@ -400,6 +414,7 @@ class Batch:
             tries_until=dedupe.tries_until,
             skipped=split.skipped,
             left_out=split.left_out,
+            had_ledger=self.had_ledger,
             staged=staged,
             settled=not (ends and (self.turns.watched(split, landed) or self.service.subject or dedupe.wanted)),
         )
@@ -440,7 +455,9 @@ class Batch:
                 rows = self.ledger.frame(new, changed, **shared)
             else:
                 rows = arrow_rows((entry.row(**shared) for entry in new), LEDGER_COLUMNS)
-            writing.write_own("ledger", rows, len(new) + len(changed), leaving)
+            table = replace(writing.own("ledger"), if_lost=self.ledger.lost if self.had_ledger else "")
+            writing.write_beside(table, rows, len(new) + len(changed), leaving)
+            self.had_ledger = True
             self.ledger.remember(new, at)
 
 

@@ -40,8 +40,8 @@ class Plan:
     """`files` are all of the batch, `ends` and `fates` those of the files that the ledger did not know. `service` are the
     declarations, pinned; `tries_until` the last try of kept records whose ids the batch looks at. `skipped` are the ids of
     files that an operator wanted left out. `left_out` are the entries of these, and of files that a rule left out, perhaps only
-    once others of their key were read. `staged` are the data files. Until it is `settled`, nothing was committed by it, and it
-    binds nobody."""
+    once others of their key were read. `had_ledger`: the lake had one when the batch began. `staged` are the data files. Until
+    it is `settled`, nothing was committed by it, and it binds nobody."""
 
     generation: str
     batch: int
@@ -53,6 +53,7 @@ class Plan:
     tries_until: int | None = None
     skipped: tuple[str, ...] = ()
     left_out: tuple[Entry, ...] = ()
+    had_ledger: bool = False
     staged: Staged = field(default_factory=Staged)
     settled: bool = True
 
@@ -104,6 +105,7 @@ class Plan:
             "fates": [{**plain(fate), "file_id": at[fate.file_id]} for fate in self.fates],
             "skipped": self.skipped,
             "left_out": [_entry_out(entry, at[entry.file.file_id]) for entry in self.left_out],
+            "had_ledger": self.had_ledger,
             "staged": self.staged.as_json(),
             "settled": self.settled,
         }
@@ -126,6 +128,7 @@ class Plan:
             tries_until=told["tries_until"],
             skipped=tuple(told["skipped"]),
             left_out=_entries_in(files, told["left_out"]),
+            had_ledger=told.get("had_ledger", False),
             staged=Staged.of_json(told["staged"]),
             settled=told["settled"],
         )

@@ -1,6 +1,7 @@
-"""Removes the leftovers of a driver that died in a stream's first batch, because Spark refuses to start with them.
+"""A stream's first batch that did not end. `remove_unfinished_entries` removes what its driver left, because Spark refuses to
+start with it. `first_batch` names its transaction.
 
-In: a checkpoint. Out: the checkpoint without leftovers. Spark writes each entry of its logs aside, as `.0.<uuid>.tmp`, and
+In: a checkpoint. Spark writes each entry of its logs aside, as `.0.<uuid>.tmp`, and
 renames it. While there is no offset, Spark 4.1 starts a stream only if `offsets`, `commits` and `state` list nothing at all,
 hidden files included (`STATE_STORE_CHECKPOINT_LOCATION_NOT_EMPTY`). So a driver that dies before its first rename stops every
 later start. Only files that never became an entry are deleted. Run again, it finds nothing to do.
@@ -8,11 +9,14 @@ later start. Only files that never became an entry are deleted. Run again, it fi
 
 from __future__ import annotations
 
+from forebay.jobs.generation import known_generation
+from forebay.lake.layout import application
 from forebay.lake.objects import Objects
 
-__all__ = ["remove_unfinished_entries"]
+__all__ = ["first_batch", "remove_unfinished_entries"]
 
-LOGS = ("stream/offsets/", "stream/commits/", "stream/state/")
+COMMITS = "stream/commits/"
+LOGS = ("stream/offsets/", COMMITS, "stream/state/")
 """The folders that Spark's `MicroBatchExecution.verifyNewCheckpointDirectory` lists."""
 WRITTEN_ASIDE = (".tmp", ".crc")
 """Entries that were never renamed, and Hadoop's checksums of files."""
@@ -23,6 +27,13 @@ def remove_unfinished_entries(checkpoint: Objects) -> None:
     there = [found.name for log in LOGS for found in checkpoint.found(log)]
     if not any(_last(name).isdecimal() for name in there):
         checkpoint.delete(name for name in there if _is_unfinished(_last(name)))
+
+
+def first_batch(checkpoint: Objects, service: str) -> frozenset[tuple[str, int]]:
+    """Its transaction, until Spark has marked it as done. A stream that was never started has none."""
+    generation = known_generation(checkpoint)
+    ended = any(_last(found.name).isdecimal() for found in checkpoint.found(COMMITS))
+    return frozenset() if ended or generation is None else frozenset({(application(service, generation), 0)})
 
 
 def _is_unfinished(name: str) -> bool:

@@ -34,7 +34,7 @@ from forebay.declaration.service import Service
 from forebay.declared_sql.check import check_expressions
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
-from forebay.jobs.first_batch import remove_unfinished_entries
+from forebay.jobs.first_batch import first_batch, remove_unfinished_entries
 from forebay.jobs.generation import generation_of
 from forebay.jobs.lost_ledger import must_have_its_ledger
 from forebay.jobs.merging import merging
@@ -166,7 +166,7 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
             leases.callback(held[-1].let_go)
         must_not_be_half_rolled_back(settings.lake)
         must_be_of_service(open_objects(settings.checkpoint_folder), service.name)
-        must_have_its_ledger(settings.lake)
+        must_have_its_ledger(settings.lake, first_batch(open_objects(settings.checkpoint_folder), service.name))
         must_fill_own_tables(settings.lake, service)
 
         def still_ours() -> None:

@@ -17,7 +17,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from forebay.declaration.service import Service
+from forebay.errors import Halt
 from forebay.lake.layout import AFTER_LOAD, LEDGER, services_of, table_path
+from forebay.lake.log.listing import NoTable
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
@@ -27,6 +29,7 @@ from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
 from forebay.ledger.ignored import why_ignored
 from forebay.ledger.index import Index, load_index, packed
+from forebay.ledger.lost import lost_ledger
 from forebay.ledger.services import as_services_know, first_service
 from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import Withheld
@@ -50,7 +53,7 @@ class Ledger:
         self.path, self.names = table_path(lake, LEDGER), (service, *shares_with)
         self._services = open_objects(services_of(lake))
         self._notes = open_objects(table_path(lake, AFTER_LOAD))
-        self._spark = spark
+        self._spark, self.lost = spark, str(lost_ledger(lake, "this service has loaded files into it"))
         self._index: Index | None = None
         self.withheld = Withheld()
 
@@ -132,7 +135,10 @@ class Ledger:
     def _rows_of(self, hints: Mapping[int, Collection[date]]) -> list[dict[str, Any]]:
         """The rows of these keys on these days. A job of Spark costs more than reading few data files here."""
         days = set[date]().union(*hints.values())
-        rows = rows_of_keys(open_objects(self.path), days, hints, self.names)
+        try:
+            rows = rows_of_keys(open_objects(self.path), days, hints, self.names)
+        except NoTable as gone:
+            raise Halt(self.lost) from gone
         return self._rows_by_spark(days, hints) if rows is None else rows
 
     def _rows_by_spark(self, days: Collection[date], hashes: Collection[int]) -> list[dict[str, Any]]:

@@ -8,7 +8,11 @@ from dataclasses import dataclass, field
 from forebay.errors import ForebayError
 from forebay.record.growth import Rules
 
-__all__ = ["AppendResult", "Appended", "Destination", "Failed", "Skipped"]
+__all__ = ["AppendResult", "Appended", "Destination", "Failed", "Skipped", "TableLost"]
+
+
+class TableLost(ForebayError):
+    """A table that must be there was deleted."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Destination:
     """Instead of partition columns: by which OPTIMIZE puts its rows together."""
     type_widening: bool = False
     """Its columns may get wider types, at the price of readers that do not know that."""
+    if_lost: str = ""
+    """The message if it is not there; empty for a table that may be created."""
 
 
 @dataclass(frozen=True)

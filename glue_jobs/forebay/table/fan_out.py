@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.table.commit import CommitConflict, CommitRefused, Committed, CommitUnknown, LogFailed, Repeated, Txn
-from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
+from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped, TableLost
 from forebay.table.events import ColumnsAdded, TableCreated, TypesWidened
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.ready import fit, with_wider_types
@@ -117,6 +117,8 @@ class _Commit:
         for _ in range(ATTEMPTS):
             missing: tuple[str, ...] = ()
             wider: StructType | None = None
+            if seen is None and table.if_lost:
+                raise TableLost(table.if_lost)
             if seen is None:
                 partitions, properties = table.partition_columns, table.properties
                 outcome = self.logs.create(

@@ -22,7 +22,7 @@ from forebay.aws.retrying import attempts
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.spark.java_failure import COMMIT_UNKNOWN, causes, java_exception
 from forebay.table.commit import CommitUnknown, LogFailed, Txn
-from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
+from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped, TableLost
 from forebay.table.exchange import exchange
 from forebay.table.fan_out import ATTEMPTS, ChangesTooOften
 from forebay.table.kernel import Seen, TableLogs
@@ -71,6 +71,8 @@ def replace(
             if logs.has(table.path, txn, again=True):
                 return Skipped()
             seen = logs.look(table.path)
+            if seen is None and table.if_lost:
+                return Failed(TableLost(table.if_lost))
             if seen is not None and seen.derived_from:
                 return Failed(InvalidConfiguration([derived(seen)]))
             try:
