@@ -286,7 +286,10 @@ class PaperDedupe(Dedupe):
     def forget(self, today: date) -> None:
         pass
 
-    def known_to(self, lake: Lake, landed: Collection[str]) -> set[Any]:
+    def known_to(self, lake: Lake, landed: Collection[str], rows: Sequence[dict[str, Any]]) -> set[Any]:
+        if self.planned is not None:
+            planned: Any = self.planned()
+            return {(row["table"], row["id"]) for row in rows} - {row["id"] for row in planned or ()}
         if self.as_of == NO_VERSION:
             return set()
         ids = lake.rows(IDS) if self.as_of is None else lake.tables[IDS].versions[self.as_of]
@@ -497,7 +500,7 @@ class PaperPass:
         lake: Lake = self.batch.logs.lake  # type: ignore[attr-defined]
         told = vars(made.written)
         rows = Rows(row for row in pickle.loads(told["rows"]) if row["_file_id"] in made.landed)
-        _drop_duplicates(rows, dedupe.known_to(lake, made.landed))
+        _drop_duplicates(rows, dedupe.known_to(lake, made.landed, rows))
         written: Any = SimpleNamespace(**told | {"rows": pickle.dumps(rows)})
         ids = dedupe.ids(rows, told["kept_out"])
         return replace(made, fates=_fates(rows), written=written, ids=[ids] if len(ids) else [])
@@ -550,7 +553,9 @@ class PaperRetry(Retry):
         if dedupe.wanted:
             _drop_duplicates(
                 rows,
-                self.reserved.compared_with(made, dedupe, writing, partial(self._keep, plan)).known_to(self.paper, ()),
+                self.reserved.compared_with(made, dedupe, writing, partial(self._keep, plan)).known_to(
+                    self.paper, (), rows
+                ),
             )
         made = self._made(rows, dedupe.ids(rows, {}), [row for row in rows if row["violated"]])
         return Chosen(made.fates, partial(_gone, rows), made)

@@ -156,3 +156,32 @@ def test_a_retry_waits_for_a_batch_that_a_job_is_about_to_finish(monkeypatch: py
     monkeypatch.setattr(reserved, "attempts", attempts)
     tries.run(FAILED)
     scene.check()
+
+
+def test_a_table_that_failed_in_a_retry_that_died_gets_no_rows_without_their_ids() -> None:
+    """The table is mended before the retry is finished, and copies of its records come afterwards."""
+    for dies_after in range(MOST_EFFECTS):
+        with pytest.MonkeyPatch.context() as patch:
+            scene = Scene(patch)
+            scene.lake.failing = {"alpha"}
+            scene.retry(dies_after)
+            scene.lake.failing = set()
+            scene.retry()
+            scene.end()
+            scene.check()
+
+
+def test_a_batch_and_a_retry_whose_table_fails_at_both_commits_hold_their_records() -> None:
+    """The batch leaves out copies of records that the retry then cannot write. The ids of these are gone when the batch reads
+    its records again, for the quarantine."""
+    held = 0
+    for scene, at, dies_after in scenes():
+        scene.lake.failing = {"alpha"}
+        scene.retry(dies_after or 0)
+        scene.lake.meanwhile = (at, scene.retry)
+        scene.second()
+        assert scene.taken == []
+        held += [row["reason"] for row in scene.lake.rows(QUARANTINE)].count("table-failed")
+        scene.end()
+        scene.check()
+    assert held > 100

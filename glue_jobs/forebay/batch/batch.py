@@ -366,6 +366,7 @@ class Batch:
     ) -> Pass:
         """Only the rows of tables that failed at their commit, as records, to be kept in the quarantine. Their files are read
         once more, maybe by another driver than the one that began."""
+        dedupe = replace(dedupe, planned=partial(writing.staged_ids, plan.staged))
         for _ in range(IN_VAIN_AT_MOST):
             try:
                 made = self.read_unwritten(plan, split, dedupe, writing, tables)

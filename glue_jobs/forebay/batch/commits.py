@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from forebay.batch.events import OwnRowsAppended
 from forebay.batch.reasons import OF_WHOLE_TABLES
+from forebay.batch.staged import IDS, Staged
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
@@ -111,6 +112,11 @@ class Commits:
         whole = mine.where(mine.reason.isin(*OF_WHOLE_TABLES))
         kept = whole.select("table", "reason").distinct().collect()
         return {row.table: row.reason for row in kept}
+
+    def staged_ids(self, staged: Staged) -> DataFrame | None:
+        """The ids that the batch has not committed yet."""
+        ids = staged.beside.get(IDS)
+        return None if ids is None else ids.read(self.spark, self.path_of(ids))
 
     # --- rows whose files are written first, and committed once the batch's plan names them ---
 

@@ -5,13 +5,14 @@ duplicates (`one_pass.duplicates` leaves out their rows).
 
 The cost does not grow with the tables. Ids are 16 bytes in their own table (`_forebay/ids`), partitioned by day. The driver
 keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. The ids of a
-file are removed with its rows when another version replaces it. A replayed batch does not find its own ids, nor those of
-retries since its first attempt: it must reach the same fates.
+file are removed with its rows when another version replaces it. A batch that begins again does not find its own ids, nor
+those of retries since its first attempt: it must reach the same fates. Once it has a plan, the ids that the plan is to write
+decide alone: whatever became of others since, such as those of a retry whose table failed, changes nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
@@ -40,7 +41,8 @@ DUPLICATE = "_duplicate"
 class Dedupe:
     """The duplicates of one batch. `leaving` are the files whose rows are replaced, each with a file that replaces it, perhaps
     several times: if one of those lands, its records are not duplicates. Known are the ids as of a version of their table, if
-    `as_of` says so, and of retries those up to the number `tries_until`."""
+    `as_of` says so, and of retries those up to the number `tries_until`. If the batch has a plan, all ids are known but
+    the `planned` ones."""
 
     spark: SparkSession
     service: Service
@@ -52,6 +54,7 @@ class Dedupe:
     leaving: Collection[tuple[str, str]] = ()
     as_of: int | None = None
     tries_until: int | None = None
+    planned: Callable[[], DataFrame | None] | None = None
 
     @property
     def wanted(self) -> bool:
@@ -80,8 +83,19 @@ class Dedupe:
 
     def days_of(self, ids: pa.FixedSizeBinaryArray, landed: Collection[str]) -> dict[bytes, date]:
         """The ids, among these, that other batches wrote, with the last day on which each was written."""
+        if self.planned is not None:
+            return self._not_planned(ids, self.planned())
         known = self._known(ids, landed)
         return {} if known is None else {bytes(row["id"]): row["day"] for row in known.toArrow().to_pylist()}
+
+    def _not_planned(self, ids: pa.FixedSizeBinaryArray, planned: DataFrame | None) -> dict[bytes, date]:
+        mine: set[bytes] = set()
+        if planned is not None:
+            asked = self.spark.createDataFrame(pa.table({"id": ids.cast(pa.binary())}))
+            mine = {
+                bytes(row["id"]) for row in planned.join(asked, "id", "left_semi").select("id").toArrow().to_pylist()
+            }
+        return dict.fromkeys(set(ids.to_pylist()) - mine, self.day)
 
     def _known(self, ids: pa.FixedSizeBinaryArray, landed: Collection[str]) -> DataFrame | None:
         """The same, as Spark has it. Where the driver remembers recent ids, only days of likely duplicates are read."""

@@ -90,10 +90,7 @@ class Moving:
         if not self._has(table_path(self.lake, LEDGER)):
             in_tables = self._move(wanted)
         else:
-            # The ledger counts what moved: a table that failed then may not be tried under this number again.
-            if self.chosen.made is not None:
-                self.chosen.made.undo()
-            in_tables = self._written(wanted) if self.plan.written is None else {*self.plan.written}
+            in_tables = self._in_tables(wanted)
         self.let_go(in_tables)
         tables: dict[str, int] = {}
         for fate in fates:
@@ -106,23 +103,35 @@ class Moving:
     def _move(self, wanted: set[str]) -> set[str]:
         """The tables that have the records now, as the ledger counts them."""
         self.still_ours()
-        self._write(wanted)
+        in_tables = self._in_tables(wanted)
+        self._remember(wanted, in_tables)
         self.still_ours()
-        in_tables = self._written(wanted)
-        self.keep(in_tables)
         self._account([fate for fate in self.chosen.fates if _moves(fate, in_tables)])
         return in_tables
 
-    def _write(self, wanted: set[str]) -> None:
-        made, fates = self.chosen.made, self.chosen.fates
-        if made is None:
+    def _in_tables(self, wanted: set[str]) -> set[str]:
+        """The tables that have the records. A table that failed may not be tried under this number again: ids of its records
+        leave, and the ledger counts what moved."""
+        made = self.chosen.made
+        if self.plan.written is not None:
+            if made is not None:
+                made.undo()
+            return {*self.plan.written}
+        if made is not None:
+            leftovers = self.leftovers({fate.file_id for fate in self.chosen.fates})
+            self.writing.write_again(made, leftovers_by_table(leftovers))
+        in_tables = self._written(wanted)
+        self.keep(in_tables)
+        return in_tables
+
+    def _remember(self, wanted: set[str], in_tables: set[str]) -> None:
+        made = self.chosen.made
+        if made is None or not self.dedupe.wanted:
             return
-        self.writing.write_again(made, leftovers_by_table(self.leftovers({fate.file_id for fate in fates})))
-        if self.dedupe.wanted:
-            unwritten = dict.fromkeys(wanted - self._written(wanted), TABLE_FAILED)
-            ids = self.writing.ids_of(made, replaces=False, without=unwritten)
-            self.writing.remember(ids, unwritten, fates, self.dedupe)
-            self.reserved.release(made, self.dedupe, self.writing, unwritten)
+        unwritten = dict.fromkeys(wanted - in_tables, TABLE_FAILED)
+        ids = self.writing.ids_of(made, replaces=False, without=unwritten)
+        self.writing.remember(ids, unwritten, self.chosen.fates, self.dedupe)
+        self.reserved.release(made, self.dedupe, self.writing, unwritten)
 
     def _written(self, tables: set[str]) -> set[str]:
         return {table for table in tables if self._has(table_path(self.lake, table))}
