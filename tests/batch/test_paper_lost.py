@@ -1,0 +1,100 @@
+"""Histories on paper in which somebody deletes what forebay keeps: the ledger, before any effect of a batch or a retry, which is
+restored later; or the plan of a batch, as a message advises, while the landed files are still there. Others append rows of
+their own. Nothing ends for it, no row is lost or comes twice, and the rows of others stay.
+
+FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histories`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pytest
+
+from forebay.batch.plan import Plan
+from forebay.batch.retrying.plan import Choice
+from forebay.lake.layout import LEDGER
+from tests.batch.paper import Table
+from tests.batch.test_paper_histories import TABLES, Play, play_all
+
+OTHERS = "rows of others"
+
+
+class Lost(Play):
+    """A driver that starts refuses a lake without its ledger, as `jobs.lost_ledger` does."""
+
+    operator_acts = False
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(seed, patch)
+        self.rolls_back = self.versioned = False
+        self.beside = None
+        self.kept: Table | None = None
+        self.appended = Counter[str]()
+
+    def more_deeds(self) -> dict[Callable[[str], None], int]:
+        return {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3}
+
+    def lose_ledger(self, key: str) -> None:
+        """Right before one of the next effects."""
+        self.put(key)
+        self.lake.meanwhile = (self.draw.randint(0, 16), self.ledger_goes)
+        if self.tables_fail and self.draw.random() < 0.5:
+            self.retries(Choice("quarantine"))
+        else:
+            self.attempt()
+        self.lake.meanwhile = None
+        self.ledger_comes()
+
+    def ledger_goes(self) -> None:
+        self.kept = self.lake.tables.pop(LEDGER, None)
+        self.said.append(f"the ledger is {'deleted' if self.kept else 'not there yet'}")
+
+    def ledger_comes(self) -> None:
+        if self.kept is not None:
+            assert LEDGER not in self.lake.tables, "an empty ledger was begun"
+            self.lake.tables[LEDGER], self.kept = self.kept, None
+
+    def retries(self, choice: Choice, dies_after: int | None = None) -> None:
+        try:
+            super().retries(choice, dies_after)
+        except KeyError as gone:
+            assert gone.args == (LEDGER,)  # noqa: PT017 (most of them end)
+            self.said.append("a retry found no ledger")
+
+    def delete_plan(self, key: str) -> None:
+        """And the next attempt reads the landed files again."""
+        for name, plan in self.plans():
+            if plan.settled and all(self.is_there(file.file_id) for file in plan.files):
+                self.said.append(f"somebody deletes {name}")
+                del self.lake.objects[name]
+        self.attempt()
+
+    def plans(self) -> list[tuple[str, Plan]]:
+        return [(name, Plan.decode(told)) for name, told in self.lake.objects.items() if "/plans/" in name]
+
+    def is_there(self, file_id: str) -> bool:
+        return self.lake.answers[file_id] is self.contents[file_id]
+
+    def append(self, key: str) -> None:
+        there = [name for name in TABLES if name in self.lake.tables]
+        if there:
+            name = self.draw.choice(there)
+            table = self.lake.tables[name]
+            self.appended[name] += 1
+            row = {"_file_id": OTHERS, "byte_offset": self.appended.total(), "id": f"{OTHERS} {self.appended.total()}"}
+            table.change([*table.rows, row])
+
+    def sums_must_hold(self, told: dict[str, Counter[str]], there: dict[str, Counter[str]]) -> None:
+        assert {name: rows.pop(OTHERS) for name, rows in there.items() if OTHERS in rows} == self.appended
+        super().sums_must_hold(told, there)
+
+    def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
+        super().what_should_stand(ledger)
+        assert self.kept is None
+
+
+def test_whatever_of_ours_is_deleted_and_restored_every_record_comes_once() -> None:
+    play_all(Lost)
