@@ -121,8 +121,28 @@ def test_a_copy_is_looked_for_only_where_files_are_moved() -> None:
         assert isinstance(OrCopy.over(GetObject(s3, 1000), rule)(FILE), Unread)
     there = Answers(body(b"{}"))
     assert OrCopy.over(GetObject(there, 1000), moving())(FILE) == b"{}"
-    denied = OrCopy.over(GetObject(Answers(refusal(403, "AccessDenied")), 1000), moving())(FILE)
+
+
+@pytest.mark.parametrize("gone", [refusal(404, "NoSuchKey"), refusal(403, "AccessDenied")])
+@pytest.mark.parametrize("other", [refusal(404, "NoSuchKey"), refusal(403, "AccessDenied")])
+def test_a_role_that_may_not_list_a_bucket_finds_the_copy_all_the_same(gone: Exception, other: Exception) -> None:
+    """S3 answers 403 for what is not there: the file in the landing bucket, or its copy under another of its ids."""
+    assert OrCopy.over(GetObject(Answers(gone, other, body(b"{}")), 1000), moving())(FILE) == b"{}"
+
+
+def test_a_file_that_is_denied_everywhere_names_the_rights_that_are_missing() -> None:
+    denied = OrCopy.over(GetObject(Answers(*[refusal(403, "AccessDenied")] * 3), 1000), moving())(FILE)
     assert isinstance(denied, Unread)
+    assert denied.outcome == "denied"
+    assert re.search(r"no s3:ListBucket on landing\); its copy .* no s3:ListBucket on archive\)", denied.detail)
+
+
+def test_a_file_whose_key_is_disabled_is_not_looked_for_elsewhere() -> None:
+    """It is there."""
+    s3 = Answers(refusal(400, "KMS.DisabledException"))
+    denied = OrCopy.over(GetObject(s3, 1000), moving())(FILE)
+    assert isinstance(denied, Unread)
+    assert denied.reason == "key-denied"
 
 
 def test_what_was_put_with_the_object_is_told_where_somebody_wants_it() -> None:

@@ -57,7 +57,8 @@ MEANING_OF_STATUS: dict[int, tuple[ReadOutcome, FileReason]] = {
 }
 
 
-GONE = ("missing", "changed")
+PERHAPS_MOVED = ("no-such-key", "no-such-version", "no-such-bucket", "delete-marker", "etag-differs", "access-denied")
+"""Why a file is not read where it landed. Access is denied to a missing one, too, if the role may not list the bucket."""
 
 
 class Get(Protocol):
@@ -166,8 +167,9 @@ class OrCopy:
 
     def __call__(self, file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
         found = self.get(file, start, stop)
-        if not isinstance(found, Unread) or found.outcome not in GONE:
+        if not isinstance(found, Unread) or found.reason not in PERHAPS_MOVED:
             return found
+        unread = found
         for copy in self._copies(file):
             read = self.get(copy, start, stop)
             if not isinstance(read, Unread):
@@ -175,11 +177,11 @@ class OrCopy:
                     # That of the copy stays: other pieces of the file are read at the same time.
                     self.metadata[file] = self.metadata[copy]
                 return read
-            if read.outcome != "missing":
+            if read.outcome != "missing" and unread is found:
                 detail = f"{found.detail}; its copy {copy.uri} is {read.outcome}: {read.detail}"
                 # Without permission on the archive, nobody knows whether there is a copy.
-                return replace(found if read.outcome == "denied" else read, detail=detail)
-        return found
+                unread = replace(found if read.outcome == "denied" else read, detail=detail)
+        return unread
 
     def _copies(self, file: LandedFile) -> Iterator[LandedFile]:
         for file_id in dict.fromkeys(replace(file, service=name).file_id for name in (file.service, *self.services)):
@@ -217,5 +219,5 @@ def _meaning(file: LandedFile, error: aws.ClientError) -> Unread:
         return Unread("denied", "key-denied", said)
     outcome, reason = MEANING.get(code) or MEANING_OF_STATUS.get(status, ("unavailable", "refused-by-s3"))
     if status == 403 and outcome == "denied":
-        said += " (S3 also answers this for a deleted object if the role may not list the bucket)"
+        said += f" (S3 also answers this for a missing object if the role has no s3:ListBucket on {file.bucket})"
     return Unread(outcome, reason, said)
