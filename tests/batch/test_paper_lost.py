@@ -1,6 +1,6 @@
 """Histories on paper in which somebody deletes what forebay keeps: the ledger, before any effect of a batch or a retry, until
-it is restored; or the plan of a batch, as a message advises, while the landed files are still there. Others append rows of their
-own. Nothing ends for it, no row is lost or comes twice, and the rows of others stay.
+it is restored; or the plan of a batch, as a message advises, while the landed files are still there. Others append rows of
+their own. Nothing ends for it, no row is lost or comes twice, and the rows of others stay.
 
 FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histories`.
 """

@@ -38,7 +38,28 @@ def test_a_deletion_at_the_time_of_a_note_is_ours(action: Action, after: timedel
     assert deletions_of_ours([FILE, ours], open_objects(str(tmp_path)), {}) == {ours.file_id}
 
 
-@pytest.mark.parametrize("action", ["gone", "replaced", "started"])
+@pytest.mark.parametrize(
+    ("after", "next_note", "is_ours"),
+    [
+        (-timedelta(minutes=1), None, True),
+        (-CLOCKS_DIFFER - timedelta(seconds=1), None, False),
+        (timedelta(hours=5), None, True),
+        (timedelta(hours=5), timedelta(hours=6), True),
+        (timedelta(hours=5), timedelta(hours=1), False),
+    ],
+)
+def test_a_deletion_by_a_run_that_died_is_ours_until_the_next_note(
+    after: timedelta, next_note: timedelta | None, is_ours: bool, tmp_path: Path
+) -> None:
+    note(tmp_path, "started")
+    if next_note is not None:
+        note(tmp_path, "gone", NOW + next_note)
+    deleted = deletion(after)
+    found = deletions_of_ours([FILE, deleted], open_objects(str(tmp_path)), {})
+    assert found == ({deleted.file_id} if is_ours else set())
+
+
+@pytest.mark.parametrize("action", ["gone", "replaced"])
 def test_what_after_load_did_not_delete_is_not_ours(action: Action, tmp_path: Path) -> None:
     note(tmp_path, action)
     assert deletions_of_ours([deletion()], open_objects(str(tmp_path)), {}) == set()
@@ -66,7 +87,7 @@ def test_without_deletions_or_notes_nothing_is_ours_and_old_notes_are_not_read(t
     for data in tmp_path.glob("day=*/*.parquet"):
         data.unlink()
     assert deletions_of_ours([FILE], notes, {}) == set()
-    long_after_the_note = datetime.now(UTC) - NOW + 2 * CLOCKS_DIFFER
+    long_after_the_note = datetime.now(UTC) - NOW + 2 * CLOCKS_DIFFER + timedelta(days=1)
     assert deletions_of_ours([deletion(long_after_the_note)], notes, {}) == set()
 
 

@@ -1,8 +1,9 @@
 """Deletions that forebay made itself: `after_load` deleted a landed file after it was loaded. They take out nothing.
 
 A service may replace `after_load` with `on_delete = "forget"` while its queue still has the notices. The notes of `after_load`
-tell them apart: S3 and the note name the same key and nearly the same time. It deletes only the content that it has loaded.
-So a deletion is the producer's if it takes out another content that was put later.
+tell them apart: S3 and the notes name the same key, and the deletion lies between the note from before it and the one from
+after it. A run that died left only the first one. It deletes only the content that it has loaded. So a deletion is the
+producer's if it takes out another content that was put later.
 
 In: the files of a batch, what the ledger has of their keys, and the table of notes. Out: the ids of the deletions that are
 ours.
@@ -11,7 +12,9 @@ ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Literal
 
 from forebay.aws.preflight import CLOCKS_DIFFER
 from forebay.lake.log.listing import NoTable
@@ -22,13 +25,39 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import opened, plainly_typed
 from forebay.notification.order import takes_out, written_later
 
-__all__ = ["deletions_of_ours", "noted_since"]
+__all__ = ["STARTED", "deletions_of_ours", "noted_since"]
 
+STARTED: Literal["started"] = "started"
+"""The note from before."""
 DELETED_IT = ("moved", "deleted")
+LONGEST = timedelta(days=1)
+"""From the first note of a file to its deletion: a run copies files in between."""
 
 Key = tuple[str, str]
-Noted = Mapping[Key, Sequence[tuple[datetime, str]]]
-"""When `after_load` deleted the object of each bucket and key, and the id of its file."""
+Noted = Mapping[Key, Sequence["_Note"]]
+"""The notes of `after_load` on the object of each bucket and key."""
+
+
+@dataclass
+class _Note:
+    """The times between which it deleted this file; without an end if a run died and no other one followed."""
+
+    file_id: str
+    started: datetime | None = None
+    ended: datetime | None = None
+    deleted: bool = False
+
+    def explains(self, at: datetime) -> bool:
+        if self.started is None and not self.deleted:
+            return False
+        since, until = self.started or self.ended or at, self.ended or at
+        return since - CLOCKS_DIFFER <= at <= until + CLOCKS_DIFFER
+
+    def add(self, action: str, at: datetime) -> None:
+        if action == STARTED:
+            self.started = min(at, self.started or at)
+        else:
+            self.ended, self.deleted = max(at, self.ended or at), self.deleted or action in DELETED_IT
 
 
 def deletions_of_ours(
@@ -38,7 +67,8 @@ def deletions_of_ours(
     times = {file: file.event_time for file in files if file.is_deletion and file.event_time is not None}
     if not times:
         return frozenset()
-    noted = noted_since(notes, min(times.values()) - CLOCKS_DIFFER, {(file.bucket, file.key) for file in times})
+    since = min(times.values()) - CLOCKS_DIFFER - LONGEST
+    noted = noted_since(notes, since, {(file.bucket, file.key) for file in times})
     versions: dict[Key, list[LandedFile]] = {key: [*known.get(key, ())] for key in noted}
     for file in files:
         if not file.is_deletion:
@@ -47,8 +77,8 @@ def deletions_of_ours(
         file.file_id
         for file, at in times.items()
         if any(
-            abs(at - noted_at) <= CLOCKS_DIFFER and not _takes_out_more(file, file_id, versions[file.bucket, file.key])
-            for noted_at, file_id in noted.get((file.bucket, file.key), ())
+            note.explains(at) and not _takes_out_more(file, note.file_id, versions[file.bucket, file.key])
+            for note in noted[file.bucket, file.key]
         )
     )
 
@@ -63,16 +93,16 @@ def _takes_out_more(deletion: LandedFile, file_id: str, versions: Sequence[Lande
 
 
 def noted_since(notes: Objects, since: datetime, keys: Iterable[Key]) -> Noted:
-    found: dict[Key, list[tuple[datetime, str]]] = {key: [] for key in keys}
+    found: dict[Key, dict[str, _Note]] = {key: {} for key in keys}
     try:
         files = read_snapshot(notes).files
     except NoTable:
-        return found
+        files = ()
     for file in files:
         if file.modified >= since:
             with opened(notes, file) as parquet:
                 rows = plainly_typed(parquet.read(columns=["bucket", "key", "action", "at", "file_id"]))
             for row in python_rows(rows):
-                if row["action"] in DELETED_IT and (key := (row["bucket"], row["key"])) in found:
-                    found[key].append((row["at"], row["file_id"]))
-    return found
+                if (of_key := found.get((row["bucket"], row["key"]))) is not None:
+                    of_key.setdefault(row["file_id"], _Note(row["file_id"])).add(row["action"], row["at"])
+    return {key: [*of_key.values()] for key, of_key in found.items()}

@@ -24,7 +24,8 @@ from forebay.errors import InvalidConfiguration
 from forebay.events import Event
 from forebay.lake.lease import LeaseHeld
 from forebay.lake.objects import open_objects
-from forebay.landed_file import LandedFile
+from forebay.landed_file import DELETED, LandedFile
+from forebay.ledger.cleared import deletions_of_ours
 from forebay.ledger.entry import REPLAY
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import versions_of
@@ -309,7 +310,7 @@ def test_a_run_that_dies_anywhere_is_finished_by_the_next(tmp_path: Path, verb: 
 
 @pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize(
-    ("rule", "noted"), [(MOVE, ("moved", place_of("a.json"))), (DELETE, ("gone", None))], ids=["move", "delete"]
+    ("rule", "noted"), [(MOVE, ("moved", place_of("a.json"))), (DELETE, ("deleted", None))], ids=["move", "delete"]
 )
 def test_a_run_that_died_before_its_note_is_done(
     tmp_path: Path, rule: str, noted: tuple[str, str | None], monkeypatch: pytest.MonkeyPatch
@@ -322,12 +323,22 @@ def test_a_run_that_died_before_its_note_is_done(
 
     with monkeypatch.context() as once:
         once.setattr("forebay.upkeep.after_load.job._count", die)
-        once.setattr(Notes, "add", lambda *_: None)
+        added = Notes.add
+        once.setattr(Notes, "add", lambda self, done: added(self, (one for one in done if one.action == "started")))
         with pytest.raises(Killed):
             clear(tmp_path, s3, rule)
     assert s3.landed == []
-    clear(tmp_path, s3, rule)
+    deletion = LandedFile("landing", "in/a.json", None, f"{DELETED}1", sequencer="05", event_time=datetime.now(UTC))
+    for _ in range(2):  # its notice may come before the next run, or after it
+        assert deletions_of_ours([deletion], open_objects(f"{tmp_path}/_forebay/after_load"), {}) == {deletion.file_id}
+        clear(tmp_path, s3, rule)
     assert notes(tmp_path) == [("in/a.json", *noted)]
+
+
+def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    clear(tmp_path, S3(), DELETE)
+    assert [action for _, action, _ in notes(tmp_path)] == ["gone"]
 
 
 @pytest.mark.parametrize("verb", ["copy", "delete"])

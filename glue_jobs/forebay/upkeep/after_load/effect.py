@@ -10,7 +10,7 @@ the bucket's lifecycle rule deletes the old versions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -21,16 +21,15 @@ from forebay.declaration.feed import AfterLoad
 from forebay.upkeep.after_load.copying import copy
 from forebay.upkeep.after_load.due import DueFile
 
-__all__ = ["ARCHIVE_IS_LANDING", "STARTED", "Action", "Done", "Left", "Settling"]
+__all__ = ["ARCHIVE_IS_LANDING", "Action", "Done", "Left", "Settling"]
 
 Action = Literal[
     "moved",  # it is in the archive, and no longer in the landing bucket
     "deleted",  # it was deleted
     "gone",  # somebody else had deleted it before
     "replaced",  # the object is another version by now: it was not touched
-    "started",  # its copy may be there; another action follows
+    "started",  # its copy may be there, and it may be deleted; another action follows
 ]
-STARTED: Action = "started"
 
 ARCHIVE_IS_LANDING, NO_VERSION = "archive-is-landing", "no-version"
 FORGOTTEN_BY_OTHERS = "forgotten-by-others"
@@ -64,9 +63,10 @@ class Settling:
     ) -> None:
         self._s3, self._rule, self._loads, self._forgets = s3, rule, loads, forgets
 
-    def settle(self, file: DueFile) -> Done | Left:
+    def settle(self, file: DueFile, started: Collection[str] = ()) -> Done | Left:
+        """`started` are the ids of the files that an earlier run began with, and did not end."""
         try:
-            return self._settle(file)
+            return self._settle(file, file.file_id in started)
         except ClientError as refused:
             return Left(file, _reason(refused), str(refused))
         except BotoCoreError as failed:
@@ -82,7 +82,7 @@ class Settling:
             return Left(file, FORGOTTEN_BY_OTHERS, why)
         return None
 
-    def _settle(self, file: DueFile) -> Done | Left:
+    def _settle(self, file: DueFile, started: bool) -> Done | Left:
         if (refused := self.refusal(file)) is not None:
             return refused
         bucket, key = self._rule.place_of(file.bucket, file.key, file.file_id)
@@ -90,7 +90,8 @@ class Settling:
         now = self._head(file.bucket, file.key)
         if now is None:
             moved = bool(place) and self._head(bucket, key) is not None
-            return Done(file, "moved" if moved else "gone", place if moved else "")
+            gone: Action = "deleted" if started and not place else "gone"
+            return Done(file, "moved" if moved else gone, place if moved else "")
         if not (file.is_versioned or file.etag):
             return Left(file, NO_VERSION, "its notification had neither a version id nor an etag")
         if not _is_still(file, now):

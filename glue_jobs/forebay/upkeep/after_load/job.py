@@ -119,10 +119,8 @@ def _clear(
                     return
                 lease.check()
                 chunk = due[at : at + CHUNK]
-                if rule.move:
-                    meant = (one for one in chunk if settling.refusal(one) is None)
-                    notes.start((one, _place(rule, one)) for one in meant)
-                ended = list(threads.map(settling.settle, chunk))
+                started = notes.start((one, _place(rule, one)) for one in chunk if settling.refusal(one) is None)
+                ended = list(threads.map(partial(settling.settle, started=started), chunk))
                 notes.add(one for one in ended if isinstance(one, Done))
                 _count(cleared, ended)
 

@@ -2,7 +2,8 @@
 
 In: `Done`s. Out: rows, in one commit for each chunk of files; rows are never changed. The table is partitioned by the day of
 the file's row in the ledger. So a run reads the notes of one day at a time, and asks S3 only about files without a note.
-A move has a row before its copy is made, too. So an erasure finds the copy, even if the run dies and no other one follows.
+A file has a row before anything happens to it, too. So an erasure finds its copy, and a deletion is known to be ours, even if
+the run dies and no other one follows.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.replace_files import add_files
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects
+from forebay.ledger.cleared import STARTED
 from forebay.ledger.data_files import opened, plainly_typed
 from forebay.upkeep.after_load.due import DueFile
-from forebay.upkeep.after_load.effect import STARTED, Done
+from forebay.upkeep.after_load.effect import Done
 
 __all__ = ["SCHEMA", "Notes"]
 
@@ -43,11 +45,13 @@ class Notes:
         """The ids of the files of a day that need nothing more."""
         return frozenset(file_id for file_id, action, _ in self._of(day) if action != STARTED)
 
-    def start(self, moves: Iterable[tuple[DueFile, str]]) -> None:
-        """Files of one day that are about to be copied to these places."""
-        of_day = [*moves]
-        known = {(file_id, place) for file_id, _, place in self._of(of_day[0][0].day)} if of_day else set()
+    def start(self, due: Iterable[tuple[DueFile, str]]) -> frozenset[str]:
+        """Files of one day that are about to be deleted, once they are copied to these places, if there are any. Returns the
+        ids of those that a run started before."""
+        of_day = [*due]
+        known = {(file_id, place or "") for file_id, _, place in self._of(of_day[0][0].day)} if of_day else set()
         self.add(Done(file, STARTED, place) for file, place in of_day if (file.file_id, place) not in known)
+        return frozenset(file_id for file_id, _ in known)
 
     def _of(self, day: str) -> Iterator[tuple[str, str, str | None]]:
         snapshot = self._snapshot()
