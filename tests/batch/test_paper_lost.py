@@ -65,11 +65,12 @@ class Lost(Play):
             self.said.append("a retry found no ledger")
 
     def delete_plan(self, key: str) -> None:
-        """And the next attempt reads the landed files again."""
+        """The job that starts ends a retry that is under way, and reads the landed files again."""
         for name, plan in self.plans():
             if plan.settled and all(self.is_there(file.file_id) for file in plan.files):
                 self.said.append(f"somebody deletes {name}")
                 del self.lake.objects[name]
+                self.retries(Choice("quarantine", reason="table-failed"))
         self.attempt()
 
     def plans(self) -> list[tuple[str, Plan]]:
