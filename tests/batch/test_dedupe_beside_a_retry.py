@@ -185,3 +185,19 @@ def test_a_batch_and_a_retry_whose_table_fails_at_both_commits_hold_their_record
         scene.end()
         scene.check()
     assert held > 100
+
+
+def test_a_copy_of_a_record_that_was_dropped_from_the_quarantine_comes_with_a_replay_of_its_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was left out as a duplicate of the one that was held, and a drop brings no copy back by itself."""
+    scene = Scene(monkeypatch)
+    scene.lake.failing = {"alpha", "beta"}
+    lay_out(monkeypatch, scene.lake, SERVICE, "g0").process_files(1, [SECOND, THIRD])
+    scene.lake.failing = set()
+    retry_in(monkeypatch, scene.lake, SERVICE).run(Choice("quarantine", give_up=True))
+    assert scene.lake.rows(QUARANTINE) + scene.lake.rows("alpha") + scene.lake.rows("beta") == []
+    (row,) = (row for row in scene.lake.rows(LEDGER) if row["file_id"] == THIRD.file_id)
+    row["outcome"] = "replay"
+    lay_out(monkeypatch, scene.lake, SERVICE, "g0").process_files(2, [THIRD])
+    assert sorted(row["id"] for name in ("alpha", "beta") for row in scene.lake.rows(name)) == ["1", "2", "3"]
