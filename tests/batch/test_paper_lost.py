@@ -1,6 +1,7 @@
 """Histories on paper in which somebody deletes what forebay keeps: the ledger, before any effect of a batch or a retry, until
-it is restored; or the plan of a batch, as a message advises, while the landed files are still there. Others append rows of
-their own. Nothing ends for it, no row is lost or comes twice, and the rows of others stay.
+it is restored; or the plan of a batch, as a message advises, while the landed files are still there; or the records
+that were held. Others append rows of their own. Nothing ends for it, no other row is lost, none comes twice, and the rows of
+others stay.
 
 FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histories`.
 """
@@ -15,9 +16,9 @@ import pytest
 
 from forebay.batch.plan import Plan
 from forebay.batch.retrying.plan import Choice
-from forebay.lake.layout import LEDGER
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from tests.batch.paper import Table
-from tests.batch.test_paper_histories import TABLES, Play, play_all
+from tests.batch.test_paper_histories import HELD, TABLES, Play, play_all
 
 OTHERS = "rows of others"
 
@@ -33,9 +34,10 @@ class Lost(Play):
         self.beside = None
         self.kept: Table | None = None
         self.appended = Counter[str]()
+        self.gone: dict[str, Counter[str]] = {name: Counter() for name in HELD}
 
     def more_deeds(self) -> dict[Callable[[str], None], int]:
-        return {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3}
+        return {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3, self.lose_held: 3}
 
     def lose_ledger(self, key: str) -> None:
         """Right before one of the next effects."""
@@ -79,6 +81,13 @@ class Lost(Play):
     def is_there(self, file_id: str) -> bool:
         return self.lake.answers[file_id] is self.contents[file_id]
 
+    def lose_held(self, key: str) -> None:
+        """The quarantine or the parked records, while no plan names files of theirs. Nobody can restore them."""
+        name = self.draw.choice((QUARANTINE, PARKED))
+        planned = any("plan" in one for one in self.lake.objects)
+        if name in self.lake.tables and not self.dedupe and not planned:
+            self.gone[name].update(row["_file_id"] for row in self.lake.tables.pop(name).rows)
+
     def append(self, key: str) -> None:
         there = [name for name in TABLES if name in self.lake.tables]
         if there:
@@ -90,6 +99,10 @@ class Lost(Play):
 
     def sums_must_hold(self, told: dict[str, Counter[str]], there: dict[str, Counter[str]]) -> None:
         assert {name: rows.pop(OTHERS) for name, rows in there.items() if OTHERS in rows} == self.appended
+        for name, gone in self.gone.items():
+            lacking = told[name] - there[name]
+            assert lacking <= gone
+            there[name] += lacking
         super().sums_must_hold(told, there)
 
     def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:

@@ -45,6 +45,28 @@ def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, mo
 
 
 @pytest.mark.deep
+@pytest.mark.parametrize("how", ["delete", "restore"])
+def test_a_state_that_somebody_changed_by_hand_is_computed_from_scratch_with_the_next_changes(
+    story: Story, how: str
+) -> None:
+    for _ in range(2):
+        story.bring()
+        story.merge()
+    state = Delta.forPath(story.spark, f"{story.lake}/players")
+    if how == "delete":
+        state.delete("world = 'a'")
+    else:
+        state.restoreToVersion(state.history(1).collect()[0].version - 1)
+    Delta.forPath(story.spark, f"{story.lake}/players").optimize().executeCompaction()
+    story.bring(count=1)
+    assert how.upper() in (story.merge().recomputed or "")
+    story.must_agree()
+    story.bring(count=1)
+    assert not story.merge().recomputed
+    story.must_agree()
+
+
+@pytest.mark.deep
 def test_the_history_equals_the_model_too(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
     story.declared = HISTORY
     story.bring()

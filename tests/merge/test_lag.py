@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from forebay.merge.lag import lag_of
 
 
@@ -81,3 +83,36 @@ def test_tombstones_are_never_behind_because_a_commit_without_a_delete_changes_n
     table(tmp_path, "changes", *([{"commitInfo": {}}] for _ in range(4)))
     table(tmp_path, "_forebay/tombstones/state", merged(0))
     assert lag_of(str(tmp_path), "_forebay/tombstones/state", {"forebay.derivedFrom": "changes"}) is None
+
+
+def by_hand(operation: str, *, rows: int = 3, removed: bool = False, **more: Any) -> list[dict[str, Any]]:
+    file = {"path": "a", "size": 1, "dataChange": True, **more}
+    actions: list[dict[str, Any]] = [{"commitInfo": {"operation": operation}}]
+    return [*actions, {"add": {**file, "stats": json.dumps({"numRecords": rows})}}, *([{"remove": file}] * removed)]
+
+
+@pytest.mark.parametrize(
+    ("commit", "said"),
+    [
+        (by_hand("RESTORE", removed=True), "version 2 (RESTORE)"),
+        (by_hand("DELETE", rows=0, removed=True), "version 2 (DELETE)"),
+        (by_hand("WRITE"), "version 2 (WRITE)"),
+        (by_hand("OPTIMIZE", removed=True, dataChange=False), ""),
+        (by_hand("WRITE", rows=0), ""),
+        ([{"commitInfo": {"operation": "SET TBLPROPERTIES"}}, {"metaData": {"id": "state"}}], ""),
+        ([*by_hand("DELETE", removed=True), {"txn": {"appId": "forebay/games/erase", "version": 1}}], ""),
+    ],
+)
+def test_a_state_that_somebody_changed_by_hand_is_named_until_the_next_merge(
+    commit: list[dict[str, Any]], said: str, tmp_path: Path
+) -> None:
+    table(tmp_path, "changes", *([{"commitInfo": {}}] for _ in range(4)))
+    table(tmp_path, "state", merged(0), merged(3), commit, [{"commitInfo": {"operation": "VACUUM END"}}])
+    lag = lag_of(str(tmp_path), "state", {"forebay.derivedFrom": "changes"})
+    assert lag is not None
+    wanted = f"state: {said} changed its rows by hand; the next changes of changes compute it from scratch"
+    assert lag.trouble == (wanted if said else "")
+    table(tmp_path, "later", merged(0), commit, merged(3))
+    lag = lag_of(str(tmp_path), "later", {"forebay.derivedFrom": "changes"})
+    assert lag is not None
+    assert lag.trouble == ""
