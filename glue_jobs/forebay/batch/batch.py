@@ -82,6 +82,9 @@ class Begun:
 class Batch:
     """The steps of one batch after the other, for one service and one checkpoint."""
 
+    had_ledger = False
+    """Whether the lake was ever seen with one."""
+
     def __init__(
         self,
         spark: SparkSession,
@@ -116,8 +119,6 @@ class Batch:
             service=service.name, since=clock(), wait_s=late_commit_wait_s, emit=emit, clock=clock, sleep=sleep
         )
         self.turns = Turns(open_objects(plans_of(lake, service.name)))
-        self.had_ledger = False
-        """Whether the lake was ever seen with one."""
 
     @cached_property
     def generation(self) -> str:
