@@ -12,12 +12,13 @@ from datetime import UTC, datetime
 from typing import Any
 
 from forebay.lake.layout import DERIVED_BY, TOMBSTONES, table_path
+from forebay.lake.log.commit import effect_of
 from forebay.lake.log.definition import definition_of
 from forebay.lake.log.listing import NoTable, commit_name, committed_at, list_log
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.origin import origin_gone, origin_replaced, origins_of
 
-__all__ = ["APPS", "ROLLUPS", "Lag", "is_of", "lag_of", "waited_s"]
+__all__ = ["APPS", "ROLLUPS", "Lag", "is_of", "lag_of", "last_merge", "waited_s"]
 
 APPS = "forebay-merge:"
 """How the names of a merge's transactions begin; the table's own id and the way to merge follow."""
@@ -30,7 +31,7 @@ NEWEST = 200
 @dataclass(frozen=True)
 class Lag:
     """`merged` is None where no merge is among the newest commits, `newest` where the log is gone. `since` is the first commit
-    that is not merged. `trouble`: why no merge succeeds, and what to do."""
+    that is not merged. `trouble`: why no merge succeeds, or whose change a merge has to undo, and what to do."""
 
     state: str
     log: str
@@ -51,7 +52,7 @@ def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any =
         return None
     (log,) = origins
     changes = open_objects(table_path(lake, log), s3=s3)
-    merged = _merged(open_objects(table_path(lake, state), s3=s3))
+    merged, by_hand = last_merge(open_objects(table_path(lake, state), s3=s3))
     try:
         newest = list_log(changes).version
     except NoTable:
@@ -59,9 +60,14 @@ def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any =
     by = configuration.get(DERIVED_BY, "")
     if by.startswith(APPS) and not is_of(by, definition_of(changes).id):
         return Lag(state, log, None, newest, trouble=origin_replaced(state, log))
+    said = (
+        f"{state}: {by_hand} changed its rows by hand; the next changes of {log} compute it from scratch"
+        if by_hand
+        else ""
+    )
     if merged is None or merged >= newest:
-        return Lag(state, log, merged, newest)
-    return Lag(state, log, merged, newest, committed_at(changes, merged + 1))
+        return Lag(state, log, merged, newest, trouble=said)
+    return Lag(state, log, merged, newest, committed_at(changes, merged + 1), trouble=said)
 
 
 def is_of(by: str, log_id: str) -> bool:
@@ -69,14 +75,27 @@ def is_of(by: str, log_id: str) -> bool:
     return not by or by.startswith(f"{APPS}{log_id}:")
 
 
-def _merged(state: Objects) -> int | None:
-    """The version of the log after the last merge."""
-    last = list_log(state).version
+def last_merge(state: Objects) -> tuple[int | None, str]:
+    """The version of the log after the last merge, and a later commit by somebody else that changes rows, such as a RESTORE.
+    Each of our own commits that changes rows carries a transaction."""
+    last, by_hand = list_log(state).version, ""
     for version in range(last, max(-1, last - NEWEST), -1):
-        for line in (state.read(commit_name(version)) or b"").splitlines():
-            if line.startswith(b'{"txn"') and (txn := json.loads(line)["txn"])["appId"].startswith((APPS, ROLLUPS)):
-                return int(txn["version"])
-    return None
+        content = state.read(commit_name(version)) or b""
+        actions = [json.loads(line) for line in content.splitlines() if line.startswith((b'{"txn"', b'{"commitInfo"'))]
+        txns = [action["txn"] for action in actions if "txn" in action]
+        merges = (txn for txn in txns if txn["appId"].startswith((APPS, ROLLUPS)))
+        if (merge := next(merges, None)) is not None:
+            return int(merge["version"]), by_hand
+        if not txns and _changes_rows(content):
+            info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+            by_hand = f"version {version} ({info.get('operation', 'of another tool')})"
+    return None, by_hand
+
+
+def _changes_rows(content: bytes) -> bool:
+    """New columns come with an append of no rows."""
+    effect = effect_of(content)
+    return effect.data_change and (effect.rows_added != 0 or effect.files_removed > 0)
 
 
 def waited_s(log: Objects, version: int) -> float:

@@ -29,7 +29,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.origin import origin_gone
 from forebay.merge.derived import Derived
 from forebay.merge.difference import Difference, Unknown, difference
-from forebay.merge.lag import ROLLUPS, waited_s
+from forebay.merge.lag import ROLLUPS, last_merge, waited_s
 from forebay.merge.literals import has_literals, literal, to_collect
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.step import Step
@@ -73,7 +73,8 @@ def roll_up(
     rest."""
     began = time.monotonic()
     derived = Derived(session, logs, table_path(lake, rollup.name), ",".join(rollup.tables))
-    derived.must_be_ours(open_objects(derived.path, s3=s3), "give the rollup another name")
+    its_objects = open_objects(derived.path, s3=s3)
+    derived.must_be_ours(its_objects, "give the rollup another name")
     found = _sources(session, lake, rollup, s3)
     if not found:
         if derived.seen() is None:
@@ -93,6 +94,8 @@ def roll_up(
     unknown = next((one.reason for one in since if isinstance(one, Unknown)), None)
     if unknown is None and not _same_columns(derived, groups.all()):
         unknown = "its columns have other types than before"
+    if unknown is None and (by_hand := last_merge(its_objects)[1]):
+        unknown = f"{by_hand} changed its rows by hand"
     lease.check()
     if unknown is not None:
         done = _anew(derived, groups, changed, unknown, lease)

@@ -25,7 +25,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.origin import origin_gone, origin_replaced
 from forebay.merge.difference import Difference, Unknown, difference
 from forebay.merge.history import History
-from forebay.merge.lag import waited_s
+from forebay.merge.lag import last_merge, waited_s
 from forebay.merge.log_rows import LogVersion
 from forebay.merge.partial import Partial
 from forebay.merge.snapshot import Snapshot
@@ -92,7 +92,7 @@ def step(
             f"table {state} has merged version {before} of {log}, which has only {now}: was {log} restored from a copy? "
             f"Delete the folders of {state} and of its tombstones, and the next run recomputes it"
         )
-    found = _difference(there, changes.schema, commits, before, now)
+    found = _difference(there, changes.schema, commits, of_state, before, now)
     lease.check()
     there.table.begin_feed()
     if isinstance(found, Unknown):
@@ -129,9 +129,13 @@ def kind_of(merge: Merge) -> type[State]:
     return Partial if merge.ignore_null_updates else State
 
 
-def _difference(there: State, schema: StructType, commits: Objects, before: int, now: int) -> Difference | Unknown:
+def _difference(
+    there: State, schema: StructType, commits: Objects, of_state: Objects, before: int, now: int
+) -> Difference | Unknown:
     if before < 0:
         return Unknown("the state is new, or its declaration has changed")
+    if by_hand := last_merge(of_state)[1]:
+        return Unknown(f"{by_hand} changed the rows of the state by hand")
     if not there.grows_into(schema):
         return Unknown("a column of the changes has another type than before, or was removed")
     if isinstance(there, Snapshot):
