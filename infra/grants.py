@@ -44,7 +44,7 @@ __all__ = [
     "look_at_schedules",
     "look_up_tables",
     "publish_metrics",
-    "read_archive",
+    "read_archives",
     "read_assets",
     "read_health",
     "read_landed_files",
@@ -153,22 +153,23 @@ def archive_landed_files(
     files, because = [f"{arn}/{prefix}*" for arn in bucket_arns], "any file under the prefix may have been loaded"
     allow(role, "ReadTagsOfLandedFiles", ["s3:GetObjectTagging", "s3:GetObjectVersionTagging"], files, because=because)
     actions = ["s3:PutObject", "s3:PutObjectTagging", "s3:GetObject", "s3:AbortMultipartUpload"]
-    _use_archive(role, "ArchiveLandedFiles", actions, archive)
+    _use_archives(role, "ArchiveLandedFiles", actions, [archive])
     if key_arns:
         allow(role, "CopyWithAdoptedKey", ["kms:GenerateDataKey"], key_arns)
 
 
-def read_archive(role: iam.IGrantable, archive: str) -> None:
+def read_archives(role: iam.IGrantable, archives: Sequence[str]) -> None:
     """To read a moved file again, as a replay does."""
-    _use_archive(role, "ReadArchive", ["s3:GetObject"], archive)
+    if archives:
+        _use_archives(role, "ReadArchive", ["s3:GetObject"], archives)
 
 
-def _use_archive(role: iam.IGrantable, sid: str, actions: Sequence[str], archive: str) -> None:
-    bucket, below = bucket_and_key(archive)
-    arn = f"arn:{Aws.PARTITION}:s3:::{bucket}"
-    copies = [f"{arn}/{below}/*" if below else f"{arn}/*"]
+def _use_archives(role: iam.IGrantable, sid: str, actions: Sequence[str], archives: Sequence[str]) -> None:
+    places = [bucket_and_key(archive) for archive in archives]
+    arns = [f"arn:{Aws.PARTITION}:s3:::{bucket}" for bucket, _ in places]
+    copies = [f"{arn}/{below}/*" if below else f"{arn}/*" for arn, (_, below) in zip(arns, places, strict=True)]
     allow(role, sid, actions, copies, because="copies have the keys of the files")
-    _tell_missing_from_forbidden(role, "Archive", arn)
+    _tell_missing_from_forbidden(role, "Archive", *dict.fromkeys(arns))
 
 
 def delete_old_versions(role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str) -> None:

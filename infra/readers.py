@@ -108,8 +108,7 @@ def remove_loaded_files(role: iam.IRole, on: Foundation) -> None:
 
 def read_moved_files(role: iam.IRole, on: Foundation) -> None:
     """As a replay does, once `after_load` has moved them."""
-    if on.service.after_load is not None and on.service.after_load.move:
-        grants.read_archive(role, on.service.after_load.move)
+    grants.read_archives(role, on.service.archives)
 
 
 def read_secret(role: iam.IRole, on: Foundation) -> None:

@@ -82,6 +82,29 @@ def test_a_file_that_was_moved_is_read_from_its_copy_with_its_metadata() -> None
         assert s3.requests[1] == {"Bucket": "archive", "Key": place, "Range": "bytes=3-4"}
 
 
+@pytest.mark.parametrize("rule", ['move = "s3://archive/new"', "delete = true", ""])
+def test_a_file_that_was_moved_to_a_former_archive_is_read_from_there(rule: str) -> None:
+    former = 'former_archives = ["s3://older", "s3://archive/old"]\n'
+    after = f"after_load = {{ {rule} }}\n" if rule else ""
+    declared = parse_service({"service.toml": f'name = "games"\n{former}{after}[[tables]]\nname = "t"\n'})
+    asked = []
+
+    def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes | Unread:
+        asked.append(file.uri)
+        found = file.uri == f"s3://archive/old/landing/in/{FILE.file_id}/file.json"
+        return b"{}" if found else Unread("missing", "no-such-key")
+
+    assert OrCopy.over(get, declared)(FILE) == b"{}"
+    assert [uri.startswith("s3://archive/new/") for uri in asked].count(True) == ("move" in rule) * 2
+
+
+def test_a_copy_in_a_former_archive_is_read_although_the_archive_of_today_gives_no_answer() -> None:
+    declared = moving().model_copy(update={"former_archives": ("s3://old/",)})
+    denied = refusal(403, "AccessDenied")  # under both ids by which the service may know the file
+    s3 = Answers(refusal(404, "NoSuchKey"), denied, denied, body(b"{}"))
+    assert OrCopy.over(GetObject(s3, 1000), declared)(FILE) == b"{}"
+
+
 def test_two_pieces_of_a_moved_file_may_be_read_at_once() -> None:
     rule, said, pieces = moving(), Metadata(), list[bytes | Unread]()
 

@@ -44,6 +44,18 @@ def test_the_ingest_job_may_read_the_archive_again_and_write_nothing_there(tmp_p
     assert found == {"s3:GetObject"}
 
 
+def test_the_ingest_job_may_read_former_archives_although_nothing_is_moved_any_more(tmp_path: Path) -> None:
+    former = 'former_archives = ["s3://studio-archive/old/", "s3://older"]'
+    for place, rule in ((tmp_path / "a", ""), (tmp_path / "b", 'after_load = { move = "s3://new-archive" }\n')):
+        place.mkdir()
+        stack = made(place, f"{rule}{former}")
+        found = [on for action, on in rights(stack, "IngestRole") if action == "s3:GetObject"]
+        for wanted in ("studio-archive/old/*", "older/*", *(["new-archive/*"] if rule else [])):
+            assert any(wanted in on for on in found), wanted
+        _, archive = of_maintain(stack)
+        assert not any(one.split()[0] == "s3:PutObject" and "old" in one for one in archive)
+
+
 def test_a_delete_needs_no_archive_and_without_a_rule_nothing_is_allowed(tmp_path: Path) -> None:
     for name, rule, wanted in (("delete", "after_load = { delete = true }", True), ("none", "", False)):
         (place := tmp_path / name).mkdir()

@@ -23,6 +23,7 @@ from forebay.aws.quick_gets import QuickGets
 from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, ReadOutcome, Unread
 from forebay.counted import counted
+from forebay.declaration.feed import copy_in
 from forebay.declaration.service import Service
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
@@ -161,7 +162,7 @@ class OrCopy:
     file's id, so a copy is whole and of this version. `services` are those by whose names the ledger may know the file."""
 
     get: Get
-    place_of: Callable[[str, str, str], tuple[str, str]]
+    archives: tuple[str, ...]
     services: tuple[str, ...]
     metadata: Metadata | None = None
 
@@ -184,15 +185,15 @@ class OrCopy:
         return unread
 
     def _copies(self, file: LandedFile) -> Iterator[LandedFile]:
-        for file_id in dict.fromkeys(replace(file, service=name).file_id for name in (file.service, *self.services)):
-            yield LandedFile(*self.place_of(file.bucket, file.key, file_id))
+        ids = dict.fromkeys(replace(file, service=name).file_id for name in (file.service, *self.services))
+        for archive in self.archives:
+            yield from (LandedFile(*copy_in(archive, file.bucket, file.key, file_id)) for file_id in ids)
 
     @classmethod
     def over(cls, get: Get, service: Service, metadata: Metadata | None = None) -> Get:
-        rule = service.after_load
-        if rule is None or not rule.move:
+        if not service.archives:
             return get
-        return cls(get, rule.place_of, ("", service.name, *service.shares_files_with), metadata)
+        return cls(get, service.archives, ("", service.name, *service.shares_files_with), metadata)
 
 
 def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:

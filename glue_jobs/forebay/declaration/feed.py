@@ -23,7 +23,7 @@ from forebay.declaration.form import Form, Format
 from forebay.declaration.path import parse_path
 from forebay.declaration.place import Place
 
-__all__ = ["EVERYTHING", "AfterLoad", "Envelope", "Feed"]
+__all__ = ["EVERYTHING", "AfterLoad", "Envelope", "Feed", "archive_of", "copy_in"]
 
 EVERYTHING = "all"
 """The name of the one feed of a service that declares none."""
@@ -155,6 +155,20 @@ class Feed(Envelope):
         return self
 
 
+def archive_of(text: str) -> str:
+    """A place for the copies of moved files, with a slash at its end."""
+    if not re.fullmatch(r"s3://[A-Za-z0-9._\-]+(/[^*{}]*)?", text):
+        raise ValueError(f"{text!r} is not a place in S3, such as s3://studio-archive/landed/")
+    return f"{text.rstrip('/')}/"
+
+
+def copy_in(archive: str, bucket: str, key: str, file_id: str) -> tuple[str, str]:
+    """Bucket and key of the copy of a moved file."""
+    name_of_archive, prefix = bucket_and_key(archive)
+    folder, slash, name = key.rpartition("/")
+    return name_of_archive, f"{prefix}/" * bool(prefix) + f"{bucket}/{folder}{slash}{file_id}/{name}"
+
+
 class AfterLoad(Declared):
     """The rule by which the daily maintenance moves or deletes a landed file after it was loaded."""
 
@@ -171,18 +185,12 @@ class AfterLoad(Declared):
 
     def place_of(self, bucket: str, key: str, file_id: str) -> tuple[str, str]:
         """Bucket and key of the copy; empty where files are deleted. Each version of an object has a place of its own."""
-        if not self.move:
-            return "", ""
-        archive, prefix = bucket_and_key(self.move)
-        folder, slash, name = key.rpartition("/")
-        return archive, f"{prefix}/" * bool(prefix) + f"{bucket}/{folder}{slash}{file_id}/{name}"
+        return copy_in(self.move, bucket, key, file_id) if self.move else ("", "")
 
     @field_validator("move")
     @classmethod
     def _is_a_place(cls, value: str) -> str:
-        if value and not re.fullmatch(r"s3://[A-Za-z0-9._\-]+(/[^*{}]*)?", value):
-            raise ValueError(f"{value!r} is not a place in S3, such as s3://studio-archive/landed/")
-        return f"{value.rstrip('/')}/" if value else value
+        return archive_of(value) if value else value
 
     @model_validator(mode="after")
     def _does_one_thing(self) -> AfterLoad:

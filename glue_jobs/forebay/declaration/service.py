@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 
 from forebay.declaration.column import Column, Declared
 from forebay.declaration.column_name import family_of
-from forebay.declaration.feed import EVERYTHING, AfterLoad, Envelope, Feed
+from forebay.declaration.feed import EVERYTHING, AfterLoad, Envelope, Feed, archive_of
 from forebay.declaration.form import PARENT, Explosion, Form, Forms, Keys
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import PersonalField, of_flattened
@@ -84,6 +84,10 @@ class Service(Declared):
     after_load: AfterLoad | None = Field(
         None, description="what maintenance does with landed files that were loaded; without it, they stay"
     )
+    former_archives: tuple[str, ...] = Field(
+        (),
+        description="places that `after_load.move` named before: a replay looks for the copies of moved files there, too",
+    )
     new_tables_per_day: int = Field(
         2000, ge=0, description="records of further new tables go to the quarantine that day"
     )
@@ -102,6 +106,17 @@ class Service(Declared):
     )
     paused: tuple[str, ...] = Field((), description="filled by forebay: tables that `forebay pause` named")
     erased: str = Field("", description="filled by forebay: the address of the list of erased subjects")
+
+    @field_validator("former_archives")
+    @classmethod
+    def _are_places(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(map(archive_of, value))
+
+    @property
+    def archives(self) -> tuple[str, ...]:
+        """The places that may have copies of moved files. The one where they go now is the first."""
+        now = (self.after_load.move,) if self.after_load and self.after_load.move else ()
+        return tuple(dict.fromkeys((*now, *self.former_archives)))
 
     @property
     def text_version(self) -> str:

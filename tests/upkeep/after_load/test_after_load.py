@@ -448,9 +448,10 @@ def test_the_life_of_a_file_says_where_it_is_until_it_is_loaded_again(tmp_path: 
     ("rule", "says"),
     [
         (MOVE, "Such a file is read from there"),
-        (MOVE.replace("landed", "elsewhere"), "Such a file is read again only if you copy it back to its key"),
-        (DELETE, "Such a file is read again only if you copy it back to its key"),
-        ("", "Such a file is read again only if you copy it back to its key"),
+        (MOVE.replace("landed", "elsewhere"), "Such a file is read again once former_archives names its archive"),
+        (f'{DELETE}\nformer_archives = ["s3://archive/landed"]', "Such a file is read from there"),
+        (DELETE, "Such a file is read again once former_archives names its archive"),
+        ("", "Such a file is read again once former_archives names its archive"),
     ],
 )
 def test_a_replay_says_whether_it_can_read_a_moved_file(rule: str, says: str, tmp_path: Path) -> None:
@@ -460,6 +461,14 @@ def test_a_replay_says_whether_it_can_read_a_moved_file(rule: str, says: str, tm
     keep_in_force(str(tmp_path), service(rule))
     said = failed(0, "replay", "--file", "s3://landing/in/a.json", "--dry-run", "--lake", str(tmp_path))
     assert f"s3://landing/in/a.json was moved to {place_of('a.json')}. {says}" in said
+
+
+def test_a_replay_says_that_it_cannot_read_a_deleted_file(tmp_path: Path) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    clear(tmp_path, S3().put("a.json"), DELETE)
+    keep_in_force(str(tmp_path), service(DELETE))
+    said = failed(0, "replay", "--file", "s3://landing/in/a.json", "--dry-run", "--lake", str(tmp_path))
+    assert "s3://landing/in/a.json was deleted. Such a file is read again only if you put it back" in said
 
 
 def test_an_erasure_names_the_copies_of_moved_files_and_never_calls_them_cleared(tmp_path: Path) -> None:

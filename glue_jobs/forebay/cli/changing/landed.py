@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 __all__ = ["landed_rows", "preview_landed", "show_landed", "tell_away"]
 
 _FROM_ARCHIVE = "Such a file is read from there"
-_NOT_READ = "Such a file is read again only if you copy it back to its key, or if the bucket still has its old version"
+_ELSEWHERE = "Such a file is read again once former_archives names its archive, or if you copy it back to its key"
+_DELETED = "Such a file is read again only if you put it back under its key, or if the bucket still has its old version"
 
 
 def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
@@ -66,13 +67,10 @@ def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
     away = away_of(view, named.values())
     if not away:
         return
-    rules = {service.name: service.after_load for service in kept_services(view.lake)}
-    read = {
-        file_id
-        for file_id, it in away.items()
-        if it.is_read_by(rules.get(named[file_id].service or ""), named[file_id])
-    }
-    for some, what in ((read, _FROM_ARCHIVE), (away.keys() - read, _NOT_READ)):
+    archives = {service.name: service.archives for service in kept_services(view.lake)}
+    moved = {file_id for file_id, it in away.items() if it.place}
+    read = {one for one in moved if away[one].is_in(archives.get(named[one].service or "", ()), named[one])}
+    for some, what in ((read, _FROM_ARCHIVE), (moved - read, _ELSEWHERE), (away.keys() - moved, _DELETED)):
         if some:
             first = min(some, key=lambda file_id: named[file_id].key)
             error_console.print(

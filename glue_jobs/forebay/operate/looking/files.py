@@ -14,7 +14,7 @@ from typing import Any
 
 from forebay.address import bucket_and_key
 from forebay.content.outcome import POISON
-from forebay.declaration.feed import AfterLoad
+from forebay.declaration.feed import copy_in
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import AFTER_LOAD, LEDGER
 from forebay.landed_file import LandedFile, is_address
@@ -141,11 +141,12 @@ class Away:
     def __str__(self) -> str:
         return f"moved to {self.place}" if self.place else "deleted"
 
-    def is_read_by(self, rule: AfterLoad | None, file: LedgerFile) -> bool:
-        """Whether a job with this rule reads the copy."""
-        if rule is None or not self.place:
+    def is_in(self, archives: Iterable[str], file: LedgerFile) -> bool:
+        """Whether a replay finds the copy in one of these places."""
+        if not self.place:
             return False
-        return bucket_and_key(self.place) == rule.place_of(file.bucket, file.key, file.file_id)
+        place = bucket_and_key(self.place)
+        return any(place == copy_in(archive, file.bucket, file.key, file.file_id) for archive in archives)
 
 
 def away_of(view: LakeView, files: Iterable[LedgerFile]) -> dict[str, Away]:
