@@ -98,6 +98,16 @@ def test_a_worker_that_was_lost_once_blames_nobody() -> None:
     assert (sorted(landed(found), key=str), found.poison) == (sorted(some, key=str), {})
 
 
+def test_where_there_is_another_way_to_read_all_files_are_read_that_way_before_one_is_blamed() -> None:
+    some, first, careful = files(8), Cluster(files(8)), Cluster([])
+    assert read_apart(some, first, careful) == Apart([tuple(some)], {})
+    assert (first.readings, careful.readings) == ([some], [some])
+    still = Cluster(some[:1])
+    assert list(read_apart(some, Cluster(some), still).poison) == some[:1]
+    with pytest.raises(Halt):
+        read_apart(some, raises(Halt("the credentials are gone")), careful)
+
+
 def test_files_that_are_too_much_together_are_read_apart() -> None:
     def read(chosen: Sequence[LandedFile]) -> tuple[LandedFile, ...]:
         if len(chosen) > 3:

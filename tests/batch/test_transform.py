@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from dataclasses import replace
 from decimal import Decimal
@@ -12,13 +13,16 @@ from random import Random
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.events import TableFailed
+from forebay.batch.events import BatchReadTwice, TableFailed
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.questions import Given, Question, Questions
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
+from forebay.batch.one_pass.told import Told
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retried, Retry
 from forebay.declaration.loading import load_service, parse_service
+from forebay.transforms import use_folder
 from tests.batch.tasks import InMemory, told
 from tests.batch.world import World
 from tests.test_examples import EXAMPLES
@@ -179,3 +183,64 @@ def test_a_table_that_fails_in_one_task_is_written_by_none(
     (failed,) = [event for event in world.events if isinstance(event, TableFailed)]
     assert failed.error.endswith("shop:some returned 1 of 2 rows; it must return each row once")
     world.tables_agree_with_the_ledger("others")
+
+
+def test_a_row_that_was_refused_before_spark_was_asked_about_it_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A function may miss its time once only. Spark's answer is then about values that it did not change."""
+    calls = Counter[str]()
+
+    def once(rows: object) -> object:
+        calls["all"] += 1
+        if calls["all"] == 1:
+            raise OSError("it took too long")
+        return rows
+
+    monkeypatch.setattr("transforms.shop.once", once, raising=False)
+    batch, storage = told(ORDERS.replace("priced", "once"), {"a.json": LINES[0].encode()}, monkeypatch)
+    question = Question(batch.service.tables[0], {"slot": Given("amount")}, {}, {}, {})
+    batch = replace(batch, questions=Questions(of={0: question}))
+    answer = together(list(GatherTask(batch, alone=True)(ReadTask(batch, 1, 1)(0, [list(batch.pieces)]))))
+    assert calls["all"] == 2
+    assert storage.rows(answer, "orders") == []
+    (held,) = storage.rows(answer, "_forebay/quarantine")
+    assert (held["reason"], held["detail"]) == ("transform", "OSError: it took too long")
+
+
+DEADLY = """
+import os
+def priced(rows):
+    if "many" in rows["amount"].to_pylist():
+        os._exit(7)
+    return rows
+"""
+
+
+def test_a_function_that_ends_its_process_has_only_that_row_refused_in_batches_and_in_retries(
+    spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "transforms").mkdir()
+    (tmp_path / "transforms" / "shop.py").write_text(DEADLY)
+    use_folder(str(tmp_path))
+    world = World(spark, lake, monkeypatch, service=ORDERS + OTHERS)
+
+    def answers(_: OnePass, told: Told) -> list[Answer]:
+        if not told.functions_apart:
+            spark.sparkContext.parallelize([0], 1).foreach(lambda _: os._exit(7))
+        return list(Task(told)([list(told.pieces)]))
+
+    monkeypatch.setattr(OnePass, "_answers", answers)
+    world.answers = {"a.json": "\n".join(LINES).encode()}
+    world.try_batch(0, [world.file("a.json")])
+    assert world.rows_of("orders") == {"a.json": 3}
+    assert world.rows_of("others") == {"a.json": 1}
+    assert [(row["line"], row["reason"], row["detail"]) for row in world._table("_forebay/quarantine")] == [
+        (2, "transform", "shop:priced ended its process with the exit code 7")
+    ]
+    assert any("processes of their own" in event.why for event in world.events if isinstance(event, BatchReadTwice))
+    retry = Retry(spark, parse_service({"service.toml": world.service}), lake=lake, emit=world.events.append)
+    try:
+        assert retry.run(Choice("quarantine", reason="transform")) == Retried(1)
+    finally:
+        retry.logs.close()
+    assert world.kept("quarantine") == {"a.json": 1}
+    world.tables_agree_with_the_ledger("orders", "others")

@@ -49,14 +49,19 @@ class Apart(Generic[Part]):
     poison: Mapping[LandedFile, Exception]
 
 
-def read_apart(files: Sequence[LandedFile], read: Callable[[Sequence[LandedFile]], Part]) -> Apart[Part]:
-    """Reads all files at once. If that fails, halves are read, and halves of the halves that fail."""
+def read_apart(
+    files: Sequence[LandedFile],
+    read: Callable[[Sequence[LandedFile]], Part],
+    again: Callable[[Sequence[LandedFile]], Part] | None = None,
+) -> Apart[Part]:
+    """Reads all files at once. If that fails, halves are read, and halves of the halves that fail. If there is another way to
+    read `again`, all files are read so before."""
     try:
         return Apart([read(files)], {})
     except Exception as failure:
         if not files or not blames_a_file(failure):
             raise
-        return _Search(read, failure).run(files)
+        return _Search(read, failure).run(files) if again is None else read_apart(files, again)
 
 
 class _Search(Generic[Part]):

@@ -9,7 +9,7 @@
 * `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
 * `route` finds the table of a record
 * `typed` gives the declared columns of thousands of records at once      * `arrow_type` their types
-* `transform` puts them through a declared function
+* `transform` puts them through a declared function      * `apart` does so in a process of its own
 
 No Spark, no S3.
 """

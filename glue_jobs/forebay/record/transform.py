@@ -3,11 +3,15 @@
 In: an array for each column. Out: the same after the function, and for each row that it refuses the reason. A row fails alone:
 if the function raises an error, or returns a number that its column cannot hold, each half of the rows is tried again, down to
 single rows. `NoFunction` where it cannot be used at all: it cannot be imported, or it returns other rows or types than it must.
+A function that does not return in time ends this process: nothing else stops every kind of code. Its rows are then read again,
+with the function in a process of its own (`record.apart`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import faulthandler
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,13 +23,18 @@ from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, reason_of
 
-__all__ = ["REFUSED", "Transform", "Transformed", "check_transforms", "with_code_version"]
+__all__ = ["REFUSED", "Transform", "Transformed", "check_transforms", "refused_of", "with_code_version"]
 
 REFUSED = "_refused"
 """The column in which a function may say why it refuses a row; null for a row that is fine."""
 
 MOST_WHOLE = 1 << 53
 """From here on, doubles do not have all whole numbers."""
+
+CALL_S, ROW_S, IMPORT_S = 20.0, 0.001, 60.0
+"""The time of a call, the time that it has in addition for each row, and the time of an import."""
+STDERR = 2
+"""The log of the process."""
 
 
 @dataclass(frozen=True)
@@ -38,23 +47,40 @@ class Transformed:
 
 @dataclass(frozen=True)
 class Transform:
-    """One such step. `places` are the folders in which the driver finds its functions."""
+    """One such step. `places` are the folders in which the driver finds its functions. `is_alone`: the process does nothing
+    else, so if memory is not enough for a single row, that row is to blame."""
 
     name: str
     places: tuple[str, ...] = ()
+    call_s: float = CALL_S
+    import_s: float = IMPORT_S
+    is_alone: bool = False
 
     def applied(self, columns: Mapping[str, pa.Array]) -> Transformed:
         rows = pa.table(dict(columns))
         if not rows.num_rows:
             return Transformed(dict(columns), pa.array([], pa.string()))
-        made = self._tried(function_of(self.name, self.places), rows)
+        made = self.made(rows)
         arrays = {name: made[name].combine_chunks() for name in made.column_names}
         refused = pc.utf8_slice_codeunits(arrays[REFUSED], 0, MOST_REASON)
         return Transformed({name: arrays[name] for name in columns}, refused)
 
+    def made(self, rows: pa.Table) -> pa.Table:
+        """The rows after the function, with `REFUSED`."""
+        return self._tried(self.function(), rows)
+
+    def function(self) -> Callable[[pa.Table], Any]:
+        with _in_time(self.import_s):
+            return function_of(self.name, self.places)
+
+    def seconds_for(self, rows: pa.Table) -> float:
+        return self.call_s + ROW_S * float(rows.num_rows)
+
     def _tried(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         try:
-            return self._like(rows, function(rows))
+            with _in_time(self.seconds_for(rows)):
+                made = function(rows)
+            return self._like(rows, made)
         except (KeyboardInterrupt, NoFunction):
             raise
         except ImportError as missing:
@@ -62,9 +88,9 @@ class Transform:
         except BaseException as failure:  # such as SystemExit, or the panic of a module in Rust
             if rows.num_rows > 1:
                 return self._halves(function, rows)
-            if isinstance(failure, MemoryError):  # the row is not to blame: the task may have too much beside it
+            if isinstance(failure, MemoryError) and not self.is_alone:  # the task may have too much beside the row
                 raise
-            return rows.append_column(REFUSED, pa.array([reason_of(failure)], pa.string()))
+            return refused_of(rows, reason_of(failure))
 
     def _halves(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         half = rows.num_rows // 2
@@ -89,6 +115,21 @@ class Transform:
         nothing = pa.nulls(rows.num_rows, pa.string())
         found = {name: _cast(name, made[name], wanted[name]) for name in names}
         return pa.table({name: found.get(name, rows[name] if name != REFUSED else nothing) for name in wanted})
+
+
+@contextmanager
+def _in_time(seconds: float) -> Iterator[None]:
+    """Afterwards, this process ends, and its log says where it was. A thread in C sees to that: the interpreter may be busy."""
+    faulthandler.dump_traceback_later(seconds, exit=True, file=STDERR)
+    try:
+        yield
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def refused_of(rows: pa.Table, why: str) -> pa.Table:
+    """All of these rows, refused."""
+    return rows.append_column(REFUSED, pa.repeat(pa.scalar(why, pa.string()), rows.num_rows))
 
 
 def _may_be(kind: pa.DataType, wanted: pa.DataType) -> bool:

@@ -13,7 +13,15 @@ import sys
 import zipimport
 from functools import cache
 
-__all__ = ["spare_repeats"]
+__all__ = ["is_repeated", "spare_repeats"]
+
+
+def is_repeated() -> bool:
+    """Whether Spark tries the task of this process again, because an earlier attempt failed."""
+    from pyspark import TaskContext
+
+    task = TaskContext.get()
+    return task is not None and task.attemptNumber() > 0
 
 
 def spare_repeats() -> None:

@@ -26,7 +26,7 @@ from forebay.content.piece import Piece
 from forebay.declared_sql.columns import rules_of
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
-from forebay.record.transform import Transform
+from forebay.record.transform import REFUSED, Transform, refused_of
 from forebay.transforms import NoFunction
 
 __all__ = ["AnswersTask", "Asking", "FromHeld", "FromParcels", "FromPieces", "QuestionsTask", "SentTask", "parcels_of"]
@@ -128,7 +128,7 @@ class Asking:
         if name is not None and declared is not None and question is not None:
             shaping = self.told.place(name, declared).shaping
             assert shaping is not None
-            given = self.given(block, shaping.rules, declared, question, self.told.transform_of(declared))
+            block, given = self.of_table(block, shaping.rules, declared, question)
         return self._encrypted(block, given, self.told.questions)
 
     def unrouted(self, block: Block) -> tuple[Block, pa.Table | None]:
@@ -148,14 +148,27 @@ class Asking:
             block, given = Block(rows, block.whole), given | originals
         return block, pa.table(given) if given else None
 
-    def given(
-        self, block: Block, rules: Rules, declared: int, question: Question, transform: Transform | None = None
-    ) -> dict[str, Any]:
-        records = Records(block.rows["value"].combine_chunks(), rules, None, block.whole, shaped=False)
+    def of_table(self, block: Block, rules: Rules, declared: int, question: Question) -> tuple[Block, dict[str, Any]]:
+        """Adds to the records why the function of their table refuses them. It is called again where they are written, and may
+        be in time there."""
+        transform = self.told.transform_of(declared)
+        if transform is None:
+            return block, self.given(block, rules, declared, question)
         try:
-            read = read_columns(records, block.rows, question.table, self.landed, transform=transform)
-        except NoFunction:  # then the table is not written, whatever Spark answers
-            read = read_columns(records, block.rows, question.table, self.landed)
+            read = self.read(block, rules, question, transform)
+            rows = block.rows.append_column(REFUSED, read.refused)
+        except NoFunction as why:
+            read, rows = self.read(block, rules, question), refused_of(block.rows, str(why))
+        return Block(rows, block.whole), self.values(read, block, declared, question)
+
+    def given(self, block: Block, rules: Rules, declared: int, question: Question) -> dict[str, Any]:
+        return self.values(self.read(block, rules, question), block, declared, question)
+
+    def read(self, block: Block, rules: Rules, question: Question, transform: Transform | None = None) -> ReadColumns:
+        records = Records(block.rows["value"].combine_chunks(), rules, None, block.whole, shaped=False)
+        return read_columns(records, block.rows, question.table, self.landed, transform=transform)
+
+    def values(self, read: ReadColumns, block: Block, declared: int, question: Question) -> dict[str, Any]:
         made = {slot: self._values(one, read, block.rows) for slot, one in question.given.items()}
         return {DECLARED: pa.repeat(pa.scalar(declared, pa.int32()), block.rows.num_rows), **made}
 

@@ -36,7 +36,7 @@ from forebay.declaration.table import Table
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.number import write_json
-from forebay.record.transform import Transform
+from forebay.record.transform import REFUSED, Transform
 from forebay.record.typed import converted, typed, with_elements, with_misfits
 from forebay.table.data_files.partition import can_be_folder
 
@@ -90,7 +90,8 @@ def read_columns(
     answered: Mapping[str, pa.Array] | None = None,
     transform: Transform | None = None,
 ) -> ReadColumns:
-    """`answered` are the times that Spark read by their formats, if it did so already."""
+    """`answered` are the times that Spark read by their formats, if it did so already. Rows for which the function was refused
+    before stay refused: Spark's answers are about values that it did not change."""
     read = [_as_text(column) for column in table.columns if column.expression is None]
     of_record = [column for column in read if column.of_record]
     made = typed(records, of_record)
@@ -101,6 +102,8 @@ def read_columns(
     if transform is not None:
         done = transform.applied({column.name: columns[column.name] for column in landed.service.transformed(table)})
         columns, refused = columns | done.columns, done.refused
+        if REFUSED in rows.column_names:
+            refused = pc.coalesce(rows[REFUSED].combine_chunks(), refused)
     columns |= answered or {}
     times = Times(table, columns, landed.landed_at(rows["piece"].combine_chunks()))
     columns |= {

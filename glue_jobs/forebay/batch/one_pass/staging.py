@@ -60,6 +60,7 @@ IDS_AT_MOST = 20_000_000
 """The most ids in a batch. Each takes 21 bytes on its way to the driver, and Spark accepts answers of a gigabyte in total by
 default."""
 SENT = "writer int, parcel binary"
+FUNCTIONS_APART = "a task ended; functions of `transform` now run in processes of their own"
 READER_BYTES = 16 << 20
 """The bytes of a batch for each task that reads."""
 
@@ -147,9 +148,7 @@ class OnePass:
         )
         told = self._told(pieces, service.without_vault, batch=batch, shared=shared, known=known)
         told = replace(told, ends=ends, held=held, ids_at_most=sys.maxsize)
-        read = ReadTask(told, self.spark.sparkContext.defaultParallelism, 1)
-        parcels = self._parcels_of(rows.coalesce(read.readers), FromHeld(read.of_held), read)
-        answer = together(parcels.mapPartitions(GatherTask(told, alone=True)).collect())
+        answer = self._answer_of_held(rows, told)
         made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
         odd = answer.odd
         if odd is None and made.unaccounted():
@@ -158,6 +157,22 @@ class OnePass:
             made.undo()
             raise ReadAgain(odd)
         return made
+
+    def _answer_of_held(self, rows: DataFrame, told: Told) -> Answer:
+        """A retry has no files to leave out. Only functions may end its tasks, or need too much memory."""
+        read = ReadTask(told, self.spark.sparkContext.defaultParallelism, 1)
+        parcels = self._parcels_of(rows.coalesce(read.readers), FromHeld(read.of_held), read)
+        is_last = told.functions_apart or not told.has_functions
+        try:
+            answer = together(parcels.mapPartitions(GatherTask(told, alone=True)).collect())
+        except Exception as failure:
+            if is_last or not blames_a_file(failure):
+                raise
+        else:
+            if is_last or not answer.is_crowded:
+                return answer
+            self._pass_of(answer, told.service).undo()
+        return self._answer_of_held(rows, replace(told, functions_apart=True))
 
     def _told(
         self,
@@ -207,11 +222,15 @@ class OnePass:
     def _read(self, told: Told, files: Sequence[LandedFile]) -> tuple[Answer, list[FileEnd]]:
         """Reads the files, and adds the ends of those that kill every worker that reads them."""
 
-        def read(some: Sequence[LandedFile]) -> Answer:
+        def read(some: Sequence[LandedFile], told: Told = told) -> Answer:
             mine = {file.file_id for file in some}
             return self._answer(replace(told, pieces=tuple(p for p in told.pieces if p.file.file_id in mine)))
 
-        apart = read_apart(files, read)
+        def again(some: Sequence[LandedFile]) -> Answer:
+            made = read(some, replace(told, functions_apart=True))
+            return replace(made, read_twice=made.read_twice or FUNCTIONS_APART)
+
+        apart = read_apart(files, read, again if told.has_functions else None)
         private = told.service.privacy is not None
         return together(apart.parts), [poison_end(file, why, private=private) for file, why in apart.poison.items()]
 
@@ -238,6 +257,7 @@ class OnePass:
 
         undo(answer)
         tasks = self.spark.sparkContext.defaultParallelism
+        told = replace(told, functions_apart=True)  # a row that needs too much memory is then refused alone
         return replace(
             Lean(told, tasks, self._ends, self._by_hand, undo).answer(),
             read_twice=answer.odd or "memory is running short",

@@ -19,8 +19,10 @@ from forebay.content.piece import Piece
 from forebay.declaration.service import Service
 from forebay.declared_sql.columns import rules_of
 from forebay.lake.layout import table_path
+from forebay.record.apart import ApartTransform
 from forebay.record.kind import Struct
 from forebay.record.transform import Transform
+from forebay.spark.python_worker import is_repeated
 from forebay.table.data_files.data_file import TableFolder
 from forebay.table.data_files.storage import Storage
 from forebay.table.shaping import Shaping
@@ -96,10 +98,20 @@ class Told:
     """Only for held records, which do not come from landed files."""
     functions_in: tuple[str, ...] = ()
     """The folders in which the driver finds the functions of tables."""
+    functions_apart: bool = False
+    """Each function has a process of its own: one of them may have ended the process of a task."""
+
+    @property
+    def has_functions(self) -> bool:
+        return any(table.transform for table in self.service.tables)
 
     def transform_of(self, declared: int) -> Transform | None:
         name = self.service.tables[declared].transform
-        return None if name is None else Transform(name, self.functions_in)
+        if name is None:
+            return None
+        if self.functions_apart or is_repeated():
+            return ApartTransform(name, self.functions_in, memory_bytes=self.limits.task_memory_bytes)
+        return Transform(name, self.functions_in)
 
     def kept_out(self, table: str) -> KeptOut | None:
         if self.service.is_paused(table) and not self.only_unwritten:

@@ -1,4 +1,4 @@
-"""Puts sample records through the `transform` of their table, without Spark.
+"""Puts sample records through the `transform` of their table, without Spark, in a process of its own.
 
 In: a table's records. Out: the columns after the function, the values that it changed, and the reason for each record that it
 refuses. A function that cannot be used is `InvalidConfiguration`.
@@ -6,9 +6,7 @@ refuses. A function that cannot be used is `InvalidConfiguration`.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +17,11 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 from forebay.operate.trying.samples import Sample
+from forebay.record.apart import ApartTransform
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.route import text_of
-from forebay.record.transform import Transform
 from forebay.record.typed import converted
-from forebay.transforms import NoFunction
+from forebay.transforms import NoFunction, folders
 
 __all__ = ["NOTHING", "TrialTransform", "transformed"]
 
@@ -52,8 +50,7 @@ def transformed(service: Service, table: Table, name: str, rows: Sequence[tuple[
         for column in service.transformed(table)
     }
     try:
-        with redirect_stdout(sys.stderr):  # stdout has the answer of the command
-            done = Transform(table.transform).applied(before)
+        done = ApartTransform(table.transform, folders()).applied(before)
     except NoFunction as why:
         raise InvalidConfiguration.one(f"table {name}: transform", str(why), why.hint) from None
     refused = {at: why for at, why in enumerate(done.refused.to_pylist()) if why is not None}

@@ -1,0 +1,134 @@
+"""A declared function in a process of its own, for rows on which it may have ended the process that called it.
+
+In: an array for each column. Out: the same as of `Transform`. A function that does not return in time, takes all memory or ends
+its process, ends only this one. Then a tenth of the rows is tried at a time, down to single rows. `NoFunction` if too many
+calls ended so. A process takes a third of a second to start, so this is only for rows that are read again, and for `try`.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pyarrow as pa
+
+from forebay.content.ceiling import ceiling
+from forebay.content.limits import Limits
+from forebay.counted import counted
+from forebay.record.transform import Transform, refused_of
+from forebay.transforms import PACKAGE, NoFunction
+
+__all__ = ["KILLED_AT_MOST", "ApartTransform"]
+
+KILLED_AT_MOST = 30
+"""Calls with some of the rows that a function may fail to survive. One bad row takes four of 1,000, and six of 100,000."""
+TENTH = 10
+GRACE_S = 30.0
+"""For all else that the process does. It ends itself when the time of the function is over."""
+PLACE = re.compile(rf'File "[^"]*\b{PACKAGE}/([^"]+)", line (\d+)')
+"""Of Python's traceback, which begins with the latest call."""
+ROWS, IMPORTED, ANSWER, SAID = "rows", "imported", "answer", "said"
+"""The files between the two processes."""
+
+
+@dataclass(frozen=True)
+class ApartTransform(Transform):
+    """`memory_bytes` are for the function, beside what its process has at the start."""
+
+    memory_bytes: int = Limits.task_memory_bytes
+
+    def made(self, rows: pa.Table) -> pa.Table:
+        parts, waiting, killed = [], [rows], 0
+        while waiting:
+            some = waiting.pop(0)
+            done = self._called(some)
+            if isinstance(done, pa.Table):
+                parts.append(done)
+                continue
+            killed += 1
+            if killed > KILLED_AT_MOST:
+                calls = f"{counted(killed, 'call')} with some of {counted(rows.num_rows, 'row')}"
+                raise NoFunction(f"{done}, in {calls}")
+            if some.num_rows == 1:
+                parts.append(refused_of(some, done))
+                continue
+            size = -(-some.num_rows // TENTH)
+            waiting[:0] = [some.slice(start, size) for start in range(0, some.num_rows, size)]
+        return pa.concat_tables(parts)
+
+    def _called(self, rows: pa.Table) -> pa.Table | str:
+        """The rows after the function, or the reason why it did not survive them."""
+        with TemporaryDirectory(prefix="forebay-transform-") as name:
+            folder = Path(name)
+            (folder / ROWS).write_bytes(pickle.dumps((self, rows)))
+            code = self._run(folder, self.import_s + self.seconds_for(rows) + GRACE_S)
+            log = (folder / SAID).read_text(errors="replace")
+            sys.stderr.write(log)
+            if not (folder / ANSWER).exists():
+                return self._why(rows, code, log, is_imported=(folder / IMPORTED).exists())
+            answer: pa.Table | NoFunction = pickle.loads((folder / ANSWER).read_bytes())
+        if isinstance(answer, NoFunction):
+            raise answer
+        return answer
+
+    def _run(self, folder: Path, seconds: float) -> int | None:
+        """The exit code of the process; None if it had to be killed. What it started ends with it."""
+        command = [sys.executable, "-P", "-c", "from forebay.record.apart import answer; answer()", str(folder)]
+        env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+        with (folder / SAID).open("wb") as said:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=env, start_new_session=True
+            )
+        try:
+            return process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+    def _why(self, rows: pa.Table, code: int | None, log: str, *, is_imported: bool) -> str:
+        place = PLACE.search(log)
+        where = f" ({place[1]}, line {place[2]})" if place else ""
+        is_late = code is None or "Timeout (" in log
+        if not is_imported:
+            end = f" within {_seconds(self.import_s)}{where}" if is_late else f": its process ended{_ended(code)}"
+            raise NoFunction(f"{self.name} cannot be imported{end}")
+        if is_late:
+            return f"{self.name} did not return within {_seconds(self.seconds_for(rows))}{where}"
+        return f"{self.name} ended its process{_ended(code)}"
+
+
+def _seconds(number: float) -> str:
+    return counted(max(1, round(number)), "second")
+
+
+def _ended(code: int | None) -> str:
+    return f" with {signal.Signals(-code).name}" if code is not None and code < 0 else f" with the exit code {code}"
+
+
+def answer() -> None:
+    """The work of the process. If memory becomes short on the machine, it is the first that the system ends."""
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    folder = Path(sys.argv[1])
+    asked, rows = pickle.loads((folder / ROWS).read_bytes())
+    step = Transform(asked.name, asked.places, asked.call_s, asked.import_s, is_alone=True)
+    try:
+        with ceiling(asked.memory_bytes):
+            step.function()
+            (folder / IMPORTED).touch()
+            made: pa.Table | NoFunction = step.made(rows)
+    except NoFunction as failure:
+        made = failure
+    (folder / "made").write_bytes(pickle.dumps(made))
+    (folder / "made").rename(folder / ANSWER)

@@ -1,0 +1,142 @@
+"""A declared function that hangs, takes all memory or ends its process: only the rows to blame are refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from forebay.record.apart import ApartTransform
+from forebay.transforms import NoFunction, folders, use_folder
+
+FUNCTIONS = """
+import os, signal, time
+import pyarrow as pa
+
+def doubled(rows):
+    return pa.table({"n": pa.array([2 * n for n in rows["n"].to_pylist()], pa.int64())})
+def _at_seven(rows, then):
+    if 7 in rows["n"].to_pylist():
+        then()
+    return doubled(rows)
+def _for_ever():
+    while True:
+        try:
+            time.sleep(60)
+        except BaseException:
+            pass
+def _all_memory():
+    taken = []
+    while True:
+        taken.append(bytearray(64 << 20))
+def waits(rows): return _at_seven(rows, _for_ever)
+def matches(rows):  # in C, without giving the interpreter back
+    return _at_seven(rows, lambda: pow(3, 10 ** 9))
+def leaves(rows): return _at_seven(rows, lambda: os._exit(3))
+def crashes(rows): return _at_seven(rows, lambda: os.kill(os.getpid(), signal.SIGSEGV))
+def eats(rows): return _at_seven(rows, _all_memory)
+def raises(rows): return _at_seven(rows, lambda: 1 // 0)
+def starts(rows):  # leaves a process behind
+    if os.fork() == 0:
+        time.sleep(600)
+    return doubled(rows)
+def speaks(rows):
+    print("some words")
+    return doubled(rows)
+def always(rows): os._exit(0)
+def fewer(rows): return rows.slice(1)
+"""
+MEMORY = 512 << 20
+
+
+@pytest.fixture(autouse=True)
+def functions(tmp_path: Path) -> None:
+    (tmp_path / "transforms").mkdir()
+    (tmp_path / "transforms" / "sick.py").write_text(FUNCTIONS)
+    (tmp_path / "transforms" / "endless.py").write_text("import time\ntime.sleep(600)")
+    use_folder(str(tmp_path))
+
+
+def apart(function: str, numbers: list[int], call_s: float = 1.0) -> tuple[list[object], list[str | None]]:
+    step = ApartTransform(f"sick:{function}", folders(), call_s=call_s, memory_bytes=MEMORY)
+    done = step.applied({"n": pa.array(numbers, pa.int64())})
+    return done.columns["n"].to_pylist(), done.refused.to_pylist()
+
+
+NUMBERS = [*range(5, 9)]
+
+
+@pytest.mark.parametrize(
+    ("function", "why"),
+    [
+        ("waits", "sick:waits did not return within 1 second (sick.py, line "),
+        ("matches", "sick:matches did not return within 1 second (sick.py, line "),
+        ("leaves", "sick:leaves ended its process with the exit code 3"),
+        ("crashes", "sick:crashes ended its process with SIGSEGV"),
+        ("eats", "MemoryError"),
+        ("raises", "ZeroDivisionError"),
+    ],
+)
+def test_only_the_row_that_a_function_does_not_survive_is_refused(function: str, why: str) -> None:
+    changed, refused = apart(function, NUMBERS)
+    assert changed == [10, 12, 7, 16]
+    assert [text is None for text in refused] == [True, True, False, True]
+    assert str(refused[2]).startswith(why)
+
+
+def test_a_function_that_returns_is_called_once_whatever_it_prints(capfd: pytest.CaptureFixture[str]) -> None:
+    assert apart("speaks", NUMBERS) == ([10, 12, 14, 16], [None] * 4)
+    out, err = capfd.readouterr()
+    assert (out, err.count("some words")) == ("", 1)
+
+
+def test_a_process_that_a_function_started_is_not_waited_for() -> None:
+    began = time.monotonic()
+    assert apart("starts", [1, 2], call_s=60) == ([2, 4], [None] * 2)
+    assert time.monotonic() - began < 60
+
+
+def test_no_rows_need_no_process() -> None:
+    assert apart("always", []) == ([], [])
+
+
+def test_a_function_that_cannot_be_used_says_why_as_elsewhere() -> None:
+    with pytest.raises(NoFunction, match="sick:fewer returned 3 of 4 rows"):
+        apart("fewer", NUMBERS)
+    with pytest.raises(NoFunction, match=r"has no function missing") as failure:
+        apart("missing", NUMBERS)
+    assert "deploy the code" in failure.value.hint
+
+
+def test_a_function_that_survives_no_row_fails_its_table_and_not_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("forebay.record.apart.KILLED_AT_MOST", 4)
+    with pytest.raises(NoFunction, match="exit code 0, in 5 calls with some of 500 rows"):
+        apart("always", [*range(500)])
+
+
+def test_a_module_whose_import_does_not_end_cannot_be_used() -> None:
+    step = ApartTransform("endless:f", folders(), import_s=1.0)
+    with pytest.raises(NoFunction, match=r"endless:f cannot be imported within 1 second \(endless.py, line 2\)"):
+        step.applied({"n": pa.array([1])})
+
+
+def test_in_the_process_of_its_caller_a_function_that_hangs_ends_that_process() -> None:
+    """Spark then repeats the task, with the function apart."""
+    code = (
+        "import sys, pyarrow as pa\n"
+        "from forebay.record.transform import Transform\n"
+        "step = Transform(sys.argv[1], (sys.argv[2],), call_s=0.5)\n"
+        "print(step.applied({'n': pa.array([1])}).columns['n'].to_pylist(), flush=True)\n"
+        "step.applied({'n': pa.array([7])})\n"
+    )
+    for function in ("sick:waits", "sick:matches"):
+        done = subprocess.run(
+            [sys.executable, "-c", code, function, *folders()], capture_output=True, text=True, timeout=60
+        )
+        assert (done.returncode, done.stdout) == (1, "[2]\n")
+        assert "Timeout" in done.stderr
+        assert "sick.py" in done.stderr
