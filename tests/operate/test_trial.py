@@ -475,7 +475,7 @@ def test_what_a_function_prints_is_not_the_answer_of_a_command(tmp_path: Path) -
     tried = commanded(("try", str(tmp_path / "a.json"), "--service", str(tmp_path), "--json"), "")
     assert "kind" in json.loads(checked[1])
     assert "tables" in json.loads(tried[1])
-    assert (checked[2], tried[2]) == ("here\n", "called\n")
+    assert (checked[2], tried[2]) == ("here\n", "here\ncalled\n")
 
 
 def test_a_function_that_is_not_there_is_named_before_anything_is_tried(tmp_path: Path) -> None:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from forebay.record.apart import ApartTransform
+from forebay.declaration.loading import parse_service
+from forebay.errors import InvalidConfiguration
+from forebay.record.apart import ApartTransform, check_transforms
 from forebay.transforms import NoFunction, folders, use_folder
 
 FUNCTIONS = """
@@ -58,6 +60,7 @@ def functions(tmp_path: Path) -> None:
     (tmp_path / "transforms").mkdir()
     (tmp_path / "transforms" / "sick.py").write_text(FUNCTIONS)
     (tmp_path / "transforms" / "endless.py").write_text("import time\ntime.sleep(600)")
+    (tmp_path / "transforms" / "left.py").write_text("import os\nos._exit(0)")
     use_folder(str(tmp_path))
 
 
@@ -119,6 +122,9 @@ def test_a_function_that_survives_no_row_fails_its_table_and_not_each_row(monkey
 
 
 def test_a_module_whose_import_does_not_end_cannot_be_used() -> None:
+    declared = 'name = "s"\n[[tables]]\nname = "t"\ntransform = "left:f"\ncolumns = [{ name = "n" }]\n'
+    with pytest.raises(InvalidConfiguration, match="table t: transform: left:f cannot be imported: its process ended"):
+        check_transforms(parse_service({"service.toml": declared}))
     step = ApartTransform("endless:f", folders(), import_s=1.0)
     with pytest.raises(NoFunction, match=r"endless:f cannot be imported within 1 second \(endless.py, line 2\)"):
         step.applied({"n": pa.array([1])})

@@ -14,7 +14,8 @@ import pytest
 
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
-from forebay.record.transform import Transform, check_transforms, with_code_version
+from forebay.record.apart import check_transforms
+from forebay.record.transform import Transform, with_code_version
 from forebay.transforms import NoFunction, folders, use_folder
 from infra.bundle import package_zip
 

@@ -50,7 +50,8 @@ from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
 from forebay.privacy.vault import must_lie_apart
-from forebay.record.transform import check_transforms, with_code_version
+from forebay.record.apart import check_transforms
+from forebay.record.transform import with_code_version
 from forebay.settings import IngestSettings, names_in
 from forebay.source.drain import Drain
 from forebay.source.source import register

@@ -23,10 +23,12 @@ import pyarrow as pa
 from forebay.content.ceiling import ceiling
 from forebay.content.limits import Limits
 from forebay.counted import counted
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration, Problem
 from forebay.record.transform import Transform, refused_of
-from forebay.transforms import PACKAGE, NoFunction
+from forebay.transforms import PACKAGE, NoFunction, folders
 
-__all__ = ["KILLED_AT_MOST", "ApartTransform"]
+__all__ = ["ApartTransform", "check_transforms"]
 
 KILLED_AT_MOST = 30
 """Calls with some of the rows that a function may fail to survive. One bad row takes four of 1,000, and six of 100,000."""
@@ -80,12 +82,12 @@ class ApartTransform(Transform):
         return answer
 
     def _run(self, folder: Path, seconds: float) -> int | None:
-        """The exit code of the process; None if it had to be killed. What it started ends with it."""
+        """The exit code of the process; None if it had to be killed. Processes that it started end with it."""
         command = [sys.executable, "-P", "-c", "from forebay.record.apart import answer; answer()", str(folder)]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        with (folder / SAID).open("wb") as said:
+        with (folder / SAID).open("wb") as log:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=said, stderr=said, env=env, start_new_session=True
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, start_new_session=True
             )
         try:
             return process.wait(seconds)
@@ -116,6 +118,27 @@ def _ended(code: int | None) -> str:
     return f" with {signal.Signals(-code).name}" if code is not None and code < 0 else f" with the exit code {code}"
 
 
+def check_transforms(service: Service) -> None:
+    """`InvalidConfiguration` if there is a function that a table names, and that cannot be imported here."""
+    failures = {name: _failure_of(name) for name in {table.transform for table in service.tables if table.transform}}
+    problems = [
+        Problem(f"table {table.name}: transform", str(why), why.hint)
+        for table in service.tables
+        if table.transform and (why := failures[table.transform]) is not None
+    ]
+    if problems:
+        raise InvalidConfiguration(problems)
+
+
+def _failure_of(name: str) -> NoFunction | None:
+    """An import may not end either, or end its process."""
+    try:
+        ApartTransform(name, folders()).made(pa.table({}))
+    except NoFunction as why:
+        return why
+    return None
+
+
 def answer() -> None:
     """The work of the process. If memory becomes short on the machine, it is the first that the system ends."""
     with suppress(OSError):
@@ -127,7 +150,7 @@ def answer() -> None:
         with ceiling(asked.memory_bytes):
             step.function()
             (folder / IMPORTED).touch()
-            made: pa.Table | NoFunction = step.made(rows)
+            made: pa.Table | NoFunction = step.made(rows) if rows.num_rows else rows
     except NoFunction as failure:
         made = failure
     (folder / "made").write_bytes(pickle.dumps(made))

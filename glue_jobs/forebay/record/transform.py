@@ -20,10 +20,9 @@ import pyarrow.compute as pc
 
 from forebay.counted import counted
 from forebay.declaration.service import Service
-from forebay.errors import InvalidConfiguration, Problem
 from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, reason_of
 
-__all__ = ["REFUSED", "Transform", "Transformed", "check_transforms", "refused_of", "with_code_version"]
+__all__ = ["REFUSED", "Transform", "Transformed", "refused_of", "with_code_version"]
 
 REFUSED = "_refused"
 """The column in which a function may say why it refuses a row; null for a row that is fine."""
@@ -162,19 +161,6 @@ def _cast(name: str, made: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedAr
         return made.cast(wanted)
     except pa.ArrowInvalid as failure:
         raise ValueError(f"{name} does not fit into {wanted}: {failure}") from failure
-
-
-def check_transforms(service: Service) -> None:
-    """`InvalidConfiguration` if this process does not have a function that a table names."""
-    problems = []
-    for table in service.tables:
-        if table.transform is not None:
-            try:
-                function_of(table.transform)
-            except NoFunction as why:
-                problems.append(Problem(f"table {table.name}: transform", str(why), why.hint))
-    if problems:
-        raise InvalidConfiguration(problems)
 
 
 def with_code_version(service: Service) -> Service:

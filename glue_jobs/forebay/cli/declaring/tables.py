@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shlex
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import redirect_stdout
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -191,11 +189,10 @@ class _Said:
 def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     from forebay.declaration.loading import load_service
     from forebay.operate.declaring import declarations as declared
-    from forebay.record.transform import check_transforms
+    from forebay.record.apart import check_transforms
 
     service = load_service(place, strict=True)
-    with redirect_stdout(sys.stderr):  # a module may print where it is imported
-        check_transforms(service)
+    check_transforms(service)
     shared = [*(_check_sql(service) if sql else ()), *declared.shares_names(service)]
     yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
     yield from (_Said("note", said) for said in (*declared.gets_few(service), *declared.shares_columns(service)))
