@@ -1,0 +1,110 @@
+"""The transcripts of the how-tos that end at a table of forebay's own: typed as on the page, they print what it shows."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.declaration.kept.in_force import keep_in_force
+from forebay.declaration.loading import parse_service
+from forebay.lake.objects import open_objects
+from forebay.ledger.periods import FeedPeriod, Periods
+from forebay.operate.looking import wait
+from tests.operate.command import given
+from tests.operate.ledger import entry, write_ledger
+
+PAGE = Path(__file__).parents[2] / "docs" / "how-to.md"
+TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
+SERVICE = """
+name = "games"
+[[feeds]]
+name = "clicks"
+prefix = "in/"
+complete = { folder = "in/%Y/%m/%d/%H/", marker = "_DONE" }
+[[tables]]
+name = "pages"
+"""
+STATE = """
+name = "games"
+[[tables]]
+name = "player_changes"
+mode = "merge"
+columns = [{ name = "id" }, { name = "at", type = "long" }]
+merge = { into = "players", keys = ["id"], sequence_by = ["at"] }
+"""
+FEED = {"delta.enableChangeDataFeed": "true"}
+
+
+def transcript_of(title: str) -> list[tuple[str, list[str]]]:
+    """The commands of a how-to, each with the lines that it shows below."""
+    (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## )", PAGE.read_text(), re.S | re.M)
+    blocks = "".join(re.findall(r"```console\n(.*?)```", section, re.S))
+    steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", blocks, re.M)
+    return [(line.partition("  #")[0], shown.splitlines()) for line, shown in steps]
+
+
+@pytest.fixture
+def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Set up as the reader of a how-to has it."""
+    place = tmp_path / "lake"
+    monkeypatch.setenv("FOREBAY_LAKE", str(place))
+    monkeypatch.delenv("FOREBAY_SERVICE", raising=False)
+    return place
+
+
+def typed(line: str) -> tuple[list[str], int]:
+    status, out, err = given(tuple(shlex.split(line)[1:]), "")
+    return [said.rstrip() for said in (out + err).splitlines()], status
+
+
+def tell(lake: Path, **more: object) -> None:
+    row = FeedPeriod(service="games", feed="clicks", period=TEN, ends=TEN + timedelta(hours=1), since=TEN, **more)  # type: ignore[arg-type]
+    Periods(open_objects(f"{lake}/_forebay/complete")).change(lambda _: [row])
+
+
+def test_the_wait_for_an_hour_prints_what_the_guide_shows(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (first, open_hour), (asks, (status,)), (again, complete), (query, rows) = transcript_of(
+        "Wait until all files of an hour are in"
+    )
+    keep_in_force(str(lake), parse_service({"service.toml": SERVICE}))
+    write_ledger(lake, entry("in/2026/11/24/10/part-0.json"))
+    late = "s3://landing/in/2026/11/24/10/part-1.json"
+    tell(lake, why=f"waits for 1 file that is not loaded yet, such as {late}")
+    waited: list[float] = []
+    monkeypatch.setattr(wait.wait, "__kwdefaults__", {"clock": lambda: sum(waited), "sleep": waited.append})
+    said, ended = typed(first)
+    assert (said, sum(waited)) == (open_hour, 30 * 60)
+    assert (asks, str(ended)) == ("echo $?", status)
+    tell(lake, files=2, rows=4, revision=1, complete_at=TEN)
+    assert typed(again) == (complete, 0)
+    assert typed(query) == (rows, 0)
+
+
+def test_the_export_of_a_table_prints_what_the_guide_shows(lake: Path, tmp_path: Path) -> None:
+    (first, whole), (later, changes) = transcript_of("Follow a table from another system")
+    keep_in_force(str(lake), parse_service({"service.toml": STATE}))
+    write_ledger(lake, entry("in/a.json", tables={"players": 2}))
+    feed = str(tmp_path / "feed")
+    for line, shown, ids in ((first, whole, ["a", "b"]), (later, changes, ["c"])):
+        rows = pa.table({"id": ids, "at": [1] * len(ids), "_file_id": ["f"] * len(ids)})
+        write_deltalake(f"{lake}/players", rows, mode="append", configuration=FEED if ids[0] == "a" else None)
+        assert typed(line.replace("s3://other-cloud/feed", feed)) == (shown, 0)
+
+
+def test_the_preview_of_landed_files_prints_what_the_guide_shows(
+    lake: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ((line, shown),) = transcript_of("Move or delete loaded files")
+    (rule,) = re.findall(r"^after_load = .*$", PAGE.read_text(), re.M)[-1:]
+    (tmp_path / "service.toml").write_text(f'name = "games"\n{rule}\n[[tables]]\nname = "alpha"\n')
+    monkeypatch.setenv("FOREBAY_SERVICE", str(tmp_path))
+    old = {"at": datetime.now(UTC) - timedelta(days=9), "bucket": "my-drops", "tables": {"alpha": 1}}
+    files = [entry(f"in/2026/11/21/{name}.json.gz", **old, size=50_000) for name in "ab"]  # type: ignore[arg-type]
+    write_ledger(lake, *files, entry("in/2026/11/21/c.json.gz", **old, quarantined=1, records=2))  # type: ignore[arg-type]
+    assert typed(line) == (shown, 0)
