@@ -49,6 +49,12 @@ def starts(rows):  # leaves a process behind
 def speaks(rows):
     print("some words")
     return doubled(rows)
+def measured(rows):
+    from pathlib import Path
+    import sys
+    size = sum(file.stat().st_size for file in Path(sys.argv[1]).iterdir())
+    Path(__file__).with_name("bytes").write_text(str(size))
+    return doubled(rows)
 def always(rows): os._exit(0)
 def fewer(rows): return rows.slice(1)
 """
@@ -101,6 +107,13 @@ def test_a_process_that_a_function_started_is_not_waited_for() -> None:
     began = time.monotonic()
     assert apart("starts", [1, 2], call_s=60) == ([2, 4], [None] * 2)
     assert time.monotonic() - began < 60
+
+
+def test_a_process_gets_its_rows_and_not_all_of_the_task(tmp_path: Path) -> None:
+    rows = pa.table({"n": pa.array(range(100_000), pa.int64())})
+    step = ApartTransform("sick:measured", folders())
+    assert step.made(rows.slice(7, 3))["n"].to_pylist() == [14, 16, 18]
+    assert int((tmp_path / "transforms" / "bytes").read_text()) < 10_000
 
 
 def test_no_rows_need_no_process() -> None:

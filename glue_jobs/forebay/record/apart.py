@@ -37,7 +37,7 @@ GRACE_S = 30.0
 """For all else that the process does. It ends itself when the time of the function is over."""
 PLACE = re.compile(rf'File "[^"]*\b{PACKAGE}/([^"]+)", line (\d+)')
 """Of Python's traceback, which begins with the latest call."""
-ROWS, IMPORTED, ANSWER, SAID = "rows", "imported", "answer", "said"
+ASKED, ROWS, IMPORTED, ANSWER, SAID = "asked", "rows", "imported", "answer", "said"
 """The files between the two processes."""
 
 
@@ -70,7 +70,11 @@ class ApartTransform(Transform):
         """The rows after the function, or the reason why it did not survive them."""
         with TemporaryDirectory(prefix="forebay-transform-") as name:
             folder = Path(name)
-            (folder / ROWS).write_bytes(pickle.dumps((self, rows)))
+            (folder / ASKED).write_bytes(pickle.dumps(self))
+            with pa.ipc.new_stream(
+                folder / ROWS, rows.schema
+            ) as stream:  # a pickle has the other rows of the task, too
+                stream.write_table(rows)
             code = self._run(folder, self.import_s + self.seconds_for(rows) + GRACE_S)
             log = (folder / SAID).read_text(errors="replace")
             sys.stderr.write(log)
@@ -144,7 +148,8 @@ def answer() -> None:
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000")
     folder = Path(sys.argv[1])
-    asked, rows = pickle.loads((folder / ROWS).read_bytes())
+    asked: ApartTransform = pickle.loads((folder / ASKED).read_bytes())
+    rows = pa.ipc.open_stream((folder / ROWS).read_bytes()).read_all()
     step = Transform(asked.name, asked.places, asked.call_s, asked.import_s, is_alone=True)
     try:
         with ceiling(asked.memory_bytes):
