@@ -17,7 +17,7 @@ from forebay.lake.objects import open_objects
 from forebay.ledger.periods import FeedPeriod, Periods
 from forebay.operate.looking import wait
 from tests.operate.command import given
-from tests.operate.ledger import entry, write_ledger
+from tests.operate.ledger import AT, entry, write_ledger
 
 PAGE = Path(__file__).parents[2] / "docs" / "how-to.md"
 TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
@@ -84,6 +84,16 @@ def test_the_wait_for_an_hour_prints_what_the_guide_shows(lake: Path, monkeypatc
     tell(lake, files=2, rows=4, revision=1, complete_at=TEN)
     assert typed(again) == (complete, 0)
     assert typed(query) == (rows, 0)
+
+
+def test_a_deleted_file_is_shown_as_the_guide_shows_it(lake: Path) -> None:
+    ((line, shown),) = transcript_of("Remove the rows of deleted files")
+    more = {"bucket": "my-drops", "service_version": "1ef9f375be7c"}
+    deletion = entry("in/a.json", at=AT + timedelta(hours=1), etag="", outcome="deleted", batch=2, size=None, **more)  # type: ignore[arg-type]
+    deletion["file_id"] = "of the deletion"
+    file = entry("in/a.json", outcome="superseded", superseded_by=deletion["file_id"], records=2, **more)  # type: ignore[arg-type]
+    write_ledger(lake, file, deletion)
+    assert typed(line) == (shown, 0)
 
 
 def test_the_export_of_a_table_prints_what_the_guide_shows(lake: Path, tmp_path: Path) -> None:

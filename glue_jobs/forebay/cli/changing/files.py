@@ -355,7 +355,9 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
         return [*lines, f"forgotten   {file.detail}" + (f"  ({file.reason})" if file.reason else "")]
     why = ": ".join(filter(None, [file.reason, file.detail]))
     lines = [
-        f"landed      {at(file.event_time)}",
+        f"landed      {at(file.event_time)}"
+        if file.outcome != "deleted"
+        else f"removed     {at(file.event_time)}  from the landing bucket",
         f"claimed     {at(file.claimed_at)}  batch {file.batch} of {file.service}, declarations {file.service_version}",
         f"{file.outcome:<11} {at(file.committed_at)}  {counted(file.records, 'record')}"
         + (f"  ({why})" if why else ""),
@@ -379,5 +381,6 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
             f"{life.away.action:<11} {at(life.away.at)}" + (f"  to {life.away.place}" if life.away.place else "")
         )
     if file.superseded_by and file.outcome == "superseded":
-        lines.append(f"superseded  by file {file.superseded_by}")
+        deleted = f"the deletion of its key at {at(life.deleted_at)}" if life.deleted_at else ""
+        lines.append(f"superseded  by {deleted or f'file {file.superseded_by}'}")
     return lines

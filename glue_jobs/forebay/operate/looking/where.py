@@ -16,6 +16,7 @@ from forebay.batch.dedupe import RETRY
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, application, table_path
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
+from forebay.ledger.entry import DELETED
 from forebay.operate.lake_view import LakeView, known_column, quoted
 from forebay.operate.looking.files import Away, LedgerFile, away_of, versions_of
 
@@ -47,7 +48,8 @@ class InTable:
 @dataclass(frozen=True)
 class Life:
     """`quarantined` counts the file's records there by reason; whole files count as one. `details`: of reasons for which all of
-    its records have the same. `away`: it is no longer in the landing bucket."""
+    its records have the same. `away`: it is no longer in the landing bucket. `deleted_at`: its key was deleted, and that
+    superseded it."""
 
     file: LedgerFile
     tables: tuple[InTable, ...] = ()
@@ -55,6 +57,7 @@ class Life:
     parked: int = 0
     details: Mapping[str, str] = field(default_factory=dict)
     away: Away | None = None
+    deleted_at: datetime | None = None
 
     @property
     def well(self) -> bool:
@@ -64,8 +67,11 @@ class Life:
 def lives_of(view: LakeView, bucket: str, key: str) -> list[Life]:
     """The newest version first; none where the ledger does not know the key."""
     found = versions_of(view, bucket, key)
-    away = away_of(view, found)
-    return [replace(_life(view, file), away=away.get(file.file_id)) for file in found]
+    away, deleted = away_of(view, found), {file.file_id: file.event_time for file in found if file.outcome == DELETED}
+    return [
+        replace(_life(view, file), away=away.get(file.file_id), deleted_at=deleted.get(file.superseded_by or ""))
+        for file in found
+    ]
 
 
 def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tuple[str, str]]:
