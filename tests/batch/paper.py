@@ -24,6 +24,7 @@ import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
+import forebay.batch.staging as staging
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
@@ -688,6 +689,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
 def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:
     """Data files are objects of the lake, which stands in the place of Spark."""
     patch.setattr(commits, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(staging, "open_objects", lambda place: Store(lake, place))
     patch.setattr(commits, "discard", lambda place, names: Store(lake, place).delete(names))
     patch.setattr(StagedTable, "read", _read)
 

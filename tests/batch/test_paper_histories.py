@@ -895,7 +895,8 @@ def test_a_plan_whose_data_files_somebody_deleted_says_so_and_its_files_can_be_r
             return lay_out(patch, play.lake, play.service, play.generation, clock=lambda: later)
 
         with pytest.raises(
-            Halt, match=r"beta lacks 1 data files of batch 0.* delete paper/_forebay/plans/s/g0-0.json.gz"
+            Halt,
+            match=r"batch 0 .* lacks 1 data file, such as paper/beta/.* delete paper/_forebay/plans/s/g0-0.json.gz",
         ):
             driver().process_files(0, play.taken)
         assert play.lake.rows(LEDGER) == []
@@ -971,7 +972,7 @@ def test_files_that_another_tool_deleted_behind_a_plan_are_committed_by_nobody(m
     del play.lake.objects[gone]
     play.said.clear()
     play.attempt()
-    assert "lacks 1 data files of batch 0" in play.said[-1]
+    assert "lacks 1 data file, such as" in play.said[-1]
     assert "alpha" not in play.lake.tables
     assert play.ledger() == []
 

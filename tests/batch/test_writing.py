@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
@@ -15,8 +16,11 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import DERIVED_TABLE, TOO_MANY_NEW_TABLES
 from forebay.batch.writing import Writing
 from forebay.declaration.loading import builtin_service
+from forebay.errors import Halt
 from forebay.table.commit import LogFailed, Txn
+from forebay.table.data_files.data_file import DataFile
 from forebay.table.destination import Failed
+from forebay.table.staged import StagedTable
 
 LAKE = "s3://lake"
 
@@ -91,3 +95,27 @@ def test_a_table_whose_log_cannot_be_read_is_registered_later(writing: Writing) 
 
     object.__setattr__(writing, "catalog", Catalog())
     writing.register("alpha")
+
+
+def test_before_a_plan_is_carried_out_the_data_files_of_several_tables_are_looked_for_at_once(
+    writing: Writing, tmp_path: Path
+) -> None:
+    both = Barrier(2)
+
+    class Slow(Logs):
+        def has(self, path: str, txn: Txn, *, again: bool = False) -> bool:
+            both.wait(5)
+            return path.endswith("/done")
+
+    lake = str(tmp_path)
+    (tmp_path / "alpha").mkdir()
+    (tmp_path / "alpha" / "there.parquet").write_bytes(b"PAR1")
+    together = dataclasses.replace(writing, lake=lake, logs=Slow(), tables_at_once=2)  # type: ignore[arg-type]
+    together.must_have_files([staged("done", "gone.parquet"), staged("alpha", "there.parquet")], "the plan")
+    lost = [staged("beta", "gone.parquet", "gone too.parquet"), staged("alpha", "there.parquet")]
+    with pytest.raises(Halt, match=r"lacks 2 data files, such as .*/beta/gone\.parquet.* delete the plan"):
+        together.must_have_files(lost, "the plan")
+
+
+def staged(table: str, *files: str) -> StagedTable:
+    return StagedTable(table, "{}", None, (), tuple(DataFile(table, file, (), 4, 1, 0, "{}") for file in files))

@@ -80,21 +80,6 @@ class Commits:
         for one in staged:
             discard(self.path_of(one), [file.path for file in one.files])
 
-    def must_have_files(self, staged: Iterable[StagedTable], plan: str) -> None:
-        """A VACUUM of another tool, or whoever dropped a table, may have deleted files that no log names yet. A commit of them
-        would leave a table that nobody can read."""
-        for one in (one for one in staged if not self.is_in(self.path_of(one))):
-            folder = open_objects(self.path_of(one))
-            gone = [
-                file.path for file in one.files if file.path not in {found.name for found in folder.found(file.path)}
-            ]
-            if gone:
-                raise Halt(
-                    f"{folder.place} lacks {len(gone)} data files of batch {self.txn.version}, such as {gone[0]}, and the "
-                    "batch is not in that table yet: somebody deleted files that no log names. Nothing was marked as done. "
-                    f"If the landed files still exist, delete {plan} and start again: they are read again"
-                )
-
     def is_in(self, path: str) -> bool:
         """Whether a table has this batch. One whose log cannot be read fails at its commit, and alone."""
         try:

@@ -1,7 +1,8 @@
 """The tables of a batch or a retry that are not written, and why.
 
 In: counted fates. Out: the reason for each table that is paused, derived, one new table too many, or has too many rows that
-violate an expectation; the tables that rows leave. (`one_pass.tables` has their data files.)
+violate an expectation; the tables that rows leave. (`one_pass.tables` has their data files; here they are looked for again
+before a plan is carried out.)
 """
 
 from __future__ import annotations
@@ -17,13 +18,17 @@ from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTabl
 from forebay.batch.expectations import verdicts
 from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TOO_MANY_NEW_TABLES
+from forebay.counted import counted
 from forebay.declaration.table import Table
 from forebay.declared_sql.columns import rules_of
+from forebay.errors import Halt
 from forebay.lake.layout import table_path
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Destination, Failed
+from forebay.table.staged import StagedTable
 
 __all__ = ["Changes", "Staging", "by_declaration", "by_table"]
 
@@ -62,6 +67,28 @@ class Staging(Commits):
         cause = self.causes[table] = str(failed.error)
         self.emit(TableFailed(service=self.service.name, table=table, batch=self.txn.version, rows=rows, error=cause))
         return cause
+
+    def must_have_files(self, staged: Iterable[StagedTable], plan: str) -> None:
+        """A VACUUM of another tool, or whoever dropped a table, may have deleted files that no log names yet. A commit of them
+        would leave a table that nobody can read. Several tables are asked at a time: each takes some round trips to S3."""
+
+        def gone_of(one: StagedTable) -> list[str]:
+            path = self.path_of(one)
+            folder = open_objects(path)
+            names = [] if self.is_in(path) else [file.path for file in one.files]
+            return [
+                f"{folder.place}/{name}" for name in names if name not in {found.name for found in folder.found(name)}
+            ]
+
+        with ThreadPoolExecutor(self.tables_at_once, "tables") as threads:
+            gone = [name for names in threads.map(gone_of, staged) for name in names]
+        if gone:
+            lacks = f"and lacks {counted(len(gone), 'data file')}, such as {gone[0]}"
+            raise Halt(
+                f"batch {self.txn.version} is not in all of its tables yet, {lacks}: somebody deleted files that no log names. "
+                f"Nothing was marked as done. If the landed files still exist, delete {plan} and start again: they are read "
+                "again"
+            )
 
     def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:
         """Tables that are paused, derived, too many for a day, or have too many rows that violate an expectation."""
