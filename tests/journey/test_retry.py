@@ -183,7 +183,14 @@ def dying(method: str, *, before: bool) -> Callable[..., Any]:
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("method", "before"),
-    [("_write", True), ("_write", False), ("change_ledger", False), ("let_go", True), ("let_go", False)],
+    [
+        ("_in_tables", True),
+        ("_written", True),
+        ("_remember", False),
+        ("change_ledger", False),
+        ("let_go", True),
+        ("let_go", False),
+    ],
 )
 def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, method: str, before: bool
