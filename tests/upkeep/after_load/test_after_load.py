@@ -139,6 +139,7 @@ def test_loaded_files_move_and_are_never_asked_about_again(tmp_path: Path) -> No
     assert s3.asked == []
 
 
+@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize(
     "stays",
     [
@@ -335,6 +336,7 @@ def test_a_run_that_died_before_its_note_is_done(
     assert notes(tmp_path) == [("in/a.json", *noted)]
 
 
+@pytest.mark.usefixtures("alpha")
 def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3(), DELETE)
@@ -463,6 +465,7 @@ def test_a_replay_says_whether_it_can_read_a_moved_file(rule: str, says: str, tm
     assert f"s3://landing/in/a.json was moved to {place_of('a.json')}. {says}" in said
 
 
+@pytest.mark.usefixtures("alpha")
 def test_a_replay_says_that_it_cannot_read_a_deleted_file(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3().put("a.json"), DELETE)
