@@ -169,7 +169,7 @@ def _use_archives(role: iam.IGrantable, sid: str, actions: Sequence[str], archiv
     arns = [f"arn:{Aws.PARTITION}:s3:::{bucket}" for bucket, _ in places]
     copies = [f"{arn}/{below}/*" if below else f"{arn}/*" for arn, (_, below) in zip(arns, places, strict=True)]
     allow(role, sid, actions, copies, because="copies have the keys of the files")
-    _tell_missing_from_forbidden(role, "Archive", *dict.fromkeys(arns))
+    _tell_missing_from_forbidden(role, f"For{sid}", *dict.fromkeys(arns))
 
 
 def delete_old_versions(role: iam.IGrantable, sid: str, bucket_arn: str, objects: str, *, because: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -48,12 +49,14 @@ def test_the_ingest_job_may_read_former_archives_although_nothing_is_moved_any_m
     former = 'former_archives = ["s3://studio-archive/old/", "s3://older"]'
     for place, rule in ((tmp_path / "a", ""), (tmp_path / "b", 'after_load = { move = "s3://new-archive" }\n')):
         place.mkdir()
-        stack = made(place, f"{rule}{former}")
+        stack = made(place, f"{rule}{former}", operators="arn:aws:iam::210987654321:root")
         found = [on for action, on in rights(stack, "IngestRole") if action == "s3:GetObject"]
         for wanted in ("studio-archive/old/*", "older/*", *(["new-archive/*"] if rule else [])):
             assert any(wanted in on for on in found), wanted
         _, archive = of_maintain(stack)
         assert not any(one.split()[0] == "s3:PutObject" and "old" in one for one in archive)
+        of_operator = stack.one("IAM::Policy", "OperatorDefaultPolicy")["PolicyDocument"]["Statement"]
+        assert set(Counter(one["Sid"] for one in of_operator).values()) == {1}, "IAM refuses two statements of one name"
 
 
 def test_a_delete_needs_no_archive_and_without_a_rule_nothing_is_allowed(tmp_path: Path) -> None:
