@@ -29,7 +29,8 @@ WITHIN_A_BATCH = (
     *("after the data files are written", "after the plan is durable", "after table 2 of 3", "after the last table"),
     *("after the quarantine", "after the parked records"),
 )
-"""To the queue they are all alike. `tests/batch/test_crash_walk.py` dies at each PUT; here all are tried by hand."""
+"""To the queue they are all alike. `tests/batch/test_crash_matrix.py` dies before the plan and after each commit. Here they are
+tried by hand."""
 LEFT_OUT = () if os.environ.get("FOREBAY_EVERY_CELL") else (*FOR_REAL, *WITHIN_A_BATCH)
 IN_PROCESS = [point for point in POINTS if not point.startswith(("never", "replacing")) and point not in LEFT_OUT]
 
