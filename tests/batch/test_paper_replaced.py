@@ -1,0 +1,41 @@
+"""On paper, a key gets a version under `replace` that brings no record: nothing, or bytes that nobody can read."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+import forebay.batch.one_pass.tables as tables
+from forebay.declaration.loading import parse_service
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
+from forebay.landed_file import LandedFile
+from tests.batch.paper import Lake, Record, lay_out
+
+SERVICE = parse_service({"service.toml": 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'})
+FIRST = LandedFile("landing", "a", 1, "first", None, "1", datetime(2026, 11, 21, 10, tzinfo=UTC))
+SECOND = replace(FIRST, etag="second", sequencer="2", event_time=datetime(2026, 11, 21, 11, tzinfo=UTC))
+RECORDS = [Record("alpha", "1"), Record("beta", "2"), Record(None, "", broken=True), Record(None, "")]
+
+
+@pytest.mark.parametrize(
+    ("answer", "outcomes", "rows_of_each"),
+    [("empty", ["empty", "superseded"], 0), ("unreadable", ["loaded", "unreadable"], 1)],
+)
+def test_rows_leave_for_a_version_without_records_and_stay_beside_one_that_nobody_can_read(
+    answer: Any, outcomes: list[str], rows_of_each: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tables, "whole_files", lambda ends, shared: [{"file_id": end.file.file_id} for end in ends])
+    lake = Lake(answers={FIRST.file_id: RECORDS, SECOND.file_id: answer})
+    for number, file in enumerate([FIRST, SECOND]):
+        lay_out(monkeypatch, lake, SERVICE, "g0").process_files(number, [file])
+    ledger = {row["file_id"]: row for row in lake.rows(LEDGER)}
+    assert sorted(row["outcome"] for row in ledger.values()) == outcomes
+    of_first = {name: Counter(row["_file_id"] for row in lake.rows(name))[FIRST.file_id] for name in ("alpha", "beta")}
+    held = {name: Counter(row["file_id"] for row in lake.rows(name))[FIRST.file_id] for name in (QUARANTINE, PARKED)}
+    assert {*of_first.values(), *held.values()} == {rows_of_each}
+    told = ledger[FIRST.file_id]
+    assert (told["written"], told["quarantined"], told["parked"]) == (2 * rows_of_each, rows_of_each, rows_of_each)
