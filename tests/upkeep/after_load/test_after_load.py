@@ -32,6 +32,8 @@ from forebay.operate.looking.files import versions_of
 from forebay.operate.looking.where import lives_of
 from forebay.operate.people.landing import Landed, clear_again, clear_landing, landed_of, moved_away
 from forebay.privacy.secret import make_secret
+from forebay.upkeep.after_load import job
+from forebay.upkeep.after_load import notes as taking_notes
 from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
 from forebay.upkeep.after_load.job import Cleared, clear_landed, landed_due
 from forebay.upkeep.after_load.notes import Notes
@@ -281,6 +283,20 @@ def test_each_version_of_an_object_has_a_place_of_its_own(tmp_path: Path) -> Non
     write_ledger(tmp_path, row("a.json", version_id="v2", etag="e2"))
     clear(tmp_path, s3.put("a.json", version="v2", etag="e2"))
     assert s3.archived == sorted([place_of("a.json", version_id="v1"), place_of("a.json", version_id="v2", etag="e2")])
+
+
+@pytest.mark.usefixtures("alpha")
+@pytest.mark.parametrize("rule", [MOVE, DELETE], ids=["move", "delete"])
+def test_a_run_reads_none_of_its_own_notes_again(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A day of a million files has hundreds of chunks, each with two commits of notes."""
+    names = [f"{n}.json" for n in range(5)]
+    write_ledger(tmp_path, *map(row, names))
+    read, real = list[str](), taking_notes.opened
+    monkeypatch.setattr(job, "CHUNK", 1)
+    monkeypatch.setattr(taking_notes, "opened", lambda table, file: (read.append(file.path), real(table, file))[1])
+    s3 = S3().put(*names)
+    assert clear(tmp_path, s3, rule).files == 5
+    assert (s3.landed, read, len(notes(tmp_path))) == ([], [], 5)
 
 
 class Killed(BaseException):

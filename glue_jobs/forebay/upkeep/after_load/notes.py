@@ -36,10 +36,11 @@ SCHEMA = pa.schema(
 
 
 class Notes:
-    """The notes of one service."""
+    """The notes of one service, for one run."""
 
     def __init__(self, table: Objects, service: str) -> None:
         self._table, self._service = table, service
+        self._before: dict[str, frozenset[tuple[str, str]]] = {}
 
     def done(self, day: str) -> frozenset[str]:
         """The ids of the files of a day that need nothing more."""
@@ -49,9 +50,16 @@ class Notes:
         """Files of one day that are about to be deleted, once they are copied to these places, if there are any. Returns the
         ids of those that a run started before."""
         of_day = [*due]
-        known = {(file_id, place or "") for file_id, _, place in self._of(of_day[0][0].day)} if of_day else set()
+        known = self._started_before(of_day[0][0].day) if of_day else frozenset()
         self.add(Done(file, STARTED, place) for file, place in of_day if (file.file_id, place) not in known)
         return frozenset(file_id for file_id, _ in known)
+
+    def _started_before(self, day: str) -> frozenset[tuple[str, str]]:
+        """By earlier runs: this one starts each file once. So notes of a day are read before its first chunk alone."""
+        if day not in self._before:
+            found = self._of(day)
+            self._before = {day: frozenset((one, place or "") for one, action, place in found if action == STARTED)}
+        return self._before[day]
 
     def _of(self, day: str) -> Iterator[tuple[str, str, str | None]]:
         snapshot = self._snapshot()
