@@ -27,7 +27,7 @@ quarantine = typer.Typer(help="Look at records that were refused, and retry them
 parked = typer.Typer(help="Look at records that no table accepts, and load them.", no_args_is_help=True)
 
 MOST_VALUES = 50
-COPIES = "Copies in other files were left out as duplicates; `forebay replay` of such a file loads them."
+COPIES = "Copies in other files may have been left out as duplicates; `forebay replay` of such a file loads them."
 
 Of = Annotated[str | None, typer.Option("--table", help="Only records that were meant for this table.")]
 Why = Annotated[str | None, typer.Option("--reason", help="Only records with this reason, such as table-failed.")]
@@ -219,7 +219,7 @@ def _try_again(
     if dry_run:
         return
     if give_up and not yes:
-        copies = f" {COPIES}" if service.drops_duplicates else ""
+        copies = f" {COPIES}" if held == "quarantine" and service.drops_duplicates else ""
         confirm(f"These records will be in no table, and no copy will be kept.{copies} Continue?")
     retry_records(lake, service, held, table, reason, give_up=give_up)
 
