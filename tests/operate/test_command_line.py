@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 from typer.main import get_command
@@ -166,6 +167,27 @@ def test_a_lake_whose_event_times_are_odd_is_listed(tmp_path: Path) -> None:
     write_deltalake(tmp_path / "d_future", event_times(to_come, kind=MOMENT))
     listed = [line.split()[-2:] for line in ran("tables", "--lake", str(tmp_path)).splitlines()[1:]]
     assert listed == [["0", "-"], ["2026-01-01", "15:00:00"], ["2026-01-01", "15:00:00"], ["0", "-"]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "last", "how"),
+    [
+        (pa.timestamp("us", "UTC"), datetime(2610, 10, 1, tzinfo=UTC), {"use_deprecated_int96_timestamps": True}),
+        (pa.timestamp("ns", "UTC"), 1767261600_000000001, {}),
+    ],
+    ids=["INT96", "nanoseconds"],
+)
+def test_the_newest_event_in_a_file_of_another_tool_is_told(
+    kind: pa.DataType, last: Any, how: Any, tmp_path: Path
+) -> None:
+    """Spark writes INT96 unless it is told not to. In nanoseconds, the year 2610 would be 2026."""
+    write_ledger(tmp_path)
+    to_come = datetime(4800, 1, 1, tzinfo=UTC)
+    write_deltalake(tmp_path / "alpha", pa.table({"event_time": pa.array([DAY, to_come], MOMENT)}))
+    (file,) = (tmp_path / "alpha").glob("*.parquet")
+    pq.write_table(pa.table({"event_time": pa.array([DAY, last], kind)}), file, **how)
+    (listed,) = (line.split()[-2:] for line in ran("tables", "--lake", str(tmp_path)).splitlines()[1:])
+    assert listed == ["2026-01-01", "10:00:00"]
 
 
 def test_the_newest_event_is_told_by_the_declared_time(tmp_path: Path) -> None:

@@ -282,7 +282,8 @@ class LakeView:
         content = open_objects(table_path(self.lake, name)).open(path)
         if content is None:
             raise FileNotFoundError(path)
-        with content, pq.ParquetFile(content) as parquet:
+        # In nanoseconds, which pyarrow makes of INT96 otherwise, the year 9999 would be another one.
+        with content, pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as parquet:
             there = column in parquet.schema_arrow.names
             return parquet.read([column], use_threads=False)[column] if there else pa.chunked_array([], pa.null())
 
@@ -301,7 +302,7 @@ class LakeView:
         if newest is None or _utc(newest) <= now:
             return newest and _utc(newest)
         last = added.sort_by([("modification_time", "descending")])["path"].slice(0, READ_FOR_NEWEST).to_pylist()
-        columns = [self.column(name, unquote(path), column).cast(added[known].type) for path in last]
+        columns = [self.column(name, unquote(path), column).cast(added[known].type, safe=False) for path in last]
         found = [pc.max(one.filter(pc.less_equal(one, pa.scalar(now, one.type)))).as_py() for one in columns]
         return max((_utc(one) for one in found if one is not None), default=None)
 
