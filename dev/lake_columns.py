@@ -119,7 +119,7 @@ AFTER_LOAD = {
     "bucket": "The landing bucket.",
     "key": "The key of the file there.",
     "action": "What became of it: `moved`, `deleted`, `gone` (somebody else had deleted it), `replaced` (the object is "
-    "another version, and stays), or `started` (a row before it is moved; another row follows).",
+    "another version, and stays), or `started` (a row before it is moved or deleted; another row follows).",
     "place": "The address of its copy. Null if it has none.",
     "at": "When.",
 }
