@@ -11,7 +11,7 @@ import pytest
 from forebay.declaration.loading import builtin_service
 from forebay.errors import InvalidConfiguration
 from forebay.merge.trouble import Troubles
-from tests.merge.test_leases import Merges, merges, service
+from tests.merge.test_leases import Merges, merges, service, state_of
 from tests.operate import command
 
 __all__ = ["merges"]
@@ -38,6 +38,15 @@ def test_health_says_why_a_merge_failed_until_one_ends_well(merges: Merges) -> N
     assert merges.run().reason == ""
     assert "no merge of it" not in health(merges)
     assert Troubles(merges.lake).all() == {}
+
+
+def test_a_change_by_hand_does_not_hide_why_the_merge_fails(merges: Merges) -> None:
+    state_of("player_changes", f"{merges.lake}/players")
+    merges.within = fail
+    assert merges.run().reason == "failed"
+    said = health(merges)
+    assert "table player_changes: has no column id" in said
+    assert "changed its rows by hand; the next changes of player_changes compute it from scratch" in said
 
 
 def test_a_trouble_is_written_once_and_goes_with_its_declaration(merges: Merges) -> None:

@@ -31,7 +31,7 @@ NEWEST = 200
 @dataclass(frozen=True)
 class Lag:
     """`merged` is None where no merge is among the newest commits, `newest` where the log is gone. `since` is the first commit
-    that is not merged. `trouble`: why no merge succeeds, or whose change a merge has to undo, and what to do."""
+    that is not merged. `trouble`: why no merge succeeds, and what to do. `by_hand`: whose change the next merge undoes."""
 
     state: str
     log: str
@@ -39,6 +39,12 @@ class Lag:
     newest: int | None
     since: datetime | None = None
     trouble: str = ""
+    by_hand: str = ""
+
+    @property
+    def told(self) -> str:
+        """All that a person should know of it; empty where all is well."""
+        return "; ".join(filter(None, (self.trouble, self.by_hand)))
 
     @property
     def commits(self) -> int | None:
@@ -66,8 +72,8 @@ def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any =
         else ""
     )
     if merged is None or merged >= newest:
-        return Lag(state, log, merged, newest, trouble=said)
-    return Lag(state, log, merged, newest, committed_at(changes, merged + 1), trouble=said)
+        return Lag(state, log, merged, newest, by_hand=said)
+    return Lag(state, log, merged, newest, committed_at(changes, merged + 1), by_hand=said)
 
 
 def is_of(by: str, log_id: str) -> bool:
