@@ -1,4 +1,5 @@
-"""On paper, a key gets a version under `replace` that brings no record: nothing, or bytes that nobody can read."""
+"""On paper, a key gets a version under `replace` that brings no record: nothing, or bytes that nobody can read. And a table is
+deleted, and its files are replayed."""
 
 from __future__ import annotations
 
@@ -13,6 +14,7 @@ import forebay.batch.one_pass.tables as tables
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
+from forebay.ledger.entry import REPLAY
 from tests.batch.paper import Lake, Record, lay_out
 
 SERVICE = parse_service({"service.toml": 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'})
@@ -39,3 +41,37 @@ def test_rows_leave_for_a_version_without_records_and_stay_beside_one_that_nobod
     assert {*of_first.values(), *held.values()} == {rows_of_each}
     told = ledger[FIRST.file_id]
     assert (told["written"], told["quarantined"], told["parked"]) == (2 * rows_of_each, rows_of_each, rows_of_each)
+
+
+@pytest.mark.parametrize(
+    "dedupe", ["", 'columns = [{ name = "event_id" }]\ndedupe = { by = ["event_id"], days = 3 }\n']
+)
+@pytest.mark.parametrize("batches", [[["a", "b"]], [["a"], ["b"]], [["b"], ["a"]]], ids=str)
+def test_a_replay_brings_back_the_rows_of_a_table_that_somebody_deleted(
+    dedupe: str, batches: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No new file began the table anew before. Of two copies one stands, perhaps the other one."""
+    service = parse_service({"service.toml": f'name = "s"\n[[tables]]\nname = "{{game}}"\n{dedupe}'})
+    files = {"a": FIRST, "b": replace(SECOND, key="b")}
+    records = {"a": [Record("alpha", "1"), Record("beta", "2")], "b": [Record("alpha", "1"), Record("alpha", "3")]}
+    lake = Lake(answers={files[name].file_id: some for name, some in records.items()})
+
+    def process(number: int, names: list[str]) -> None:
+        lay_out(monkeypatch, lake, service, "g0").process_files(number, [files[name] for name in names])
+
+    def rows() -> list[tuple[str, str]]:
+        return sorted((row["_file_id"], row["id"]) for name in ("alpha", "beta") for row in lake.rows(name))
+
+    process(0, ["a"])
+    process(1, ["b"])
+    before = [record for _, record in rows()]
+    assert sorted(before) == (["1", "2", "3"] if dedupe else ["1", "1", "2", "3"])
+    del lake.tables["alpha"]
+    for row in lake.rows(LEDGER):
+        row["outcome"] = REPLAY
+    for number, names in enumerate(batches, 2):
+        process(number, names)
+    assert sorted(record for _, record in rows()) == sorted(before)
+    assert {row["outcome"] for row in lake.rows(LEDGER)} == {"loaded"}
+    told = {row["file_id"]: sum(row["tables"].values()) for row in lake.rows(LEDGER)}
+    assert Counter(file_id for file_id, _ in rows()) == told
