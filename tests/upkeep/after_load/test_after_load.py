@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
 
+import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.plan import Plan, Plans
 from forebay.declaration.kept.in_force import keep_in_force
@@ -39,7 +40,7 @@ from forebay.upkeep.after_load.job import Cleared, clear_landed, landed_due
 from forebay.upkeep.after_load.notes import Notes
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from tests.operate.command import failed, ran
-from tests.operate.ledger import AT, entry, write_ledger, write_tables
+from tests.operate.ledger import AT, entry, write_ledger
 
 NOW = AT + timedelta(days=8)
 MOVE = 'after_load = { move = "s3://archive/landed/" }'
@@ -47,10 +48,10 @@ DELETE = "after_load = { delete = true }"
 IN_ARCHIVE = "s3://archive/landed/landing/in/{}/{}"
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def alpha(tmp_path: Path) -> None:
-    """The table that has the rows of most files."""
-    write_tables(tmp_path, "alpha")
+    """The table that has the rows of most files: those of a lost table would wait."""
+    write_deltalake(tmp_path / "alpha", pa.table({"_file_id": ["another"]}))
 
 
 @dataclass
@@ -141,7 +142,6 @@ def test_loaded_files_move_and_are_never_asked_about_again(tmp_path: Path) -> No
     assert s3.asked == []
 
 
-@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize(
     "stays",
     [
@@ -170,15 +170,24 @@ def test_a_file_that_something_may_still_need_stays(tmp_path: Path, stays: dict[
     assert s3.asked == []
 
 
-@pytest.mark.usefixtures("alpha")
 def test_a_file_that_may_be_the_only_copy_of_rows_of_a_lost_table_is_not_deleted(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json"), row("b.json", tables={"alpha": 1, "lost": 1}))
     s3 = S3().put("a.json", "b.json")
     done = clear(tmp_path, s3, DELETE)
     assert (dict(done.actions), done.waiting, s3.landed) == ({"deleted": 1}, 1, ["in/b.json"])
+    assert dict(clear(tmp_path, s3, MOVE).actions) == {"moved": 1}
 
 
-@pytest.mark.usefixtures("alpha")
+def test_a_file_that_may_be_the_only_copy_of_rows_of_another_services_lost_table_is_not_deleted(tmp_path: Path) -> None:
+    of_others = {"service": "others", "file_id": "f2"}
+    write_ledger(tmp_path, *map(row, ("a.json", "b.json")), row("b.json", tables={"lost": 1}, **of_others))
+    s3 = S3().put("a.json", "b.json")
+    assert landed_due(str(tmp_path), service(DELETE), now=NOW).waiting == 1
+    done = clear(tmp_path, s3, DELETE)
+    assert (dict(done.actions), done.waiting, s3.landed) == ({"deleted": 1}, 1, ["in/b.json"])
+    assert clear(tmp_path, s3, MOVE).waiting == 1, "it looks for no copy under the id of this service"
+
+
 def test_a_file_of_a_batch_that_has_not_ended_and_one_that_another_service_needs_stay(tmp_path: Path) -> None:
     of_others = {"service": "others", "outcome": "denied", "file_id": "f2"}
     write_ledger(tmp_path, row("a.json"), row("b.json"), row("b.json", **of_others), row("c.json"))
@@ -195,7 +204,6 @@ def beside(lake: Path, rule: str = "", *, name: str = "others") -> None:
     keep_in_force(str(lake), service(rule).model_copy(update={"name": name}))
 
 
-@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize(
     ("of_others", "stays"),
     [
@@ -217,7 +225,6 @@ def test_a_file_waits_until_every_service_that_loads_from_its_bucket_has_it(
     assert landed_due(str(tmp_path), service(DELETE), now=NOW).waiting == int(stays)
 
 
-@pytest.mark.usefixtures("alpha")
 def test_a_file_waits_for_another_service_no_longer_than_its_queue_could_name_it(tmp_path: Path) -> None:
     beside(tmp_path)
     write_ledger(tmp_path, row("a.json"), row("b.json", file_id="f2", service="others"))
@@ -228,7 +235,6 @@ def test_a_file_waits_for_another_service_no_longer_than_its_queue_could_name_it
     assert s3.landed == []
 
 
-@pytest.mark.usefixtures("alpha")
 def test_a_file_does_not_wait_for_the_earlier_name_of_its_service(tmp_path: Path) -> None:
     beside(tmp_path, name="earlier")
     write_ledger(tmp_path, row("a.json"), row("b.json", file_id="f2", service="earlier"))
@@ -285,7 +291,6 @@ def test_each_version_of_an_object_has_a_place_of_its_own(tmp_path: Path) -> Non
     assert s3.archived == sorted([place_of("a.json", version_id="v1"), place_of("a.json", version_id="v2", etag="e2")])
 
 
-@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize("rule", [MOVE, DELETE], ids=["move", "delete"])
 def test_a_run_reads_none_of_its_own_notes_again(rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A day of a million files has hundreds of chunks, each with two commits of notes."""
@@ -303,7 +308,6 @@ class Killed(BaseException):
     pass
 
 
-@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize("verb", ["head", "copy", "delete"])
 @pytest.mark.parametrize("rule", [MOVE, DELETE], ids=["move", "delete"])
 def test_a_run_that_dies_anywhere_is_finished_by_the_next(tmp_path: Path, verb: str, rule: str) -> None:
@@ -325,7 +329,6 @@ def test_a_run_that_dies_anywhere_is_finished_by_the_next(tmp_path: Path, verb: 
     assert [action for _, action, _ in notes(tmp_path)] == ["moved" if rule == MOVE else "deleted"]
 
 
-@pytest.mark.usefixtures("alpha")
 @pytest.mark.parametrize(
     ("rule", "noted"), [(MOVE, ("moved", place_of("a.json"))), (DELETE, ("deleted", None))], ids=["move", "delete"]
 )
@@ -352,7 +355,6 @@ def test_a_run_that_died_before_its_note_is_done(
     assert notes(tmp_path) == [("in/a.json", *noted)]
 
 
-@pytest.mark.usefixtures("alpha")
 def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3(), DELETE)
@@ -481,7 +483,6 @@ def test_a_replay_says_whether_it_can_read_a_moved_file(rule: str, says: str, tm
     assert f"s3://landing/in/a.json was moved to {place_of('a.json')}. {says}" in said
 
 
-@pytest.mark.usefixtures("alpha")
 def test_a_replay_says_that_it_cannot_read_a_deleted_file(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3().put("a.json"), DELETE)

@@ -69,7 +69,7 @@ def due_in(
     day: str,
 ) -> tuple[list[DueFile], int]:
     """`done` are ids of files that were moved or deleted, `busy` keys of batches that have not ended, and `needed`
-    says whether another service of the lake, or a lost table, still needs a file. `day` is the partition of the rows."""
+    says whether a service of the lake, or a lost table, still needs a file. `day` is the partition of the rows."""
     due, waiting, until = list[DueFile](), 0, now - timedelta(days=rule.after_days)
     for row in rows:
         if row["file_id"] in done or not row["bucket"] or row["committed_at"] > until:

@@ -146,7 +146,8 @@ def _leave(cleared: Cleared, files: Iterable[Left]) -> None:
 
 
 def _readers(lake: str, service: Service, now: datetime) -> Readers:
-    return readers_of(open_objects(table_path(lake, LEDGER)), service, kept_services(lake), now=now)
+    is_lost = cache(lambda name: next(iter(open_objects(table_path(lake, name)).found(LOG)), None) is None)
+    return readers_of(open_objects(table_path(lake, LEDGER)), service, kept_services(lake), now=now, is_lost=is_lost)
 
 
 def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: Readers) -> Iterator[list[DueFile]]:
@@ -156,12 +157,7 @@ def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: 
         return
     busy = {key for one in open_batches(lake) for key in one.keys}
     ledger, notes = (open_objects(table_path(lake, name)) for name in (LEDGER, AFTER_LOAD))
-    noted, is_lost = Notes(notes, service.name), cache(partial(_is_lost, lake))
-
-    def needed(row: Mapping[str, Any]) -> bool:
-        tables = dict(row["tables"] or {}) if rule.delete else {}
-        return readers.wait_for(row, now) or any(rows and is_lost(name) for name, rows in tables.items())
-
+    noted, needed = Notes(notes, service.name), partial(readers.wait_for, now=now)
     until = (now - timedelta(days=rule.after_days)).date().isoformat()
     for day, files in _days(ledger, until).items():
         done = noted.done(day)
@@ -170,10 +166,6 @@ def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: 
         cleared.waiting += waiting
         if due:
             yield due
-
-
-def _is_lost(lake: str, table: str) -> bool:
-    return next(iter(open_objects(table_path(lake, table)).found(LOG)), None) is None
 
 
 def _days(ledger: Objects, until: str) -> Mapping[str, list[LiveFile]]:

@@ -1,13 +1,13 @@
 """The services of a lake that load from the landing buckets: which still need a file, and which would load its copy.
 
-In: the ledger, and the declarations that the lake keeps. Out: `Readers`. A service reads a bucket if its feed names it, or if
-it loaded something from there.
+In: the ledger, the declarations that the lake keeps, and which tables are lost. Out: `Readers`. A service reads a bucket if its
+feed names it, or if it loaded something from there.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
@@ -32,13 +32,15 @@ WAITS_DAYS = 30
 @dataclass
 class Readers:
     """`buckets` are those from which each service loaded. Of services that share no files with this one: `needed` are versions
-    that will perhaps be read again, and `loaded` are those that each has loaded lately."""
+    that will perhaps be read again, and `loaded` are those that each has loaded lately. Rows of a table that `is_lost` come
+    back with a replay of their file."""
 
     service: Service
     others: tuple[Service, ...] = ()
     buckets: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     needed: set[Version] = field(default_factory=set)
     loaded: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
+    is_lost: Callable[[str], bool] = lambda table: False
 
     def loads(self, bucket: str, key: str) -> str:
         """The name of the service that would load an object there; empty if none does."""
@@ -50,24 +52,32 @@ class Readers:
         return next((one.name for one in forgetting if self._reads(one, bucket, key)), "")
 
     def wait_for(self, row: Mapping[str, Any], now: datetime) -> bool:
-        """Whether another service may read this file later: again, or for the first time."""
+        """Whether another service may read this file later, again or for the first time, or this one needs it and would find no
+        copy."""
+        rule = self.service.after_load
         version = version_of(row)
-        if version in self.needed:
+        if version in self.needed or (rule is not None and rule.delete and self.was_in_lost(row)):
             return True
         if row["committed_at"] < now - timedelta(days=WAITS_DAYS):
             return False
         reading = (one.name for one in self.others if self._reads(one, row["bucket"], row["key"]))
         return any(hash(version) not in self.loaded[name] for name in reading)
 
+    def was_in_lost(self, row: Mapping[str, Any]) -> bool:
+        """Whether a table that is lost had rows of this file."""
+        return any(rows and self.is_lost(name) for name, rows in dict(row["tables"] or {}).items())
+
     def _reads(self, one: Service, bucket: str, key: str) -> bool:
         feed = one.feed_of(bucket, key)
         return feed is not None and (bool(feed.bucket) or bucket in self.buckets[one.name])
 
 
-def readers_of(ledger: Objects, service: Service, kept: Iterable[Service], *, now: datetime) -> Readers:
+def readers_of(
+    ledger: Objects, service: Service, kept: Iterable[Service], *, now: datetime, is_lost: Callable[[str], bool]
+) -> Readers:
     """`kept` are all services of the lake. Those that share files with this one need none of their own."""
     others = (one for one in kept if one.name != service.name and not _share(one, service))
-    found = Readers(service, tuple(others))
+    found = Readers(service, tuple(others), is_lost=is_lost)
     lately = now - timedelta(days=2 * WAITS_DAYS)
     for parquet in data_files(ledger):
         if services_in(parquet) <= {service.name}:
@@ -76,7 +86,7 @@ def readers_of(ledger: Objects, service: Service, kept: Iterable[Service], *, no
         for row in python_rows(plainly_typed(parquet.read(columns=[*COLUMNS, "service"]))):
             name = row["service"] or service.name
             found.buckets[name].add(row["bucket"])
-            if name != service.name and not is_clear(row):
+            if name != service.name and (not is_clear(row) or found.was_in_lost(row)):
                 found.needed.add(version_of(row))
             elif name != service.name and row["committed_at"] >= lately:
                 found.loaded[name].add(hash(version_of(row)))
