@@ -16,7 +16,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate, Standing
-from forebay.batch.declarations import Declarations
+from forebay.batch.declarations import Declarations, with_begun_tables
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ending import Ending, without_failed_replays
 from forebay.batch.erased import without_erased
@@ -140,14 +140,10 @@ class Batch:
             return
         if self.declarations is not None:
             self.service = self.declarations.in_force()
-        self.service = self.with_begun_tables(without_erased(self.service, self.lake), txn)
+        service = without_erased(self.service, self.lake)
+        self.service = with_begun_tables(service, self.lake, txn, self.logs, at_once=self.tables_at_once)
         self.withdraw(plan)
         self.begin(files, txn, Stages())
-
-    def with_begun_tables(self, service: Service, txn: Txn) -> Service:
-        """A table that was paused after it got this batch is not paused for it: somebody deleted the batch's plan."""
-        begun = [name for name in service.paused if self.logs.has(table_path(self.lake, name), txn)]
-        return service.with_paused({*service.paused} - {*begun}) if begun else service
 
     def finish_earlier(self) -> None:
         """Finishes batches that an earlier driver left unfinished, of whatever generation, under their own transaction. A retry

@@ -8,6 +8,7 @@ declarations only if it differs. Invalid declarations are refused with an event,
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -17,8 +18,13 @@ from forebay.declaration.loading import load_service
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit
+from forebay.lake.layout import table_path
+from forebay.lake.log.tables import tables_of
+from forebay.lake.paused import ALL
+from forebay.table.commit import LogFailed, Txn
+from forebay.table.kernel import TableLogs
 
-__all__ = ["Declarations"]
+__all__ = ["Declarations", "with_begun_tables"]
 
 
 class Declarations:
@@ -70,3 +76,21 @@ class Declarations:
         if why != self._refused:
             self._refused = why
             self._emit(DeclarationsRefused(service=self._service.name, in_force=self._service.version, problems=why))
+
+
+def with_begun_tables(service: Service, lake: str, txn: Txn, logs: TableLogs, *, at_once: int) -> Service:
+    """The service without pauses of tables that had the batch before: somebody deleted its plan, which knew that. Nor are all
+    tables paused at once, if one of them has the batch: that pause came later. A table whose log cannot be read stays paused,
+    and stops no other one. `at_once` tables are asked at the same time."""
+
+    def has_batch(table: str) -> bool:
+        try:
+            return logs.has(table_path(lake, table), txn)
+        except LogFailed:
+            return False
+
+    paused = {*service.paused}
+    names = [*(tables_of(lake) if ALL in paused else paused)]
+    with ThreadPoolExecutor(at_once, "tables") as threads:
+        begun = {name for name, has in zip(names, threads.map(has_batch, names), strict=True) if has}
+    return service.with_paused(paused - begun - {ALL}) if begun else service
