@@ -355,7 +355,7 @@ def test_a_run_that_died_before_its_note_is_done(
     assert notes(tmp_path) == [("in/a.json", *noted)]
 
 
-def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path) -> None:
+def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path, alpha: None) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3(), DELETE)
     assert [action for _, action, _ in notes(tmp_path)] == ["gone"]
@@ -483,7 +483,7 @@ def test_a_replay_says_whether_it_can_read_a_moved_file(rule: str, says: str, tm
     assert f"s3://landing/in/a.json was moved to {place_of('a.json')}. {says}" in said
 
 
-def test_a_replay_says_that_it_cannot_read_a_deleted_file(tmp_path: Path) -> None:
+def test_a_replay_says_that_it_cannot_read_a_deleted_file(tmp_path: Path, alpha: None) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3().put("a.json"), DELETE)
     keep_in_force(str(tmp_path), service(DELETE))
