@@ -59,6 +59,29 @@ def test_a_deletion_by_a_run_that_died_is_ours_until_the_next_note(
     assert found == ({deleted.file_id} if is_ours else set())
 
 
+@pytest.mark.parametrize(
+    ("after", "next_note", "is_ours"),
+    [
+        (timedelta(hours=23), None, True),
+        (timedelta(days=2), None, False),
+        (timedelta(days=2), "gone", False),
+        (timedelta(days=2), "replaced", False),
+        (timedelta(days=2), "moved", True),
+        (timedelta(hours=23), "replaced", True),
+    ],
+)
+def test_a_file_that_after_load_could_not_delete_is_deleted_by_somebody_else_a_day_later(
+    after: timedelta, next_note: Action | None, is_ours: bool, tmp_path: Path
+) -> None:
+    """S3 refused the deletion. The note from before stays, and a compaction may make its data file as new as the deletion."""
+    note(tmp_path, "started", NOW - timedelta(days=5))
+    if next_note is not None:
+        note(tmp_path, next_note)
+    deleted = deletion(after - timedelta(days=5))
+    found = deletions_of_ours([FILE, deleted], open_objects(str(tmp_path)), {})
+    assert found == ({deleted.file_id} if is_ours else set())
+
+
 @pytest.mark.parametrize("action", ["gone", "replaced"])
 def test_what_after_load_did_not_delete_is_not_ours(action: Action, tmp_path: Path) -> None:
     note(tmp_path, action)

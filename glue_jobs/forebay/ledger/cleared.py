@@ -12,7 +12,7 @@ ours.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Literal
 
@@ -25,13 +25,13 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import opened, plainly_typed
 from forebay.notification.order import takes_out, written_later
 
-__all__ = ["STARTED", "deletions_of_ours", "noted_since"]
+__all__ = ["LONGEST", "STARTED", "deletions_of_ours", "noted_since"]
 
 STARTED: Literal["started"] = "started"
 """The note from before."""
 DELETED_IT = ("moved", "deleted")
 LONGEST = timedelta(days=1)
-"""From the first note of a file to its deletion: a run copies files in between."""
+"""From a note of a file to its deletion: a run copies files in between. Later, whoever deletes it is somebody else."""
 
 Key = tuple[str, str]
 Noted = Mapping[Key, Sequence["_Note"]]
@@ -43,21 +43,25 @@ class _Note:
     """The times between which it deleted this file; without an end if a run died and no other one followed."""
 
     file_id: str
-    started: datetime | None = None
+    started: list[datetime] = field(default_factory=list)
     ended: datetime | None = None
     deleted: bool = False
 
     def explains(self, at: datetime) -> bool:
-        if self.started is None and not self.deleted:
-            return False
-        since, until = self.started or self.ended or at, self.ended or at
-        return since - CLOCKS_DIFFER <= at <= until + CLOCKS_DIFFER
+        ended = self.ended or at
+        if self.deleted:
+            return _lies(at, min(self.started, default=ended), ended)
+        return any(_lies(at, since, min(ended, since + LONGEST)) for since in self.started)
 
     def add(self, action: str, at: datetime) -> None:
         if action == STARTED:
-            self.started = min(at, self.started or at)
+            self.started.append(at)
         else:
             self.ended, self.deleted = max(at, self.ended or at), self.deleted or action in DELETED_IT
+
+
+def _lies(at: datetime, since: datetime, until: datetime) -> bool:
+    return since - CLOCKS_DIFFER <= at <= until + CLOCKS_DIFFER
 
 
 def deletions_of_ours(

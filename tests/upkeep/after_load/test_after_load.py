@@ -6,7 +6,7 @@ import json
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -353,6 +353,29 @@ def test_a_run_that_died_before_its_note_is_done(
         assert deletions_of_ours([deletion], open_objects(f"{tmp_path}/_forebay/after_load"), {}) == {deletion.file_id}
         clear(tmp_path, s3, rule)
     assert notes(tmp_path) == [("in/a.json", *noted)]
+
+
+def test_a_run_that_died_long_after_s3_refused_an_earlier_one_is_known_by_its_notice(
+    tmp_path: Path, alpha: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_ledger(tmp_path, row("a.json"))
+    s3, added, earlier = S3().put("a.json"), Notes.add, timedelta(days=3)
+
+    def refuse(verb: str, key: str) -> None:
+        if verb == "delete":
+            raise refusal(403, "AccessDenied")
+
+    s3.before = refuse
+    with monkeypatch.context() as once:
+        once.setattr(Notes, "add", lambda self, done: added(self, (replace(one, at=one.at - earlier) for one in done)))
+        clear(tmp_path, s3, DELETE)
+    s3.before = lambda verb, key: None
+    with monkeypatch.context() as once:
+        once.setattr(Notes, "add", lambda self, done: added(self, (one for one in done if one.action == "started")))
+        clear(tmp_path, s3, DELETE)
+    assert s3.landed == []
+    deletion = LandedFile("landing", "in/a.json", None, f"{DELETED}1", sequencer="05", event_time=datetime.now(UTC))
+    assert deletions_of_ours([deletion], open_objects(f"{tmp_path}/_forebay/after_load"), {}) == {deletion.file_id}
 
 
 def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path, alpha: None) -> None:

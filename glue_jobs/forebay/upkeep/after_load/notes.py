@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
 import pyarrow as pa
 
@@ -18,7 +19,8 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.replace_files import add_files
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects
-from forebay.ledger.cleared import STARTED
+from forebay.lake.rows import python_rows
+from forebay.ledger.cleared import LONGEST, STARTED
 from forebay.ledger.data_files import opened, plainly_typed
 from forebay.upkeep.after_load.due import DueFile
 from forebay.upkeep.after_load.effect import Done
@@ -40,34 +42,39 @@ class Notes:
 
     def __init__(self, table: Objects, service: str) -> None:
         self._table, self._service = table, service
-        self._before: dict[str, frozenset[tuple[str, str]]] = {}
+        self._before: dict[str, dict[tuple[str, str], datetime]] = {}
 
     def done(self, day: str) -> frozenset[str]:
         """The ids of the files of a day that need nothing more."""
-        return frozenset(file_id for file_id, action, _ in self._of(day) if action != STARTED)
+        return frozenset(file_id for file_id, action, _, _ in self._of(day) if action != STARTED)
 
     def start(self, due: Iterable[tuple[DueFile, str]]) -> frozenset[str]:
         """Files of one day that are about to be deleted, once they are copied to these places, if there are any. Returns the
-        ids of those that a run started before."""
-        of_day = [*due]
-        known = self._started_before(of_day[0][0].day) if of_day else frozenset()
+        ids of those that a run started before. A note is too old for a deletion of today where S3 refused the first one."""
+        of_day, now = [*due], datetime.now(UTC)
+        before = self._started_before(of_day[0][0].day) if of_day else {}
+        known = {one for one, at in before.items() if now - at < LONGEST / 2}
         self.add(Done(file, STARTED, place) for file, place in of_day if (file.file_id, place) not in known)
-        return frozenset(file_id for file_id, _ in known)
+        return frozenset(file_id for file_id, _ in before)
 
-    def _started_before(self, day: str) -> frozenset[tuple[str, str]]:
-        """By earlier runs: this one starts each file once. So notes of a day are read before its first chunk alone."""
+    def _started_before(self, day: str) -> dict[tuple[str, str], datetime]:
+        """By earlier runs, and when last: this one starts each file once. So notes of a day are read before its first chunk
+        alone."""
         if day not in self._before:
-            found = self._of(day)
-            self._before = {day: frozenset((one, place or "") for one, action, place in found if action == STARTED)}
+            last: dict[tuple[str, str], datetime] = {}
+            for file_id, action, place, at in self._of(day):
+                if action == STARTED:
+                    last[file_id, place or ""] = max(at, last.get((file_id, place or ""), at))
+            self._before = {day: last}
         return self._before[day]
 
-    def _of(self, day: str) -> Iterator[tuple[str, str, str | None]]:
+    def _of(self, day: str) -> Iterator[tuple[str, str, str | None, datetime]]:
         snapshot = self._snapshot()
         for file in snapshot.files if snapshot else ():
             if dict(file.partition).get(DAY) == day:
                 with opened(self._table, file) as parquet:
-                    rows = plainly_typed(parquet.read(columns=["file_id", "action", "place"]))
-                yield from zip(*(rows[name].to_pylist() for name in rows.column_names), strict=True)
+                    rows = plainly_typed(parquet.read(columns=["file_id", "action", "place", "at"]))
+                yield from (tuple(row.values()) for row in python_rows(rows))
 
     def add(self, done: Iterable[Done]) -> None:
         days = defaultdict[str, list[Done]](list)
