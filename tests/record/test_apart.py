@@ -12,7 +12,7 @@ import pytest
 
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
-from forebay.record.apart import ApartTransform, check_transforms
+from forebay.record.apart import LOG_BYTES, ApartTransform, Lost, check_transforms
 from forebay.transforms import NoFunction, folders, use_folder
 
 FUNCTIONS = """
@@ -39,6 +39,15 @@ def waits(rows): return _at_seven(rows, _for_ever)
 def matches(rows):  # in C, without giving the interpreter back
     return _at_seven(rows, lambda: pow(3, 10 ** 9))
 def leaves(rows): return _at_seven(rows, lambda: os._exit(3))
+def _by_another(rows):
+    print("Timeout (5 s) of a lock")
+    print('File "/code/transforms/other.py", line 1')
+    os._exit(3)
+def tells(rows): return _at_seven(rows, lambda: _by_another(rows))
+def chatters(rows):
+    print('File "/code/transforms/other.py", line 1')
+    print("words " * 100_000)
+    return waits(rows)
 def crashes(rows): return _at_seven(rows, lambda: os.kill(os.getpid(), signal.SIGSEGV))
 def eats(rows): return _at_seven(rows, _all_memory)
 def raises(rows): return _at_seven(rows, lambda: 1 // 0)
@@ -85,6 +94,8 @@ NUMBERS = [*range(5, 9)]
         ("waits", "sick:waits did not return within 1 second (sick.py, line "),
         ("matches", "sick:matches did not return within 1 second (sick.py, line "),
         ("leaves", "sick:leaves ended its process with the exit code 3"),
+        ("tells", "sick:tells ended its process with the exit code 3"),
+        ("chatters", "sick:chatters did not return within 1 second (sick.py, line "),
         ("crashes", "sick:crashes ended its process with SIGSEGV"),
         ("eats", "MemoryError"),
         ("raises", "ZeroDivisionError"),
@@ -101,6 +112,11 @@ def test_a_function_that_returns_is_called_once_whatever_it_prints(capfd: pytest
     assert apart("speaks", NUMBERS) == ([10, 12, 14, 16], [None] * 4)
     out, err = capfd.readouterr()
     assert (out, err.count("some words")) == ("", 1)
+
+
+def test_only_the_end_of_what_a_process_prints_is_kept(capfd: pytest.CaptureFixture[str]) -> None:
+    apart("chatters", [7])
+    assert len(capfd.readouterr().err) == LOG_BYTES
 
 
 def test_a_process_that_a_function_started_is_not_waited_for() -> None:
@@ -130,8 +146,27 @@ def test_a_function_that_cannot_be_used_says_why_as_elsewhere() -> None:
 
 def test_a_function_that_survives_no_row_fails_its_table_and_not_each_row(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("forebay.record.apart.KILLED_AT_MOST", 4)
-    with pytest.raises(NoFunction, match="exit code 0, in 5 calls with some of 500 rows"):
+    with pytest.raises(NoFunction, match="exit code 0, after 4 other calls of the task that ended so"):
         apart("always", [*range(500)])
+
+
+def test_a_function_that_survives_no_row_of_many_tables_is_called_no_more_in_the_task(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each table may have one row of it, and each call may take 20 seconds. So may each import."""
+    monkeypatch.setattr("forebay.record.apart.KILLED_AT_MOST", 2)
+    one, lost, row = {"n": pa.array([1], pa.int64())}, Lost(), "sick:always ended its process with the exit code 0"
+    tables = [ApartTransform("sick:always", folders(), lost=lost) for _ in range(4)]
+    assert [step.applied(one).refused.to_pylist() for step in tables[:2]] == [[row], [row]]
+    for step in tables[2:]:
+        with pytest.raises(NoFunction, match="after 2 other calls of the task that ended so"):
+            step.applied(one)
+    assert lost.calls == {"sick:always": 3}
+    assert ApartTransform("sick:doubled", folders(), lost=lost).applied(one).columns["n"].to_pylist() == [2]
+    for _ in range(2):
+        with pytest.raises(NoFunction, match="left:f cannot be imported: its process ended"):
+            ApartTransform("left:f", folders(), lost=lost).applied(one)
+        (tmp_path / "transforms" / "left.py").write_text("def f(rows): return rows")
 
 
 def test_a_module_whose_import_does_not_end_cannot_be_used() -> None:

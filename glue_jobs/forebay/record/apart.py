@@ -2,7 +2,8 @@
 
 In: an array for each column. Out: the same as of `Transform`. A function that does not return in time, takes all memory or ends
 its process, ends only this one. Then a tenth of the rows is tried at a time, down to single rows. `NoFunction` if too many
-calls ended so. A process takes a third of a second to start, so this is only for rows that are read again, and for `try`.
+calls of a task ended so, or an import: a thousand tables may share a function. A process takes a third of a second to start, so
+this is only for rows that are read again, and for `try`.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ import re
 import signal
 import subprocess
 import sys
+from collections import Counter
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -28,37 +30,50 @@ from forebay.errors import InvalidConfiguration, Problem
 from forebay.record.transform import Transform, refused_of
 from forebay.transforms import PACKAGE, NoFunction, folders
 
-__all__ = ["ApartTransform", "check_transforms"]
+__all__ = ["ApartTransform", "Lost", "check_transforms"]
 
 KILLED_AT_MOST = 30
-"""Calls with some of the rows that a function may fail to survive. One bad row takes four of 1,000, and six of 100,000."""
+"""Calls of one task that a function may fail to survive. One bad row takes four of 1,000, and six of 100,000."""
 TENTH = 10
 GRACE_S = 30.0
 """For all else that the process does. It ends itself when the time of the function is over."""
+LATE = re.compile(r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$", re.MULTILINE)
 PLACE = re.compile(rf'File "[^"]*\b{PACKAGE}/([^"]+)", line (\d+)')
-"""Of Python's traceback, which begins with the latest call."""
+"""Of the traceback behind it, which begins with the latest call."""
+LOG_BYTES = 64 << 10
+"""The end of what a process said: a function that hangs may print without end."""
 ASKED, ROWS, IMPORTED, ANSWER, SAID = "asked", "rows", "imported", "answer", "said"
 """The files between the two processes."""
 
 
 @dataclass(frozen=True)
+class Lost:
+    """Calls in vain of one task, by the name of the function; and why it is called no more."""
+
+    calls: Counter[str] = field(default_factory=Counter)
+    given_up: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class ApartTransform(Transform):
-    """`memory_bytes` are for the function, beside what its process has at the start."""
+    """`memory_bytes` are for the function, beside what its process has at the start. All blocks of a task have one `lost`."""
 
     memory_bytes: int = Limits.task_memory_bytes
+    lost: Lost = field(default_factory=Lost, compare=False)
 
     def made(self, rows: pa.Table) -> pa.Table:
-        parts, waiting, killed = [], [rows], 0
+        parts, waiting = [], [rows]
         while waiting:
+            if (why := self.lost.given_up.get(self.name)) is not None:
+                raise NoFunction(why)
             some = waiting.pop(0)
             done = self._called(some)
             if isinstance(done, pa.Table):
                 parts.append(done)
                 continue
-            killed += 1
-            if killed > KILLED_AT_MOST:
-                calls = f"{counted(killed, 'call')} with some of {counted(rows.num_rows, 'row')}"
-                raise NoFunction(f"{done}, in {calls}")
+            self.lost.calls[self.name] += 1
+            if (calls := self.lost.calls[self.name]) > KILLED_AT_MOST:
+                raise self._given_up(f"{done}, after {counted(calls - 1, 'other call')} of the task that ended so")
             if some.num_rows == 1:
                 parts.append(refused_of(some, done))
                 continue
@@ -76,7 +91,7 @@ class ApartTransform(Transform):
             ) as stream:  # a pickle has the other rows of the task, too
                 stream.write_table(rows)
             code = self._run(folder, self.import_s + self.seconds_for(rows) + GRACE_S)
-            log = (folder / SAID).read_text(errors="replace")
+            log = _end_of(folder / SAID)
             sys.stderr.write(log)
             if not (folder / ANSWER).exists():
                 return self._why(rows, code, log, is_imported=(folder / IMPORTED).exists())
@@ -103,15 +118,26 @@ class ApartTransform(Transform):
             process.wait()
 
     def _why(self, rows: pa.Table, code: int | None, log: str, *, is_imported: bool) -> str:
-        place = PLACE.search(log)
+        late = LATE.search(log)
+        place = PLACE.search(log, late.end()) if late else None
         where = f" ({place[1]}, line {place[2]})" if place else ""
-        is_late = code is None or "Timeout (" in log
+        is_late = code is None or late is not None
         if not is_imported:
             end = f" within {_seconds(self.import_s)}{where}" if is_late else f": its process ended{_ended(code)}"
-            raise NoFunction(f"{self.name} cannot be imported{end}")
+            raise self._given_up(f"{self.name} cannot be imported{end}")
         if is_late:
             return f"{self.name} did not return within {_seconds(self.seconds_for(rows))}{where}"
         return f"{self.name} ended its process{_ended(code)}"
+
+    def _given_up(self, why: str) -> NoFunction:
+        self.lost.given_up[self.name] = why
+        return NoFunction(why)
+
+
+def _end_of(file: Path) -> str:
+    with file.open("rb") as log:
+        log.seek(max(0, file.stat().st_size - LOG_BYTES))
+        return log.read(LOG_BYTES).decode(errors="replace")
 
 
 def _seconds(number: float) -> str:

@@ -19,7 +19,7 @@ from forebay.content.piece import Piece
 from forebay.declaration.service import Service
 from forebay.declared_sql.columns import rules_of
 from forebay.lake.layout import table_path
-from forebay.record.apart import ApartTransform
+from forebay.record.apart import ApartTransform, Lost
 from forebay.record.kind import Struct
 from forebay.record.transform import Transform
 from forebay.spark.python_worker import is_repeated
@@ -100,6 +100,8 @@ class Told:
     """The folders in which the driver finds the functions of tables."""
     functions_apart: bool = False
     """Each function has a process of its own: one of them may have ended the process of a task."""
+    lost: Lost = field(default_factory=Lost)
+    """Of the one task that has this object."""
 
     @property
     def has_functions(self) -> bool:
@@ -110,7 +112,7 @@ class Told:
         if name is None:
             return None
         if self.functions_apart or is_repeated():
-            return ApartTransform(name, self.functions_in, memory_bytes=self.limits.task_memory_bytes)
+            return ApartTransform(name, self.functions_in, memory_bytes=self.limits.task_memory_bytes, lost=self.lost)
         return Transform(name, self.functions_in)
 
     def kept_out(self, table: str) -> KeptOut | None:
