@@ -13,6 +13,7 @@ import pytest
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.record.apart import LOG_BYTES, ApartTransform, Lost, check_transforms
+from forebay.record.transform import Transform
 from forebay.transforms import NoFunction, folders, use_folder
 
 FUNCTIONS = """
@@ -64,6 +65,9 @@ def measured(rows):
     size = sum(file.stat().st_size for file in Path(sys.argv[1]).iterdir())
     Path(__file__).with_name("bytes").write_text(str(size))
     return doubled(rows)
+def limited(rows):
+    import resource
+    return pa.table({"n": pa.repeat(resource.getrlimit(resource.RLIMIT_AS)[0], rows.num_rows)})
 def always(rows): os._exit(0)
 def fewer(rows): return rows.slice(1)
 """
@@ -102,7 +106,7 @@ NUMBERS = [*range(5, 9)]
     ],
 )
 def test_only_the_row_that_a_function_does_not_survive_is_refused(function: str, why: str) -> None:
-    changed, refused = apart(function, NUMBERS)
+    changed, refused = apart(function, NUMBERS, call_s=1.0 if "1 second" in why else 60.0)
     assert changed == [10, 12, 7, 16]
     assert [text is None for text in refused] == [True, True, False, True]
     assert str(refused[2]).startswith(why)
@@ -176,6 +180,17 @@ def test_a_module_whose_import_does_not_end_cannot_be_used() -> None:
     step = ApartTransform("endless:f", folders(), import_s=1.0)
     with pytest.raises(NoFunction, match=r"endless:f cannot be imported within 1 second \(endless.py, line 2\)"):
         step.applied({"n": pa.array([1])})
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="only Linux enforces the limit")
+def test_in_the_process_of_its_caller_a_function_has_the_memory_of_a_task() -> None:
+    import resource
+
+    before, mapped = resource.getrlimit(resource.RLIMIT_AS), int(Path("/proc/self/statm").read_text().split()[0])
+    step = Transform("sick:limited", folders(), memory_bytes=MEMORY)
+    (limit,) = step.applied({"n": pa.array([1], pa.int64())}).columns["n"].to_pylist()
+    assert 0 <= limit - MEMORY - mapped * resource.getpagesize() < MEMORY
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
 
 
 def test_in_the_process_of_its_caller_a_function_that_hangs_ends_that_process() -> None:

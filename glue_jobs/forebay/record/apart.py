@@ -23,7 +23,6 @@ from tempfile import TemporaryDirectory
 import pyarrow as pa
 
 from forebay.content.ceiling import ceiling
-from forebay.content.limits import Limits
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, Problem
@@ -58,7 +57,6 @@ class Lost:
 class ApartTransform(Transform):
     """`memory_bytes` are for the function, beside what its process has at the start. All blocks of a task have one `lost`."""
 
-    memory_bytes: int = Limits.task_memory_bytes
     lost: Lost = field(default_factory=Lost, compare=False)
 
     def made(self, rows: pa.Table) -> pa.Table:
@@ -176,9 +174,10 @@ def answer() -> None:
     folder = Path(sys.argv[1])
     asked: ApartTransform = pickle.loads((folder / ASKED).read_bytes())
     rows = pa.ipc.open_stream((folder / ROWS).read_bytes()).read_all()
-    step = Transform(asked.name, asked.places, asked.call_s, asked.import_s, is_alone=True)
+    memory = asked.memory_bytes
+    step = Transform(asked.name, asked.places, asked.call_s, asked.import_s, is_alone=True, memory_bytes=memory)
     try:
-        with ceiling(asked.memory_bytes):
+        with ceiling(memory):
             step.function()
             (folder / IMPORTED).touch()
             made: pa.Table | NoFunction = step.made(rows) if rows.num_rows else rows

@@ -4,7 +4,7 @@ In: an array for each column. Out: the same after the function, and for each row
 if the function raises an error, or returns a number that its column cannot hold, each half of the rows is tried again, down to
 single rows. `NoFunction` where it cannot be used at all: it cannot be imported, or it returns other rows or types than it must.
 A function that does not return in time ends this process: nothing else stops every kind of code. Its rows are then read again,
-with the function in a process of its own (`record.apart`).
+with the function in a process of its own (`record.apart`). So are those for which it needs more memory than a task may take.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.content.ceiling import ceiling
+from forebay.content.limits import Limits
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, reason_of
@@ -46,14 +48,16 @@ class Transformed:
 
 @dataclass(frozen=True)
 class Transform:
-    """One such step. `places` are the folders in which the driver finds its functions. `is_alone`: the process does nothing
-    else, so if memory is not enough for a single row, that row is to blame."""
+    """One such step. `places` are the folders in which the driver finds its functions. A call may take
+    `memory_bytes` more than its process has. `is_alone`: the process does nothing else, so if memory is not enough for a single
+    row, that row is to blame."""
 
     name: str
     places: tuple[str, ...] = ()
     call_s: float = CALL_S
     import_s: float = IMPORT_S
     is_alone: bool = False
+    memory_bytes: int = Limits.task_memory_bytes
 
     def applied(self, columns: Mapping[str, pa.Array]) -> Transformed:
         rows = pa.table(dict(columns))
@@ -69,7 +73,7 @@ class Transform:
         return self._tried(self.function(), rows)
 
     def function(self) -> Callable[[pa.Table], Any]:
-        with _in_time(self.import_s):
+        with _in_time(self.import_s), ceiling(self.memory_bytes):
             return function_of(self.name, self.places)
 
     def seconds_for(self, rows: pa.Table) -> float:
@@ -77,7 +81,7 @@ class Transform:
 
     def _tried(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         try:
-            with _in_time(self.seconds_for(rows)):
+            with _in_time(self.seconds_for(rows)), ceiling(self.memory_bytes):
                 made = function(rows)
             return self._like(rows, made)
         except (KeyboardInterrupt, NoFunction):

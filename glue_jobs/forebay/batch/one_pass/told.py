@@ -111,9 +111,10 @@ class Told:
         name = self.service.tables[declared].transform
         if name is None:
             return None
+        memory = self.limits.task_memory_bytes
         if self.functions_apart or is_repeated():
-            return ApartTransform(name, self.functions_in, memory_bytes=self.limits.task_memory_bytes, lost=self.lost)
-        return Transform(name, self.functions_in)
+            return ApartTransform(name, self.functions_in, memory_bytes=memory, lost=self.lost)
+        return Transform(name, self.functions_in, memory_bytes=memory)
 
     def kept_out(self, table: str) -> KeptOut | None:
         if self.service.is_paused(table) and not self.only_unwritten:
