@@ -5,13 +5,15 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import traceback
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from forebay.batch.poison import blames_a_file
 from forebay.declaration.loading import parse_service
-from forebay.errors import InvalidConfiguration
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.record.apart import LOG_BYTES, ApartTransform, Lost, check_transforms
 from forebay.record.transform import Transform
 from forebay.transforms import NoFunction, folders, use_folder
@@ -68,6 +70,10 @@ def measured(rows):
 def limited(rows):
     import resource
     return pa.table({"n": pa.repeat(resource.getrlimit(resource.RLIMIT_AS)[0], rows.num_rows)})
+def fills(rows):  # the disk, for all that comes after it
+    import resource
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    return doubled(rows)
 def always(rows): os._exit(0)
 def fewer(rows): return rows.slice(1)
 """
@@ -171,6 +177,16 @@ def test_a_function_that_survives_no_row_of_many_tables_is_called_no_more_in_the
         with pytest.raises(NoFunction, match="left:f cannot be imported: its process ended"):
             ApartTransform("left:f", folders(), lost=lost).applied(one)
         (tmp_path / "transforms" / "left.py").write_text("def f(rows): return rows")
+
+
+def test_a_machine_without_room_is_to_blame_and_not_a_row_or_its_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Halt, match=r"sick:fills returned, but its rows could not be written to /.*: is the disk full"):
+        apart("fills", NUMBERS)
+    monkeypatch.setattr("tempfile.tempdir", "/no/such/folder")
+    with pytest.raises(Halt, match=r"sick:doubled could not get a process of its own: \[Errno 2\]") as halted:
+        apart("doubled", NUMBERS)
+    told = "".join(traceback.format_exception(halted.value))
+    assert not blames_a_file(Exception(f"Job aborted due to stage failure: Task 0 in stage 1.0 failed.\n{told}"))
 
 
 def test_a_module_whose_import_does_not_end_cannot_be_used() -> None:

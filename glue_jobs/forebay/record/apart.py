@@ -25,7 +25,7 @@ import pyarrow as pa
 from forebay.content.ceiling import ceiling
 from forebay.counted import counted
 from forebay.declaration.service import Service
-from forebay.errors import InvalidConfiguration, Problem
+from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.record.transform import Transform, refused_of
 from forebay.transforms import PACKAGE, NoFunction, folders
 
@@ -41,7 +41,7 @@ PLACE = re.compile(rf'File "[^"]*\b{PACKAGE}/([^"]+)", line (\d+)')
 """Of the traceback behind it, which begins with the latest call."""
 LOG_BYTES = 64 << 10
 """The end of what a process said: a function that hangs may print without end."""
-ASKED, ROWS, IMPORTED, ANSWER, SAID = "asked", "rows", "imported", "answer", "said"
+ASKED, ROWS, IMPORTED, ANSWER, NO_ROOM, SAID = "asked", "rows", "imported", "answer", "no-room", "said"
 """The files between the two processes."""
 
 
@@ -80,20 +80,27 @@ class ApartTransform(Transform):
         return pa.concat_tables(parts)
 
     def _called(self, rows: pa.Table) -> pa.Table | str:
-        """The rows after the function, or the reason why it did not survive them."""
-        with TemporaryDirectory(prefix="forebay-transform-") as name:
-            folder = Path(name)
-            (folder / ASKED).write_bytes(pickle.dumps(self))
-            with pa.ipc.new_stream(
-                folder / ROWS, rows.schema
-            ) as stream:  # a pickle has the other rows of the task, too
-                stream.write_table(rows)
-            code = self._run(folder, self.import_s + self.seconds_for(rows) + GRACE_S)
-            log = _end_of(folder / SAID)
-            sys.stderr.write(log)
-            if not (folder / ANSWER).exists():
-                return self._why(rows, code, log, is_imported=(folder / IMPORTED).exists())
-            answer: pa.Table | NoFunction = pickle.loads((folder / ANSWER).read_bytes())
+        """The rows after the function, or the reason why it did not survive them. `Halt` where the machine is to blame."""
+        try:
+            with TemporaryDirectory(prefix="forebay-transform-") as name:
+                return self._called_in(Path(name), rows)
+        except OSError as failure:
+            raise Halt(f"{self.name} could not get a process of its own: {failure}") from failure
+
+    def _called_in(self, folder: Path, rows: pa.Table) -> pa.Table | str:
+        (folder / ASKED).write_bytes(pickle.dumps(self))
+        with pa.ipc.new_stream(folder / ROWS, rows.schema) as stream:  # a pickle has the other rows of the task, too
+            stream.write_table(rows)
+        code = self._run(folder, self.import_s + self.seconds_for(rows) + GRACE_S)
+        log = _end_of(folder / SAID)
+        sys.stderr.write(log)
+        if not (folder / ANSWER).exists():
+            if (folder / NO_ROOM).exists():
+                raise Halt(
+                    f"{self.name} returned, but its rows could not be written to {folder.parent}: is the disk full?"
+                )
+            return self._why(rows, code, log, is_imported=(folder / IMPORTED).exists())
+        answer: pa.Table | NoFunction = pickle.loads((folder / ANSWER).read_bytes())
         if isinstance(answer, NoFunction):
             raise answer
         return answer
@@ -183,5 +190,9 @@ def answer() -> None:
             made: pa.Table | NoFunction = step.made(rows) if rows.num_rows else rows
     except NoFunction as failure:
         made = failure
-    (folder / "made").write_bytes(pickle.dumps(made))
-    (folder / "made").rename(folder / ANSWER)
+    try:
+        (folder / "made").write_bytes(pickle.dumps(made))
+        (folder / "made").rename(folder / ANSWER)
+    except OSError:
+        (folder / NO_ROOM).touch()
+        raise
