@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import threading
+from functools import partial
 from pathlib import Path
+from unittest.mock import MagicMock, Mock
 
 import pytest
 
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.jobs.ingest import alone
+from forebay.jobs import ingest
+from forebay.jobs.ingest import Gate, alone
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import LeaseHeld
 from forebay.lake.objects import open_objects
+from forebay.lake.stop import StopRequest
 from forebay.settings import IngestSettings
 
 
@@ -40,6 +45,24 @@ def test_a_job_that_is_refused_leaves_its_own_checkpoint_free(tmp_path: Path) ->
             pass
         with alone(service("other"), settings(tmp_path, "two")):
             pass
+
+
+def test_an_older_request_to_stop_is_forgotten_and_one_to_a_job_that_starts_ends_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may finish batches and retry records for a quarter of an hour, before its stream begins."""
+    monkeypatch.setattr(ingest, "StopRequest", partial(StopRequest, every_s=0))
+    request = StopRequest(open_objects(str(tmp_path / "one")), every_s=0)
+    request.ask()
+    with alone(service("studio"), settings(tmp_path, "one")):
+        assert not request.asked()
+        request.ask()
+        files, gate, looks = MagicMock(), Gate(Mock()), iter([False] * 9)
+        started = files.writeStream.queryName().foreachBatch().option().trigger().start()
+        started.awaitTermination.side_effect = lambda seconds: started.stop.called or next(looks)
+        ingest.run(files, gate, settings(tmp_path, "one"), threading.Event(), Mock(), Mock())
+    assert gate.closed
+    assert not StopRequest(open_objects(str(tmp_path / "one")), every_s=0).asked()
 
 
 def test_no_job_starts_while_a_rollback_is_half_done(tmp_path: Path) -> None:
