@@ -116,10 +116,11 @@ def remove_leftovers(
     waiting = _waiting_in_quarantine(spark, lake, logs, found)
     # Each removal has a number of its own: a table that is asked twice must not take the second one for the first.
     txn = Txn(application(service.name, "leftovers"), int(now.timestamp() * 1000))
+    stays = service.with_paused(paused).is_paused
     gone: dict[str, set[str]] = {}
     for table, file_ids in sorted(leftovers_by_table(found).items()):
         ready = {one.file_id for one in found if one.file_id in file_ids and (one.by, table) not in waiting}
-        if ready and table not in paused and _removed(spark, lake, table, ready, txn, logs):
+        if ready and not stays(table) and _removed(spark, lake, table, ready, txn, logs):
             emit(LeftoversRemoved(service=service.name, table=table, files=len(ready)))
             for file_id in ready:
                 gone.setdefault(file_id, set()).add(table)

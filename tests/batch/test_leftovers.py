@@ -1,0 +1,38 @@
+"""Rows of superseded files leave the tables that could not be written, and no table that is paused."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+from unittest.mock import MagicMock
+
+import pytest
+
+from forebay.batch import leftovers
+from forebay.batch.leftovers import Leftover, remove_leftovers
+from forebay.declaration.loading import parse_service
+from forebay.lake.paused import ALL
+
+SERVICE = 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'
+
+
+@pytest.mark.parametrize(
+    ("paused", "removed"), [(set(), ["alpha", "beta"]), ({"alpha"}, ["beta"]), ({ALL}, []), ({ALL, "alpha"}, [])]
+)
+def test_rows_in_a_paused_table_stay_also_where_all_are_paused(
+    paused: set[str], removed: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    def refuse(spark: object, lake: str, table: str, *_: object) -> bool:
+        asked.append(table)
+        return False
+
+    row = {"file_id": "f", "tables": {"alpha": 1, "beta": 1}, "superseded_by": "g"}
+    monkeypatch.setattr(leftovers, "left_behind", lambda *_: [Leftover(row)])
+    monkeypatch.setattr(leftovers, "_waiting_in_quarantine", lambda *_: set())
+    monkeypatch.setattr(leftovers, "_removed", refuse)
+    service, spark = parse_service({"service.toml": SERVICE}), MagicMock()
+    told: dict[str, Any] = {"logs": MagicMock(), "emit": MagicMock(), "now": datetime.now(UTC)}
+    remove_leftovers(spark, service, "lake", paused=paused, **told)
+    assert asked == removed
