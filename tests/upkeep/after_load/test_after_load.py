@@ -356,7 +356,7 @@ def test_a_run_that_died_before_its_note_is_done(
 
 
 def test_a_run_that_died_long_after_s3_refused_an_earlier_one_is_known_by_its_notice(
-    tmp_path: Path, alpha: None, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_ledger(tmp_path, row("a.json"))
     s3, added, earlier = S3().put("a.json"), Notes.add, timedelta(days=3)
@@ -378,7 +378,7 @@ def test_a_run_that_died_long_after_s3_refused_an_earlier_one_is_known_by_its_no
     assert deletions_of_ours([deletion], open_objects(f"{tmp_path}/_forebay/after_load"), {}) == {deletion.file_id}
 
 
-def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path, alpha: None) -> None:
+def test_a_file_that_a_producer_deleted_is_gone(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3(), DELETE)
     assert [action for _, action, _ in notes(tmp_path)] == ["gone"]
@@ -506,7 +506,7 @@ def test_a_replay_says_whether_it_can_read_a_moved_file(rule: str, says: str, tm
     assert f"s3://landing/in/a.json was moved to {place_of('a.json')}. {says}" in said
 
 
-def test_a_replay_says_that_it_cannot_read_a_deleted_file(tmp_path: Path, alpha: None) -> None:
+def test_a_replay_says_that_it_cannot_read_a_deleted_file(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json"))
     clear(tmp_path, S3().put("a.json"), DELETE)
     keep_in_force(str(tmp_path), service(DELETE))
