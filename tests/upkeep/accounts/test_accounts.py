@@ -284,17 +284,19 @@ def test_a_lost_file_is_found_among_a_thousand_tables_with_rows_in_flight(
     tables = [f"game{n}" for n in range(6)]
     for table in tables:
         lake.rows(table, "in-flight")
-    lake.entry("lost", {"zeta": 1})
+    lake.rows("zeta", "kept")
+    for file in ("kept", "lost"):
+        lake.entry(file, {"zeta": 1})
     lake.accounts()
 
     def sleep(seconds: float) -> None:
-        if len(lake.ledger) == 3:
+        if len(lake.ledger) == 4:
             lake.entry("in-flight", dict.fromkeys(tables, 1))
             lake.accounts()
 
     (found,) = check_accounts(str(lake.place), "studio", emit=lambda event: None, sleep=sleep)
     assert found == (
-        "zeta: the ledger says 1 row, the table has 0; such as s3://landing/lost (1 in the ledger, 0 in the table)"
+        "zeta: the ledger says 2 rows, the table has 1; such as s3://landing/lost (1 in the ledger, 0 in the table)"
     )
 
 
