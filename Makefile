@@ -2,7 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 NAME ?= source
-WORKERS ?= 2
+# Three on two cores: a test that waits for a lease or a process leaves its core to another.
+WORKERS ?= 3
 # Each worker has one Spark session and one twin; a file's tests stay on one worker, and the longest files begin.
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 --ignore=tests/cluster
 ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
@@ -22,7 +23,7 @@ setup: ## make this machine ready: packages, JVM libraries, the log store (quick
 demo: setup ## the whole story on this machine, in one to two minutes: files in S3 become rows in Delta tables
 	@$(BIN)/forebay demo
 
-test: setup ## every promise and every feature, in some ten minutes: all tests but the deep ones (WORKERS=2 processes)
+test: setup ## every promise and every feature, in some ten minutes: all tests but the deep ones (WORKERS=3 processes)
 	@$(PYTEST) -m "not deep"
 
 test-all: setup ## the whole test suite, in some thirty-five minutes: also crashes at every point, random histories, 300 tables
