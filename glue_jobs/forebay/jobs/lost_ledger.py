@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, PLANS, application, table_path
-from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable, has_log
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
@@ -44,7 +44,7 @@ def table_without_ledger(lake: str, first: frozenset[Transaction] = frozenset())
 
 
 def _has_ledger(lake: str) -> bool:
-    return next(iter(open_objects(lake).found(f"{LEDGER}/{LOG}")), None) is not None
+    return has_log(open_objects(table_path(lake, LEDGER)))
 
 
 def _half_done(lake: str) -> Iterator[Transaction]:

@@ -133,13 +133,13 @@ def promote(
 
 def _objects(lake: str, table: str) -> Objects:
     from forebay.aws.preflight import check_lake
-    from forebay.lake.log.listing import LOG
+    from forebay.lake.log.listing import has_log
     from forebay.lake.objects import open_objects
     from forebay.operate.lake_view import LakeView, known_table
 
     check_lake(lake)
     objects = open_objects(f"{lake.rstrip('/')}/{table}")
-    if next(iter(objects.found(LOG)), None) is None:
+    if not has_log(objects):
         known_table(LakeView(lake.rstrip("/")), table)
     return objects
 

@@ -25,6 +25,7 @@ __all__ = [
     "commit_name",
     "committed_at",
     "content_of",
+    "has_log",
     "list_log",
     "newest_checkpoint",
     "version_of_commit",
@@ -60,6 +61,10 @@ class Listing:
     commits: tuple[str, ...]
     objects: int
     bytes: int
+
+
+def has_log(table: Objects) -> bool:
+    return next(iter(table.found(LOG)), None) is not None
 
 
 def list_log(table: Objects, *, whole: bool = False, up_to: int | None = None) -> Listing:

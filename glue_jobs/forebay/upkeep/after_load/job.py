@@ -25,7 +25,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
 from forebay.lake.layout import AFTER_LOAD, LEDGER, lease_of, table_path
 from forebay.lake.lease import Lease, hold
-from forebay.lake.log.listing import LOG, NoTable
+from forebay.lake.log.listing import NoTable, has_log
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects, s3_client
@@ -146,7 +146,7 @@ def _leave(cleared: Cleared, files: Iterable[Left]) -> None:
 
 
 def _readers(lake: str, service: Service, now: datetime) -> Readers:
-    is_lost = cache(lambda name: next(iter(open_objects(table_path(lake, name)).found(LOG)), None) is None)
+    is_lost = cache(lambda name: not has_log(open_objects(table_path(lake, name))))
     return readers_of(open_objects(table_path(lake, LEDGER)), service, kept_services(lake), now=now, is_lost=is_lost)
 
 
