@@ -165,10 +165,11 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
         for place in (writer_of(settings.lake, service.name), settings.checkpoint_folder):
             held.append(hold(place, wait_s=settings.lease_wait_s))
             leases.callback(held[-1].let_go)
-        StopRequest(open_objects(settings.checkpoint_folder)).forget()  # from now on, they are for this driver
+        checkpoint = open_objects(settings.checkpoint_folder)
+        StopRequest(checkpoint).forget()  # from now on, they are for this driver
         must_not_be_half_rolled_back(settings.lake)
-        must_be_of_service(open_objects(settings.checkpoint_folder), service.name)
-        must_have_its_ledger(settings.lake, first_batch(open_objects(settings.checkpoint_folder), service.name))
+        must_be_of_service(checkpoint, service.name)
+        must_have_its_ledger(settings.lake, first_batch(checkpoint, service.name))
         must_fill_own_tables(settings.lake, service)
 
         def still_ours() -> None:
