@@ -54,6 +54,13 @@ steps = st.one_of(
 )
 
 
+some_histories = settings(
+    max_examples=int(os.environ.get("FOREBAY_HISTORIES", "3")),
+    derandomize="FOREBAY_HISTORIES" not in os.environ,
+    suppress_health_check=[HealthCheck.function_scoped_fixture],
+)
+
+
 class Play:
     """The bucket and the queue, in plain Python; the heart is the real one. `held` are the records of each file that no table
     gets."""
@@ -192,6 +199,12 @@ class Play:
         self.waiting = [put.file for put in self.model.puts.values() if put.file.file_id in withheld]
         self.try_batch()
 
+    def whole(self, history: list[tuple[object, ...]]) -> None:
+        for step in history:
+            self.do(step)
+        self.end()
+        self.check()
+
     def check(self) -> None:
         entries = self.world.entries()
         assert self.model.wrong(entries, by_table=not self.went_back) == []
@@ -214,17 +227,9 @@ def play_in(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 @pytest.mark.deep
-@settings(
-    max_examples=int(os.environ.get("FOREBAY_HISTORIES", "3")),
-    derandomize="FOREBAY_HISTORIES" not in os.environ,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@some_histories
 @given(history=st.lists(steps, min_size=4, max_size=10))
 def test_whatever_happens_tables_and_ledger_agree_in_the_end(
     play_in: Callable[[], Play], history: list[tuple[object, ...]]
 ) -> None:
-    play = play_in()
-    for step in history:
-        play.do(step)
-    play.end()
-    play.check()
+    play_in().whole(history)

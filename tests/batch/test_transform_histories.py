@@ -8,12 +8,11 @@ FOREBAY_HISTORIES=300 plays so many of them; the suite plays a few.
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
@@ -23,7 +22,7 @@ from forebay.operate.changing.replay import mark
 from forebay.operate.lake_view import view_of
 from forebay.transforms import use_folder
 from tests.batch import test_histories
-from tests.batch.test_histories import TABLES, keys, steps
+from tests.batch.test_histories import TABLES, keys, some_histories, steps
 from tests.batch.world import SERVICE, World
 
 FUNCTION = """
@@ -118,18 +117,9 @@ def play_in(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 
 
 @pytest.mark.deep
-@settings(
-    max_examples=int(os.environ.get("FOREBAY_HISTORIES", "3")),
-    derandomize="FOREBAY_HISTORIES" not in os.environ,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture],
-)
+@some_histories
 @given(history=st.lists(more_steps, min_size=4, max_size=12))
 def test_whatever_happens_each_record_is_counted_once_and_no_row_escapes_the_function(
     play_in: Callable[[], Play], history: list[tuple[object, ...]]
 ) -> None:
-    play = play_in()
-    for step in history:
-        play.do(step)
-    play.end()
-    play.check()
+    play_in().whole(history)
