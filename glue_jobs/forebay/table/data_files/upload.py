@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 
 from forebay.record.kind import Struct, json_of
 from forebay.table.data_files.data_file import failure_of
+from forebay.table.data_files.dictionaries import dictionaries
 from forebay.table.data_files.partition import Values, folder
 from forebay.table.data_files.statistics import Statistics
 from forebay.table.data_files.storage import UploadFailed
@@ -46,7 +47,7 @@ class OpenFile:
         self._schema = pa.schema([optional(schema.field(name)) for name in self._columns])
         self._statistics = Statistics()
         self._buffer = pa.BufferOutputStream()
-        self._parquet = pq.ParquetWriter(self._buffer, self._schema, compression=CODEC, store_schema=False)
+        self._parquet: pq.ParquetWriter | None = None
 
     def takes(self, key: str, schema: pa.Schema) -> bool:
         return bool(self.key == key and self._arrives.equals(schema) and self._buffer.tell() < FILE_BYTES)
@@ -59,10 +60,14 @@ class OpenFile:
         if group.schema != self._schema:
             group = group.cast(self._schema)
         self._statistics.observe(group)
+        if self._parquet is None:
+            options = {"compression": CODEC, "store_schema": False, "use_dictionary": dictionaries(group)}
+            self._parquet = pq.ParquetWriter(self._buffer, self._schema, **options)
         self._parquet.write_table(group, row_group_size=max(1, group.num_rows))
 
     def close(self) -> tuple[pa.Buffer, str]:
         """The bytes of the file, and its statistics."""
+        assert self._parquet is not None, "a file has rows"
         self._parquet.close()
         return self._buffer.getvalue(), self._statistics.as_json()
 
