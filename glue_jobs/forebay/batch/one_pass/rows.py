@@ -104,6 +104,9 @@ class TableRows:
     def take(self, pieces: pa.Array, over: pa.Array) -> Iterator[Block]:
         """The records that wait, of pieces that land. Those of pieces that are not `over` wait on; all others are gone."""
         waiting, self._waiting, self.bytes = self._waiting, [], 0
+        if are_all_of(waiting, pieces):
+            yield from waiting
+            return
         for block in waiting:
             if (mine := block.of(pieces)).rows.num_rows:
                 yield mine
@@ -230,6 +233,12 @@ def violations(values: Filled) -> pa.StringArray:
         for row in np.flatnonzero(table.any(axis=0)).tolist():
             made[row] = json.dumps([name for name, is_so in zip(names, table[:, row], strict=True) if is_so])
     return pa.array(made, pa.string())
+
+
+def are_all_of(blocks: list[Block], pieces: pa.Array) -> bool:
+    """One question about all blocks of a table: each file of a batch may have given it one."""
+    numbers = [chunk for block in blocks for chunk in block.rows["piece"].chunks]
+    return bool(numbers) and bool(pc.all(pc.is_in(pa.chunked_array(numbers), value_set=pieces)).as_py())
 
 
 def _texts(rows: pa.Table) -> pa.StringArray:

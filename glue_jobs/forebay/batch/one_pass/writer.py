@@ -6,7 +6,7 @@ of a file that does not land are in no data file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -153,14 +153,25 @@ class Writer:
                     self.vault.add(rows)
                 if made.rows is not None:
                     self.write(table.name, table.place, made.rows, table.columns, table.declared)
-                    self.count(table, made.rows)
+                    self.count(table, made.rows, [rows["piece"] for rows in made.written])
                 for rows in made.written:
                     self.move(table.name, rows)
 
-    def count(self, table: TableRows, written: pa.Table) -> None:
-        for file_id, violated, rows in _counted(written["_file_id"], written[VIOLATED]):
-            judged = Judged(file_id, "write", table.name, table.declared, violated=names_of(violated))
-            self.answer.fates[judged] += rows
+    def count(self, table: TableRows, written: pa.Table, pieces: list[pa.ChunkedArray]) -> None:
+        """The rows of each file. Most violate nothing. Then their pieces are counted, which is faster than to count texts. There
+        may be a thousand tables."""
+        violated, counts = written[VIOLATED], list[tuple[str, str | None, int]]()
+        if violated.null_count == len(violated):
+            of_rows = np.concatenate([np.asarray(chunk) for column in pieces for chunk in column.chunks])
+            for piece, count in zip(*(found.tolist() for found in np.unique(of_rows, return_counts=True)), strict=True):
+                counts.append((self.landed.files[piece].file_id, None, count))
+        else:
+            rows = pa.table([written["_file_id"], violated], ["file", "violated"])
+            groups = rows.group_by(["file", "violated"], use_threads=False).aggregate([([], "count_all")])
+            counts += ((one["file"], one["violated"], one["count_all"]) for one in groups.to_pylist())
+        for file_id, violation, count in counts:
+            judged = Judged(file_id, "write", table.name, table.declared, violated=names_of(violation))
+            self.answer.fates[judged] += count
 
     def move(self, table: str | None, rows: pa.Table) -> None:
         """Held records leave where they were."""
@@ -258,14 +269,3 @@ class Writer:
             self.answer.identified.append(rows)
         else:
             self.answer.identified, self.answer.lacks_ids = [], True
-
-
-def _counted(files: pa.ChunkedArray, violated: pa.ChunkedArray) -> Iterator[tuple[str, str | None, int]]:
-    """Counts the rows of each file by their violation. Most violate nothing, and grouping by two columns takes a millisecond
-    more, for each of perhaps a thousand tables."""
-    if violated.null_count == len(violated):
-        yield from ((one["values"], None, one["counts"]) for one in files.value_counts().to_pylist())
-        return
-    rows = pa.table([files, violated], ["file", "violated"]).group_by(["file", "violated"], use_threads=False)
-    for one in rows.aggregate([([], "count_all")]).to_pylist():
-        yield one["file"], one["violated"], one["count_all"]
