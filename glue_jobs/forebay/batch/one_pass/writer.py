@@ -158,8 +158,8 @@ class Writer:
                     self.move(table.name, rows)
 
     def count(self, table: TableRows, written: pa.Table, pieces: list[pa.ChunkedArray]) -> None:
-        """The rows of each file. Most violate nothing. Then their pieces are counted, which is faster than to count texts. There
-        may be a thousand tables."""
+        """The rows of each file. Most violate nothing. Then their pieces are counted, which is faster than counting texts.
+        There may be a thousand tables."""
         violated, counts = written[VIOLATED], list[tuple[str, str | None, int]]()
         if violated.null_count == len(violated):
             of_rows = np.concatenate([np.asarray(chunk) for column in pieces for chunk in column.chunks])

@@ -19,8 +19,8 @@ SAMPLE, LARGEST_SAMPLE, SAMPLED_PART = 128, 4096, 8
 
 
 def dictionaries(rows: pa.Table) -> list[str]:
-    """The columns whose values occur twice on average in a sample. Values inside structs, lists and maps are not looked at: they
-    always get a dictionary."""
+    """The columns whose values occur twice on average in a sample. Values inside structs, lists and maps always get a
+    dictionary."""
     if rows.num_rows < FEWEST_ROWS:
         return []
     sample = rows.slice(0, min(LARGEST_SAMPLE, max(SAMPLE, rows.num_rows // SAMPLED_PART)))
