@@ -193,6 +193,21 @@ def test_a_lost_ledger_is_told(lake: str) -> None:
     assert said in failed(1, "status", "--lake", lake)
 
 
+def test_a_first_batch_whose_plan_was_deleted_has_lost_no_ledger(tmp_path: Path) -> None:
+    """The job goes on with it, and `status` writes nothing that the job would then read."""
+    checkpoint = tmp_path / "_forebay" / "checkpoints" / "ingest"
+    (checkpoint / "stream").mkdir(parents=True)
+    (checkpoint / "service").write_text("games")
+    (checkpoint / "stream" / "metadata").write_text(json.dumps({"id": "one"}))
+    (checkpoint / "generation").write_text(json.dumps({"generation": "g", "stream": "one"}))
+    app = CommitProperties(app_transactions=[Transaction("forebay/games/g", 0)])
+    write_deltalake(str(tmp_path / "beta"), pa.table({"id": [1]}), commit_properties=app)
+    assert "look at" not in ran("status", "--lake", str(tmp_path))
+    (checkpoint / "generation").write_text(json.dumps({"generation": "g", "stream": "an earlier one"}))
+    assert "the ledger was lost" in failed(1, "status", "--lake", str(tmp_path))
+    assert json.loads((checkpoint / "generation").read_text())["stream"] == "an earlier one"
+
+
 def test_tables_that_no_job_filled_have_lost_no_ledger(tmp_path: Path) -> None:
     """Maintenance has measured an adopted one, before the first file is loaded."""
     write_deltalake(str(tmp_path / "alpha"), pa.table({"id": [1]}))

@@ -34,8 +34,9 @@ def generation_of(checkpoint: Objects) -> str:
 
 
 def known_generation(checkpoint: Objects) -> str | None:
-    """None where no stream has begun."""
-    return None if _stream(checkpoint) is None else generation_of(checkpoint)
+    """None where no batch of the current stream has begun. Writes nothing."""
+    stream, stored = _stream(checkpoint), _told(checkpoint)
+    return stored.get("generation") if stream is not None and stored.get("stream", stream) == stream else None
 
 
 def _stream(checkpoint: Objects) -> str | None:

@@ -6,7 +6,6 @@ Under another name the job would not find the commits of an unfinished batch, an
 
 from __future__ import annotations
 
-from forebay.batch.plan import Plans
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, PLANS, table_path, writer_of
@@ -14,7 +13,7 @@ from forebay.lake.lease import holder
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.services import tables_of_others
 
-__all__ = ["must_be_of_service", "must_fill_own_tables"]
+__all__ = ["must_be_of_service", "must_fill_own_tables", "service_of"]
 
 NAME = "service"
 
@@ -23,7 +22,7 @@ def must_be_of_service(checkpoint: Objects, name: str) -> None:
     """The first service to use a checkpoint keeps it for ever."""
     if checkpoint.write_once(NAME, name.encode()):
         return
-    its = (checkpoint.read(NAME) or b"").decode()
+    its = service_of(checkpoint)
     raise InvalidConfiguration.one(
         f"service {name}",
         f"was called {its} when it began with {checkpoint.place}",
@@ -32,9 +31,16 @@ def must_be_of_service(checkpoint: Objects, name: str) -> None:
     )
 
 
+def service_of(checkpoint: Objects) -> str:
+    """The service that keeps it, or an empty text before the first one."""
+    return (checkpoint.read(NAME) or b"").decode()
+
+
 def must_fill_own_tables(lake: str, service: Service) -> None:
     """Services know only their own files. So two that fill one table would each bring the rows of the same objects. Files of a
     batch that is unfinished are in nobody's ledger yet."""
+    from forebay.batch.plan import Plans  # half of what `forebay status` would import
+
     for other, tables in sorted(tables_of_others(open_objects(table_path(lake, LEDGER)), [service.name]).items()):
         if other not in service.shares_files_with and (shared := _shared(service, tables)):
             raise InvalidConfiguration.one(

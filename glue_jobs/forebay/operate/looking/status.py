@@ -21,7 +21,9 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.capacity.waiting import NAME, Waiting
 from forebay.counted import counted
 from forebay.declaration.kept.in_force import kept_services
+from forebay.jobs.first_batch import first_batch
 from forebay.jobs.lost_ledger import table_without_ledger
+from forebay.jobs.service_name import service_of
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, is_own
 from forebay.lake.lease import holder
@@ -214,9 +216,15 @@ def status_of(
         tuple(runs) if runs is not None else None,
         _cost(view, on, runs, health, now) if runs is not None and on is not None else None,
         _budget_warned_at(folder, now),
-        None if files else table_without_ledger(view.lake),
+        None if files else _lost(view.lake, folder),
         lost_tables(view),
     )
+
+
+def _lost(lake: str, folder: str) -> str | None:
+    """The first batch of the job may have rows in tables before there is a ledger."""
+    checkpoint = open_objects(folder)
+    return table_without_ledger(lake, first_batch(checkpoint, service_of(checkpoint)))
 
 
 def _budget_warned_at(checkpoint: str, now: datetime) -> datetime | None:
