@@ -9,7 +9,13 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from forebay.declaration.feed import copy_in
 from forebay.declaration.loading import load_service
+from forebay.lake.layout import AFTER_LOAD
+from forebay.lake.objects import open_objects
+from forebay.upkeep.after_load.due import DueFile
+from forebay.upkeep.after_load.effect import Done
+from forebay.upkeep.after_load.notes import Notes
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import write_ledger
 
@@ -146,6 +152,29 @@ def test_what_a_change_comes_to_for_the_tables_of_a_lake_is_told_before_it_is_ma
         assert [
             line for line in ran("tables", command, mine, place, "--lake", lake).splitlines() if line.startswith(says)
         ]
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_an_archive_that_holds_files_and_is_no_longer_named_is_told(mine: str, tmp_path: Path, named: bool) -> None:
+    place, lake, old = str(tmp_path / "in-force"), tmp_path / "lake", "s3://archive/2026/"
+    write_ledger(lake)
+    declaration = Path(mine, "service.toml")
+    text = declaration.read_text()
+    declaration.write_text(f'after_load = {{ move = "{old}" }}\n{text}')
+    ran("tables", "push", mine, place)
+    for n, key in enumerate(("in/a.json", "b.json")):
+        file = DueFile(f"id{n}", "landing", key, None, "etag", 10, "2026-11-20")
+        copy = "/".join(copy_in(old, "landing", key, file.file_id))
+        notes = Notes(open_objects(str(lake / AFTER_LOAD)), "games")
+        notes.add([Done(file, "started", f"s3://{copy}"), Done(file, "moved", f"s3://{copy}")])
+    former = f'former_archives = ["{old}"]\n' if named else ""
+    declaration.write_text(f'after_load = {{ move = "s3://archive/2027/" }}\n{former}{text}')
+    changed, now = f'add "{old}" to former_archives', "where a replay no longer looks"
+    holds = f"service: after_load moved 2 files to {old}, {now}: {changed}"
+    assert (f"  {holds}\n" in ran("tables", "check", mine, "--lake", str(lake))) is not named
+    assert (f"in {old}: {changed}" in ran("tables", "diff", mine, place)) is not named
+    said = ran("tables", "push", mine, place, "--lake", str(lake))
+    assert ((holds in said), said.count(changed)) == (not named, 0 if named else 1)
 
 
 def test_a_push_is_in_the_history_of_the_lake_that_it_names(mine: str, tmp_path: Path) -> None:

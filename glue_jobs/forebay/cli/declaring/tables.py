@@ -351,9 +351,11 @@ def _begun(lake: str) -> str:
 
 def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     from forebay.operate.declaring.drift import drift_of_lake
+    from forebay.operate.declaring.former_archives import unnamed_archives
     from forebay.upkeep.erase.keeping import must_keep_subject
 
     must_keep_subject(lake, service)
+    yield from (_Said("note", said) for said in unnamed_archives(lake, service))
     found = drift_of_lake(service, lake)
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
@@ -375,9 +377,11 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     said = declared.impact(before, after, compared=bool(lake))
     if lake:
         from forebay.operate.declaring.drift import drift_of_lake
+        from forebay.operate.declaring.former_archives import unnamed_archives
         from forebay.upkeep.erase.keeping import must_keep_subject
 
         must_keep_subject(lake, after)
+        said += unnamed_archives(lake, after)
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
     if as_json:
         versions = {"from": before.version if before else None, "to": after.version}

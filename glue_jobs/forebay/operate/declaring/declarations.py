@@ -93,7 +93,7 @@ def impact(before: Service | None, after: Service, *, compared: bool = False) ->
         return [*said, *_of_all(after)]
     known = _of_all(before)
     few = [said for said in _of_all(after) if said not in known]
-    return [*_of_service(before, after), *_of_tables(before, after, compared), *few]
+    return [*_of_service(before, after, compared), *_of_tables(before, after, compared), *few]
 
 
 def _of_all(service: Service) -> list[str]:
@@ -242,10 +242,13 @@ def editor_schema(kind: str = "service") -> dict[str, Any]:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _of_service(before: Service, after: Service) -> Iterator[str]:
+def _of_service(before: Service, after: Service, compared: bool) -> Iterator[str]:
     for field in type(after).model_fields:
         if field not in ("tables", *FILLED):
             yield from _change("service", field, getattr(before, field), getattr(after, field))
+    for archive in before.archives if not compared else ():
+        if archive not in after.archives:
+            yield f'service: a replay no longer looks for moved files in {archive}: add "{archive}" to former_archives'
     if before.schedules != after.schedules:
         yield "service: AWS uses the new hours only after `cdk deploy`"
     if before.name != after.name:
