@@ -17,6 +17,7 @@ from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec, spec_from_file_location
 from pathlib import Path
+from traceback import walk_tb
 from types import ModuleType
 from typing import Any
 
@@ -30,6 +31,7 @@ __all__ = [
     "code_version",
     "folders",
     "function_of",
+    "line_of",
     "package_beside",
     "reason_of",
     "use_folder",
@@ -154,3 +156,10 @@ def reason_of(failure: BaseException) -> str:
     except Exception:
         said = ""
     return f"{type(failure).__name__}{said}"[:MOST_REASON].encode(errors="replace").decode()
+
+
+def line_of(failure: BaseException) -> str:
+    """The last line of a function's own code in which an exception was, such as ` (shop.py, line 9)`; empty if none was."""
+    frames = walk_tb(failure.__traceback__)
+    own = [(frame, line) for frame, line in frames if frame.f_globals.get("__name__", "").startswith(f"{PACKAGE}.")]
+    return f" ({Path(own[-1][0].f_code.co_filename).name}, line {own[-1][1]})" if own else ""

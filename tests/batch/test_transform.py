@@ -44,7 +44,7 @@ LINES = [
     '{"order_id": "o-3", "amount": "4,90"}',
     '{"order_id": "o-4"}',
 ]
-WRONG = "ArrowInvalid: The string 'many' is not a valid decimal128 number"
+WRONG = "ArrowInvalid: The string 'many' is not a valid decimal128 number (shop.py, line 10)"
 
 
 @pytest.fixture(autouse=True)

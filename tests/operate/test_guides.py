@@ -91,7 +91,15 @@ def test_a_deleted_file_is_shown_as_the_guide_shows_it(lake: Path) -> None:
     more = {"bucket": "my-drops", "service_version": "1ef9f375be7c"}
     deletion = entry("in/a.json", at=AT + timedelta(hours=1), etag="", outcome="deleted", batch=2, size=None, **more)  # type: ignore[arg-type]
     deletion["file_id"] = "of the deletion"
-    file = entry("in/a.json", outcome="superseded", superseded_by=deletion["file_id"], records=2, **more)  # type: ignore[arg-type]
+    file = entry(
+        "in/a.json",
+        outcome="superseded",
+        reason="overwritten",
+        dropped=2,
+        superseded_by=deletion["file_id"],
+        records=2,
+        **more,
+    )  # type: ignore[arg-type]
     write_ledger(lake, file, deletion)
     assert typed(line) == (shown, 0)
 

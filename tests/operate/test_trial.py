@@ -432,7 +432,7 @@ def test_a_function_of_the_declarations_is_tried_on_the_samples(tmp_path: Path) 
     ]
     assert {column["name"]: column["filled"] for column in table["columns"]}["paid"] == table["rows"] == 2
     assert [(one["reason"], one["detail"]) for one in said["refused"]] == [
-        ("transform", "ArrowInvalid: The string 'many' is not a valid decimal128 number"),
+        ("transform", "ArrowInvalid: The string 'many' is not a valid decimal128 number (shop.py, line 10)"),
         ("transform", "no amount"),
     ]
     assert [(one["records"], one["refused"]) for one in said["files"]] == [(2, 2)]

@@ -53,6 +53,7 @@ def leaves(rows):
 class Panic(BaseException):
     def __str__(self): raise ValueError("no text")
 def panics(rows): raise Panic
+def column_twice(rows): return rows.append_column("amount", rows["amount"])
 def odd_text(rows): raise ValueError("\\ud800" + "x" * 5000)
 def by_pandas(rows):  # integers beside null are doubles there
     amount = rows["amount"]
@@ -107,10 +108,10 @@ def test_a_row_on_which_it_fails_is_refused_alone() -> None:
     assert applied("inverse", [1, 2, 0, 3, None, 0, 7])[1] == [
         None,
         None,
-        "ZeroDivisionError: integer division or modulo by zero",
+        "ZeroDivisionError: integer division or modulo by zero (of_record.py, line 12)",
         None,
-        "TypeError: unsupported operand type(s) for //: 'int' and 'NoneType'",
-        "ZeroDivisionError: integer division or modulo by zero",
+        "TypeError: unsupported operand type(s) for //: 'int' and 'NoneType' (of_record.py, line 12)",
+        "ZeroDivisionError: integer division or modulo by zero (of_record.py, line 12)",
         None,
     ]
 
@@ -172,8 +173,8 @@ def test_rows_whose_values_are_all_empty_have_the_type_of_the_others(tmp_path: P
 @pytest.mark.parametrize(
     ("function", "says"),
     [
-        ("leaves", [None, "SystemExit: 3", None, None, None]),
-        ("panics", ["Panic"] * 5),
+        ("leaves", [None, "SystemExit: 3 (of_record.py, line 30)", None, None, None]),
+        ("panics", ["Panic (of_record.py, line 34)"] * 5),
         ("odd_text", ["ValueError: ?" + "x" * 987] * 5),
         ("long_text", ["x" * 1000] * 5),
     ],
@@ -201,7 +202,8 @@ def test_a_module_that_ends_the_process_cannot_be_imported(tmp_path: Path) -> No
         ("fewer", "returned 4 of 5 rows; it must return each row once"),
         ("other_type", "returned amount as string; it must be int64"),
         ("as_singles", "returned amount as float; it must be int64"),
-        ("other_column", "returned the column more, which it did not get"),
+        ("other_column", "returned the column more, which is not among the columns that it gets"),
+        ("column_twice", "returned the column amount twice"),
         ("no_table", "returned list instead of a pyarrow.Table"),
         ("imports", "cannot be imported: ModuleNotFoundError: No module named 'not_there_at_all'"),
         ("missing", "transforms/of_record.py has no function missing"),
@@ -226,7 +228,7 @@ def test_declarations_get_the_functions_beside_them(tmp_path: Path, monkeypatch:
         assert folders() == (str(tmp_path / name),)
         places = (str(tmp_path / name), str(tmp_path / "not" / "there"))
         done = Transform("shop:name", places).applied({"amount": pa.array([1])})
-        assert done.refused.to_pylist() == [f"ValueError: {name}"]
+        assert done.refused.to_pylist() == [f"ValueError: {name} (more.py, line 1)"]
 
 
 def service_of(transform: str, columns: str = '{ name = "amount", type = "long" }', more: str = "") -> str:

@@ -22,7 +22,7 @@ from forebay.content.ceiling import ceiling
 from forebay.content.limits import Limits
 from forebay.counted import counted
 from forebay.declaration.service import Service
-from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, reason_of
+from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, line_of, reason_of
 
 __all__ = ["REFUSED", "Transform", "Transformed", "refused_of", "with_code_version"]
 
@@ -93,7 +93,7 @@ class Transform:
                 return self._halves(function, rows)
             if isinstance(failure, MemoryError) and not self.is_alone:  # the task may have too much beside the row
                 raise
-            return refused_of(rows, reason_of(failure))
+            return refused_of(rows, f"{reason_of(failure)}{line_of(failure)}")
 
     def _halves(self, function: Callable[[pa.Table], Any], rows: pa.Table) -> pa.Table:
         half = rows.num_rows // 2
@@ -111,8 +111,10 @@ class Transform:
         wanted = {field.name: field.type for field in rows.schema} | {REFUSED: pa.string()}
         names: list[str] = made.column_names
         for name, kind in zip(names, made.schema.types, strict=True):
-            if name not in wanted or names.count(name) > 1:
-                raise NoFunction(f"{self.name} returned the column {name}, which it did not get, or twice")
+            if name not in wanted:
+                raise NoFunction(f"{self.name} returned the column {name}, which is not among the columns that it gets")
+            if names.count(name) > 1:
+                raise NoFunction(f"{self.name} returned the column {name} twice")
             if not _may_be(kind, wanted[name]) and not _may_hold(kind, wanted[name]):
                 raise NoFunction(f"{self.name} returned {name} as {kind}; it must be {wanted[name]}")
         nothing = pa.nulls(rows.num_rows, pa.string())

@@ -353,6 +353,11 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
     if file.outcome == "forgotten":
         lines = _lines(life, replace(file, outcome="loaded", reason=None, detail=None, dropped=0))
         return [*lines, f"forgotten   {file.detail}" + (f"  ({file.reason})" if file.reason else "")]
+    deleted = f"the deletion of its key at {at(life.deleted_at)}" if life.deleted_at else ""
+    is_superseded = file.outcome == "superseded" and file.superseded_by
+    left = [f"superseded  by {deleted or f'file {file.superseded_by}'}"] if is_superseded else []
+    if left and file.records:
+        return [*_lines(life, replace(file, outcome="loaded", reason=None, dropped=0, superseded_by=None)), *left]
     why = ": ".join(filter(None, [file.reason, file.detail]))
     lines = [
         f"landed      {at(file.event_time)}"
@@ -380,7 +385,4 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
         lines.append(
             f"{life.away.action:<11} {at(life.away.at)}" + (f"  to {life.away.place}" if life.away.place else "")
         )
-    if file.superseded_by and file.outcome == "superseded":
-        deleted = f"the deletion of its key at {at(life.deleted_at)}" if life.deleted_at else ""
-        lines.append(f"superseded  by {deleted or f'file {file.superseded_by}'}")
-    return lines
+    return [*lines, *left]
