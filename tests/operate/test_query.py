@@ -92,6 +92,19 @@ def test_control_characters_of_data_do_not_reach_the_terminal(lake: str) -> None
     assert said.splitlines()[1].rstrip() == "\\x1b[31mred"
 
 
+def test_a_long_value_is_cut_on_a_terminal_and_whole_in_a_pipe(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ("query", f"select '{'x' * 90}' as it", "--lake", lake)
+    assert ran(*asked).split() == ["it", "x" * 90]
+    monkeypatch.setattr(console, "_force_terminal", True)
+    assert "x" * 60 + "…" in ran(*asked)
+
+
+def test_the_rows_of_a_rollup_lead_to_no_file(lake: str) -> None:
+    said = failed(2, "where", "1", "--row", "alpha", "--by", "v", "--lake", lake)
+    hint = "the rows of a rollup come from many files: name a table that it reads"
+    assert said == f"forebay: --row alpha: its rows do not name a file ({hint})\n"
+
+
 def test_a_row_that_is_too_wide_for_the_terminal_is_shown_column_by_column(
     lake: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

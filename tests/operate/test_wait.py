@@ -80,7 +80,7 @@ def test_json_has_a_line_for_each_that_is_open(lake: str) -> None:
         (("clicks", "--until", "2026-11-24T10:00", "--since", "2026-11-24T10:00"), "is not after --since"),
         (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a duration"),
         (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table (did you mean clicks?)"),
-        (("bills", "--until", "2026-11-24T10:00"), "does not declare when it is complete"),
+        (("bills", "--until", "2026-11-24T10:00"), "does not declare when it is complete (write"),
     ],
 )
 def test_wrong_use_is_refused(lake: str, arguments: tuple[str, ...], told: str) -> None:

@@ -38,6 +38,7 @@ __all__ = [
     "begun_lake",
     "begun_view",
     "checkpoint_of",
+    "columns_there",
     "has_ledger",
     "known_column",
     "known_service",
@@ -176,14 +177,19 @@ def service_of_queue(lake: str, named: str) -> str:
 
 def known_column(view: LakeView, table: str, name: str, *, option: str = "column") -> str:
     """The name, of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
-    there = view.table(known_table(view, table))
-    if there is None:
-        raise without_log(view, table)
-    names = [field.name for field in there.schema().fields]
+    names = columns_there(view, table)
     if name not in names:
         hint = _perhaps(name, names) or f"there are {', '.join(names)}"
         raise InvalidConfiguration.one(f"{option} {name}", f"is not a column of table {table}", hint)
     return name
+
+
+def columns_there(view: LakeView, table: str) -> list[str]:
+    """Those of a table that is there."""
+    there = view.table(known_table(view, table))
+    if there is None:
+        raise without_log(view, table)
+    return [field.name for field in there.schema().fields]
 
 
 def without_log(view: LakeView, table: str) -> InvalidConfiguration:

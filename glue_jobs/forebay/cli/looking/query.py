@@ -14,6 +14,7 @@ from forebay.counted import counted
 __all__ = ["query"]
 
 WIDEST = 60
+"""The characters of a value that a terminal shows. A pipe gets all of them."""
 NARROWEST = 12
 """A column of the answer may shrink to this many columns of the terminal."""
 
@@ -44,7 +45,7 @@ def query(
 
 def _text(value: object) -> str:
     text = "-" if value is None else str(value)
-    return text if len(text) <= WIDEST else f"{text[:WIDEST]}…"
+    return f"{text[:WIDEST]}…" if console.is_terminal and len(text) > WIDEST else text
 
 
 def _show(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -19,6 +19,7 @@ from forebay.ledger.periods import FeedPeriod
 
 __all__ = ["Open", "feeds_meant", "open_periods", "wait"]
 
+FEED_OF_TABLE = '. Or limit the table to feeds that do, with where = { "@feed" = ... }'
 UNSEEN = "none of its files was loaded"
 
 
@@ -37,6 +38,7 @@ class Open:
 def feeds_meant(service: Service, name: str) -> list[Feed]:
     """The feed of this name, or all whose records may go to the table; each must say when it is complete."""
     feeds = [feed for feed in service.all_feeds if feed.name == name]
+    may_fill = "" if feeds else f", and its files may have rows of {name}"
     if not feeds and (table := service.maker_of(name)) is not None:
         wanted = table.where.get("@feed")
         feeds = [feed for feed in service.all_feeds if wanted is None or wanted.holds(feed.name)]
@@ -47,7 +49,9 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
     if lacking := [feed.name for feed in feeds if feed.complete is None]:
         where = "[feeds.complete]" if service.feeds else "[envelope.complete]"
         raise InvalidConfiguration.one(
-            f"feed {lacking[0]}", "does not declare when it is complete", f"write {where} with a marker, for example"
+            f"feed {lacking[0]}",
+            f"does not declare when it is complete{may_fill}",
+            f"write {where} with a marker, for example{FEED_OF_TABLE if may_fill else ''}",
         )
     return feeds
 

@@ -13,11 +13,12 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.batch.dedupe import RETRY
+from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, application, table_path
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import DELETED
-from forebay.operate.lake_view import LakeView, known_column, quoted
+from forebay.operate.lake_view import LakeView, columns_there, known_column, quoted
 from forebay.operate.looking.files import Away, LedgerFile, away_of, versions_of
 
 __all__ = ["InTable", "Life", "file_of_row", "lives_of"]
@@ -77,6 +78,9 @@ def lives_of(view: LakeView, bucket: str, key: str) -> list[Life]:
 def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tuple[str, str]]:
     """Bucket and key of the files that brought the rows with this value."""
     known_column(view, table, column, option="--by")
+    if "_file_id" not in columns_there(view, table):
+        hint = "the rows of a rollup come from many files: name a table that it reads"
+        raise InvalidConfiguration.one(f"--row {table}", "its rows do not name a file", hint)
     named = column.replace('"', '""')
     sql = f'select distinct _file_id from t where cast("{named}" as string) = {quoted(value)}'
     ids = [row["_file_id"] for row in view.query(table, sql)]
