@@ -117,13 +117,15 @@ def down(state: State = HOME) -> None:
 def put(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Files of your own, or folders of them.")],
     state: State = HOME,
-    below: Annotated[str, typer.Option("--below", help="Keys begin with this, after the landing prefix.")] = "",
+    below: Annotated[
+        str, typer.Option("--below", help="The folder for them in the landing prefix, such as 2026/11/24/10.")
+    ] = "",
 ) -> None:
     """Put your own files into the landing bucket of the twin."""
     twin = _running(state)
-    s3, landed = twin.client("s3"), list[str]()
+    s3, landed, folder = twin.client("s3"), list[str](), f"{below.rstrip('/')}/" if below else ""
     for file, name in [found for place in files for found in _files_at(place)]:
-        key = f"{twin.prefix}{below}{name}"
+        key = f"{twin.prefix}{folder}{name}"
         s3.upload_file(str(file), twin.landing_bucket, key)
         landed.append(f"s3://{twin.landing_bucket}/{key}")
         console.print(landed[-1])

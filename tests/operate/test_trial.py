@@ -137,6 +137,16 @@ def test_each_feed_has_its_own_envelope_and_a_file_of_none_is_ignored(tmp_path: 
     assert trial.is_clean
 
 
+@pytest.mark.parametrize(("key", "is_told"), [("c.json", True), ("AWSLogs/7/c.json", False)])
+def test_of_a_sample_that_no_feed_takes_it_is_told_where_to_put_it(key: str, is_told: bool, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(FEEDS)
+    file = tmp_path / "samples" / key
+    file.parent.mkdir(parents=True)
+    file.write_text('{"n": 1}')
+    said = ran("try", str(tmp_path / "samples"), "--service", str(tmp_path))
+    assert ("the key of a local file is its path inside the folder that you name" in said) == is_told
+
+
 SHOP = """
 name = "s"
 [[tables]]

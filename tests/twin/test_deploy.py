@@ -294,6 +294,11 @@ def test_a_folder_that_is_no_assembly_is_refused_before_anything_starts(tmp_path
     assert not (tmp_path / "state" / "server.log").exists()
 
 
+def test_an_assembly_is_not_deployed_beside_a_running_twin(twin: Twin, tmp_path: Path) -> None:
+    with pytest.raises(InvalidConfiguration, match=r"is not deployed, because a twin runs in .*local down --state"):
+        twins.up(twin.state, cloud=tmp_path)
+
+
 def test_without_the_app_beside_the_package_an_assembly_must_be_named(tmp_path: Path) -> None:
     with pytest.raises(InvalidConfiguration, match=r"there is no infrastructure app in .*--assembly cdk\.out"):
         synth.assembly(tmp_path)

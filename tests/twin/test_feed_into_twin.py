@@ -63,8 +63,10 @@ def test_files_of_ones_own_land_below_the_prefix_and_are_announced(twin: Twin, t
     put = ("local", "put", "--state", str(twin.state))
     said = ran(*put, str(tmp_path)).splitlines()
     assert said[:2] == [f"s3://{twin.landing_bucket}/in/{name}" for name in ("a.json", "day/b.json")]
-    ran(*put, str(tmp_path / "a.json"), "--below", "mine/")
-    assert sorted(about["key"] for about in announced(twin)) == ["in/a.json", "in/day/b.json", "in/mine/a.json"]
+    for below in ("mine/", "own/10"):
+        ran(*put, str(tmp_path / "a.json"), "--below", below)
+    keys = ["in/a.json", "in/day/b.json", "in/mine/a.json", "in/own/10/a.json"]
+    assert sorted(about["key"] for about in announced(twin)) == keys
     assert "nowhere: does not exist" in failed(2, *put, str(tmp_path / "nowhere"))
     (tmp_path / "empty").mkdir()
     assert "empty: holds no file" in failed(2, *put, str(tmp_path / "a.json"), str(tmp_path / "empty"))

@@ -105,14 +105,17 @@ def up(
 ) -> Twin:
     """Start the twin of this folder and deploy the service's template into it, or return the one that runs.
 
-    `cloud` is the assembly to deploy; without it, that of this repository's app for the environment `local`. The twin lives on
-    after us until `down`; `with_parent` ends it with this process, for tests and demonstrations.
+    `cloud` is the assembly to deploy, where none runs; without it, that of this repository's app for the environment `local`.
+    The twin lives on after us until `down`; `with_parent` ends it with this process, for tests and demonstrations.
     """
     problems = missing()
     if problems:
         raise InvalidConfiguration(problems)
     with _alone(state):
         there = find(state)
+        if there and cloud:
+            hint = f"`forebay local down --state {state}` stops it and deletes its contents"
+            raise InvalidConfiguration.one(str(cloud), f"is not deployed, because a twin runs in {state}", hint)
         if there:
             return there
         _refuse_if_taken(port)

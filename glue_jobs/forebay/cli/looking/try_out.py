@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 __all__ = ["try_out"]
 
 SHOWN = 10
+OF_NO_FEED = (
+    "the key of a local file is its path inside the folder that you name: put samples into folders like the prefixes of the "
+    "feeds, such as samples/in/a.json for the prefix in/"
+)
 
 
 def try_out(
@@ -82,6 +86,8 @@ def _show(trial: Trial) -> None:
         why = f"{file['reason']}: {file['detail']}" if "reason" in file else ""
         files.add_row(_safe(file["file"]), file["outcome"], f"{file['records']:,}", f"{file['refused']:,}", _safe(why))
     console.print(files)
+    if any(file.get("reason") == "no-feed" for file in trial.files):
+        _show_lines([OF_NO_FEED])
     if trial.left_out:
         count = len(trial.files)
         read = counted(count, "file", "was", of=count + trial.left_out)
