@@ -87,7 +87,7 @@ def test_the_wait_for_an_hour_prints_what_the_guide_shows(lake: Path, monkeypatc
 
 
 def test_a_deleted_file_is_shown_as_the_guide_shows_it(lake: Path) -> None:
-    ((line, shown),) = transcript_of("Remove the rows of deleted files")
+    (line, shown), *_on_a_laptop = transcript_of("Remove the rows of deleted files")
     more = {"bucket": "my-drops", "service_version": "1ef9f375be7c"}
     deletion = entry("in/a.json", at=AT + timedelta(hours=1), etag="", outcome="deleted", batch=2, size=None, **more)  # type: ignore[arg-type]
     deletion["file_id"] = "of the deletion"
