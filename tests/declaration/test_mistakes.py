@@ -64,6 +64,7 @@ def test_a_field_may_have_the_name_of_a_setting(where: str) -> None:
         ("oder_by = []", "did you mean order_by, inside `compaction = { ... }`?"),
         ("partition = []", "did you mean partitions?"),
         ("filter = 'x'", "did you mean where?"),
+        ('freshness = "5 min"', "it is a setting of the deployment: cdk deploy -c freshness=..."),
     ],
 )
 def test_a_hint_says_where_a_key_belongs(key: str, where: str) -> None:

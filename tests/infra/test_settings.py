@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from forebay.declaration.mistakes.hints import OF_DEPLOYMENT
 from forebay.errors import InvalidConfiguration
 from infra.context import settings_in
 from infra.settings import Settings
@@ -35,6 +36,10 @@ def test_every_environment_of_the_repository_is_accepted() -> None:
         "dev": ("forebay-dev", 600),
         "prod": ("forebay-prod", 300),
     }
+
+
+def test_declarations_know_which_settings_are_of_the_deployment() -> None:
+    assert set(OF_DEPLOYMENT) <= Settings.model_fields.keys()
 
 
 def test_a_setting_on_the_command_line_wins_and_may_be_text() -> None:

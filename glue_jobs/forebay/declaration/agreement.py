@@ -241,7 +241,7 @@ def _landed_files_needed(service: Service) -> Iterable[Problem]:
     bucket, key = rule.place_of("bucket", "key", "id")
     for feed in service.feeds:
         if rule.move and feed.bucket and feed.place.holds(bucket, key):
-            problem = f"feed {feed.name} would load the moved files again, without end"
+            problem = f"feed {feed.name} would load the moved files again and again"
             yield Problem(f"{where}.move", problem, "choose a prefix outside of all feeds, or another bucket")
 
 

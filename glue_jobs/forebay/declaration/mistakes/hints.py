@@ -70,6 +70,18 @@ MEANT_KEYS = {
 """Settings that have another name where they were written."""
 
 
+OF_DEPLOYMENT = (
+    "freshness",
+    "workers",
+    "worker_type",
+    "keep_landed_days",
+    "landing_bucket",
+    "budget_usd_month",
+    "alarm_email",
+)
+"""Settings of the deployment that people look for in the declarations."""
+
+
 LOOKS = {
     "Table": {
         "columns": 'columns = [{ name = "day", type = "date" }]',
@@ -115,6 +127,8 @@ def value_meant(model: type[BaseModel], names: Names, given: Any) -> str | None:
 
 def _for_key(model: type[BaseModel], names: Names, within: type[BaseModel]) -> str:
     *around, key = names
+    if key in OF_DEPLOYMENT:
+        return f"it is a setting of the deployment: cdk deploy -c {key}=..."
     here = [known for path, known in _keys(model) if path == _path_of(around)]
     if MEANT_KEYS.get(key) in here:
         return f"did you mean {MEANT_KEYS[key]}?"
