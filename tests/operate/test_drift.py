@@ -231,3 +231,28 @@ def test_the_tables_of_a_lake_are_looked_at_together(tmp_path: Path) -> None:
     assert ran("tables", "check", str(tmp_path), "--lake", lake).splitlines()[-1] == (
         f"{lake}: 2 tables, all as declared, or will be with their next rows"
     )
+
+
+def test_states_and_rollups_are_declared_tables_too(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(
+        """
+        name = "studio"
+        [[tables]]
+        name = "changes"
+        mode = "merge"
+        columns = [{ name = "id" }, { name = "at", type = "timestamp" }]
+        merge = { into = "players", keys = ["id"], sequence_by = ["at"] }
+        [[rollups]]
+        name = "counts"
+        tables = ["changes"]
+        group_by = { id = "id" }
+        columns = { n = "count(*)" }
+        """
+    )
+    lake = str(tmp_path / "lake")
+    for name in ("players", "counts", "strange"):
+        write_deltalake(Path(lake, name), pa.table({"n": [1]}))
+    said = ran("tables", "check", str(tmp_path), "--no-sql", "--lake", lake)
+    assert [line for line in said.splitlines() if "no declaration" in line] == [
+        "  table strange: no declaration defines it, so nothing is written to it"
+    ]

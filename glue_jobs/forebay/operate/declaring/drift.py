@@ -72,8 +72,14 @@ def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
     with ThreadPoolExecutor(TABLES_AT_ONCE, "tables") as threads:
         found = [one for drifts in threads.map(look, made) for one in drifts]
     objects = open_objects(lake, s3=s3)
-    others = (name for name in there if name not in made and any(objects.found(f"{name}/{LOG}")))
-    return LakeDrift(len(made), tuple(others), tuple(found))
+    rest = (name for name in there if name not in made and not _is_computed(service, name))
+    return LakeDrift(len(made), tuple(name for name in rest if any(objects.found(f"{name}/{LOG}"))), tuple(found))
+
+
+def _is_computed(service: Service, name: str) -> bool:
+    """Whether it is a state or a rollup of this service."""
+    states = any(table.may_merge_into(name) for table in service.tables)
+    return states or any(rollup.name == name for rollup in service.rollups)
 
 
 def drift(name: str, declared: Table, found: Definition) -> Iterator[Drift]:
