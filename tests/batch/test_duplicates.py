@@ -62,10 +62,12 @@ class Known:
 
     ids: dict[bytes, date] = field(default_factory=dict)
     day: date = DAY
+    days: dict[int, int] = field(default_factory=lambda: {0: 1, 1: 3})
+    """Those of the declarations with `dedupe`, by their number."""
 
     @property
     def since(self) -> dict[int, date]:
-        return {0: self.day - timedelta(days=1), 1: self.day - timedelta(days=3)}
+        return {number: self.day - timedelta(days=days) for number, days in self.days.items()}
 
     @property
     def of_all_ids(self) -> dict[str, Any]:
@@ -196,6 +198,31 @@ def test_records_of_a_table_that_is_not_written_wait_without_those_that_came_bef
     assert stand
     assert found[1] == found[3]
     assert ids[1] == {one for one in ids[0] if one[0] not in out}
+
+
+def test_rows_of_tables_with_and_without_dedupe_wait_in_one_data_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service = """
+    name = "s"
+    [[tables]]
+    name = "buys"
+    where = { event = "buy" }
+    columns = [{ name = "id" }]
+    dedupe = { by = ["id"], days = 1 }
+    [[tables]]
+    name = "rest"
+    """
+    lines = [{"event": event, "id": id_} for event in ("buy", "see") for id_ in ("x", "x", "y")]
+    batch, _ = told(service, {"a.json": "\n".join(map(json.dumps, lines)).encode()}, monkeypatch)
+    unwritten = {name: KeptOut("paused") for name in ("buys", "rest")}
+    batch = replace(batch, lake=f"file://{tmp_path}", storage=Storage(), unwritten=unwritten)
+    left = duplicates.without_duplicates(made_of(batch, Random(0)), Known(days={0: 1}), SPARK, Storage())  # type: ignore[arg-type]
+    waiting = Counter((row["table"], json.loads(row["record"])["id"]) for _, row in rows_of(tmp_path, left))
+    assert waiting == {("buys", "x"): 1, ("buys", "y"): 1, ("rest", "x"): 2, ("rest", "y"): 1}
+    assert Counter({(one.table, one.fate): one.rows for one in left.fates if one.fate == "drop"}) == {
+        ("buys", "drop"): 1
+    }
 
 
 def test_the_data_files_of_many_tables_are_deleted_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -91,8 +91,8 @@ class _Rows:
         """The duplicate rows of each data file."""
         found = [np.zeros(one.count, bool) for one in self.files]
         bits = max(0, (sum(one.count for one in self.files) // ROWS_AT_ONCE).bit_length())
-        since = dedupe.since
-        first = np.array([since[one.declared] for one in self.files], "datetime64[D]")
+        since = dedupe.since  # rows of a table without `dedupe` wait in a data file with others, and have no id
+        first = np.array([since.get(one.declared, date.max) for one in self.files], "datetime64[D]")
         for round_ in range(1 << bits):
             rows, places = self._begun_with(round_, bits)
             known = dedupe.days_of(rows.ids.unique(), landed) if rows.count else {}
