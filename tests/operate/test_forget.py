@@ -83,7 +83,7 @@ def test_what_would_leave_is_shown_and_nothing_is_changed(lake: str) -> None:
     }
     said = ran("files", "forget", TEST_1, "s3://landing/in/torn.json", "--lake", lake, "--dry-run")
     assert "1 file of 8 records to forget. These rows leave" in said
-    assert "the next merge removes them from beta, daily as well" in said
+    assert "the next merge also removes them from beta and daily" in said
     assert "1 unreadable" in said
     assert "forget" not in {outcome for outcome, _ in rows(lake).values()}
 

@@ -10,12 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import boto3
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.aws.announce import announce_paced
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
+from forebay.lake.layout import DERIVED_FROM
 from forebay.lake.paused import pause
 from forebay.operate.changing.replay import mark, replay_of, waiting
 from forebay.operate.lake_view import LakeView
@@ -63,6 +65,15 @@ def test_what_would_be_replaced_is_shown_and_nothing_is_changed(lake: str) -> No
     assert "2 files of 1 record to read again" in said
     assert "left out, because none of their rows are in the lake: 1 unreadable" in said
     assert "replay" not in outcomes(lake).values()
+
+
+def test_a_state_or_a_rollup_is_not_replayed_itself(lake: str) -> None:
+    write_deltalake(f"{lake}/best", pa.table({"n": [1]}), configuration={"delta.checkpointInterval": "9"})
+    first, known = Path(lake, "best", "_delta_log", f"{0:020}.json"), '"delta.checkpointInterval":"9"'
+    first.write_text(first.read_text().replace(known, f'"{DERIVED_FROM}":"alpha,beta"'))
+    said = failed(2, "replay", "--table", "best", "--lake", lake, "--dry-run")
+    hint = "replay alpha or beta; the next merge updates best"
+    assert said == f"forebay: table best: is computed from alpha,beta ({hint})\n"
 
 
 @pytest.mark.parametrize(

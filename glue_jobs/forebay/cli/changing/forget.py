@@ -78,7 +78,7 @@ def forget_files(
         console.print(f"{of_them} to forget. These rows leave:")
         show_rows(found)
         if computed:
-            console.print(f"the next merge removes them from {', '.join(computed)} as well")
+            console.print(f"the next merge also removes them from {' and '.join(computed)}")
     if dry_run or not found.files:
         return
     check_queue(queue_url)

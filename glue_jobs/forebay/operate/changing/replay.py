@@ -24,7 +24,7 @@ from forebay.batch.plan import Plans
 from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.conflict import commit
-from forebay.lake.layout import LEDGER, PLANS
+from forebay.lake.layout import DERIVED_FROM, LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, WANTED_AGAIN, Outcome
@@ -84,11 +84,22 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
     found = [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
     if choice.service and not found:
         known_service(view, choice.service)
+    if choice.table and not found:
+        _must_have_own_files(view, choice.table)
     if choice.batch is not None:
         _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:
         raise InvalidConfiguration(Problem(uri, "it is not in the ledger") for uri in sorted(unknown))
     return plan_of(view, found, (*REPLAYED, *FORGOTTEN_FILES) if uris else REPLAYED)
+
+
+def _must_have_own_files(view: LakeView, name: str) -> None:
+    """A state or a rollup has the rows of other tables."""
+    table = view.table(name)
+    origin = "" if table is None else table.metadata().configuration.get(DERIVED_FROM)
+    if origin:
+        hint = f"replay {' or '.join(origin.split(','))}; the next merge updates {name}"
+        raise InvalidConfiguration.one(f"table {name}", f"is computed from {origin}", hint)
 
 
 def plan_of(view: LakeView, found: Sequence[LedgerFile], outcomes: Sequence[str]) -> Replay:
