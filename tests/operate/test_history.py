@@ -49,6 +49,13 @@ def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None
     told = [json.loads(line) for line in ran("history", "--lake", lake, "--table", "alpha", "--json").splitlines()]
     (compacted,) = [one for one in told if "OPTIMIZE" in one["what"]]
     assert compacted["undo"] == "forebay rollback alpha --to 1"
+    assert [one["what"] for one in told if one["kind"] == "table" and one != compacted] == [
+        "alpha version 1: WRITE, 1 row",
+        "alpha version 0: WRITE, 1 row, new columns or properties",
+    ]
+    quiet = ran("history", "--lake", lake, "--all-tables")
+    assert "OPTIMIZE" in quiet
+    assert "alpha version 1" not in quiet
     assert "did you mean alpha?" in failed(2, "history", "--lake", lake, "--table", "alpah")
 
 

@@ -18,7 +18,7 @@ __all__ = ["history", "leave_record"]
 def history(
     lake: Lake,
     days: Annotated[float, typer.Option(min=0, max=100_000, help="How many days to look back.")] = 1,
-    table: Annotated[str, typer.Option(help="Also changes to this table.")] = "",
+    table: Annotated[str, typer.Option(help="Also each version of this table.")] = "",
     all_tables: Annotated[bool, typer.Option("--all-tables", help="Also changes to all tables.")] = False,
     stack: Stack = "",
     limit: Annotated[int, typer.Option(min=1, help="The largest number of lines to show, newest first.")] = 100,
@@ -26,9 +26,9 @@ def history(
 ) -> None:
     """List what happened, and when.
 
-    Shows batches and operators' commands on one time line. --table adds the table's compactions, deletions and changes of
-    columns, --all-tables those of all tables. --stack adds deployments and alarms. If something can be undone, its line has
-    the command.
+    Shows batches and operators' commands on one time line. --table adds each version of the table. --all-tables adds those of
+    all tables, except versions that only add rows. --stack adds deployments and alarms. If something can be undone, its line
+    has the command.
     """
     from forebay.cli.looking.status import deployment
     from forebay.operate.lake_view import begun_view, has_ledger

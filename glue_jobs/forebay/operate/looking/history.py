@@ -31,7 +31,7 @@ __all__ = ["Happened", "history_of", "record_verb"]
 
 TABLES_AT_ONCE = 16
 QUIET = ("WRITE", "STREAMING UPDATE")
-"""Operations that add rows: the batches report them."""
+"""Operations that add rows: the batches report them. They are shown of one table only, which may be rolled back to them."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def history_of(
     found = [*_batches(view, since), *_verbs(view.lake, since)]
     tables = view.tables() if all_tables else [known_table(view, table)] if table else []
     with ThreadPoolExecutor(TABLES_AT_ONCE, "history") as threads:
-        for of_table in threads.map(lambda name: list(_of_table(view, name, since)), tables):
+        for of_table in threads.map(lambda name: list(_of_table(view, name, since, all_tables)), tables):
             found += of_table
     if on is not None:
         for kind, changes in (("deploy", deploys), ("alarm", alarm_changes)):
@@ -104,8 +104,8 @@ def _verbs(lake: str, since: datetime) -> Iterator[Happened]:
             yield Happened(**{**said, "at": datetime.fromisoformat(said["at"])})
 
 
-def _of_table(view: LakeView, table: str, since: datetime) -> Iterator[Happened]:
-    """Commits that are not batches: columns, compactions, deletions, restores."""
+def _of_table(view: LakeView, table: str, since: datetime, only_changes: bool) -> Iterator[Happened]:
+    """Its commits: columns, compactions, deletions, restores, and without `only_changes` also the rows that came."""
     objects = open_objects(table_path(view.lake, table))
     for found in objects.found(LOG):
         version = version_of_commit(found.name)
@@ -115,7 +115,14 @@ def _of_table(view: LakeView, table: str, since: datetime) -> Iterator[Happened]
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         operation = str(info.get("operation", "commit"))
         changes = ["new columns or properties"] if any("metaData" in action for action in actions) else []
-        if changes or operation not in QUIET:
-            what = f"{table} version {version}: {', '.join([operation, *changes])}"
+        if changes or operation not in QUIET or not only_changes:
+            what = f"{table} version {version}: {', '.join([operation, *_rows_of(actions), *changes])}"
             undo = f"forebay rollback {table} --to {version - 1}" if version else ""
             yield Happened(found.modified, "table", what, str(info.get("userName") or ""), undo)
+
+
+def _rows_of(actions: list[dict[str, Any]]) -> list[str]:
+    """The number of rows that came, of a commit that only adds some."""
+    added = [json.loads(action["add"].get("stats") or "{}") for action in actions if "add" in action]
+    is_append = added and not any("remove" in action for action in actions)
+    return [counted(sum(stats.get("numRecords", 0) for stats in added), "row")] if is_append else []
