@@ -53,6 +53,8 @@ def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None
         "alpha version 1: WRITE, 1 row",
         "alpha version 0: WRITE, 1 row, new columns or properties",
     ]
+    DeltaTable(f"{lake}/alpha").restore(1)
+    assert "alpha version 3: RESTORE  " in ran("history", "--lake", lake, "--all-tables")
     quiet = ran("history", "--lake", lake, "--all-tables")
     assert "OPTIMIZE" in quiet
     assert "alpha version 1" not in quiet

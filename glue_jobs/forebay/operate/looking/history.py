@@ -114,7 +114,8 @@ def _of_table(view: LakeView, table: str, since: datetime, only_changes: bool) -
         actions = [json.loads(line) for line in (objects.read(found.name) or b"").splitlines() if line.strip()]
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
         operation = str(info.get("operation", "commit"))
-        changes = ["new columns or properties"] if any("metaData" in action for action in actions) else []
+        is_changed = operation != "RESTORE" and any("metaData" in action for action in actions)
+        changes = ["new columns or properties"] if is_changed else []
         if changes or operation not in QUIET or not only_changes:
             what = f"{table} version {version}: {', '.join([operation, *_rows_of(actions), *changes])}"
             undo = f"forebay rollback {table} --to {version - 1}" if version else ""
