@@ -156,11 +156,11 @@ def test_what_would_be_tried_is_said_and_nothing_starts(lake: str, tmp_path: Pat
     (tmp_path / "service.toml").write_text('name = "games"\n[[tables]]\nname = "a"\n')
     asked = ("--lake", lake, "--service", str(tmp_path), "--dry-run")
     said = ran("quarantine", "retry", "--table", "alpha", *asked)
-    assert said.startswith("2 records of service games will be retried, by its declarations ")
+    assert said.startswith("2 records of service games will be retried with its declarations, version ")
     service = load_service(str(tmp_path))
     keep_in_force(lake, service)
     assert ran("quarantine", "retry", "--lake", lake, "--dry-run") == (
-        f"4 records of service games will be retried, by its declarations {service.version}\n"
+        f"4 records of service games will be retried with its declarations, version {service.version}\n"
         "These are the declarations that the ingest job used last. --service names others, such as newly pushed ones\n"
     )
     assert ran("quarantine", "drop", *asked).startswith("4 records of service games will be dropped")

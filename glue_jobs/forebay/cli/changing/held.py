@@ -210,7 +210,7 @@ def _try_again(
         known_table(view, table)
     tell(service=service.name, declarations=service.version, chosen=count)
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
-    by = "" if give_up else f", by its declarations {service.version}"
+    by = "" if give_up else f" with its declarations, version {service.version}"
     console.print(f"{counted(count, 'record')} of service {service.name} will be {verb}{by}")
     if not (place or give_up):
         console.print(

@@ -229,7 +229,7 @@ def _must_be_there(settings: JobSettings, tables: Iterable[str] = ()) -> None:
     if not settings.service:
         found = service_for("", settings.lake)
         error_console.print(
-            f"service {found.name}, by its declarations {found.version}, which are in force in the lake"
+            f"service {found.name}, with its declarations, version {found.version}, which are in force in the lake"
         )
 
 
