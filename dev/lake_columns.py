@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from forebay.batch.one_pass.too_many import TOO_MANY_IDS
 from forebay.batch.turns import RETRY_UNDER_WAY
-from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, TABLE_DROPPED, WANTED_AGAIN
 from forebay.ledger.versions import NOT_DONE, SAME_BYTES, SAME_BYTES_FORGOTTEN
 
 __all__ = ["AFTER_LOAD", "COMPLETE", "HELD", "LEDGER", "OTHER_REASONS", "OWN", "QUALITY"]
@@ -20,6 +20,7 @@ OTHER_REASONS = {
     SKIPPED_BY_OPERATOR: "`forebay files skip` left it out.",
     WANTED_AGAIN: "`forebay files retry --forgotten` wants it read again, and no batch has read it yet.",
     ROLLED_BACK: "Rows of the file left with a `forebay rollback`.",
+    TABLE_DROPPED: "Rows of the file left with their table, by `forebay tables drop`.",
     NOT_DONE[REPLAY]: "A replay could not read the file or write its table, so the earlier rows stay.",
     NOT_DONE[FORGET]: "The rows could not leave a table yet, so they stay.",
     RETRY_UNDER_WAY: "A retry works on records of the version that this file replaces. The job reads the file again.",

@@ -225,10 +225,10 @@ class Forebay(Construct):
 
     def _let_people_in(self, on: Foundation, jobs: Jobs, called: list[lam.Function]) -> None:
         reader = analyst(self, on)
-        operator(self, on, called, jobs.all)
+        acting = operator(self, on, called, jobs.all)
         vault_user(self, on)
         if on.settings.lake_formation:
-            grant_tables(self, on, jobs.ingest.role, reader)
+            grant_tables(self, on, jobs.ingest.role, reader, acting)
 
     def _tell(self, on: Foundation, jobs: Jobs) -> None:
         """The outputs for other tools."""

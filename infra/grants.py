@@ -57,6 +57,7 @@ __all__ = [
     "register_tables",
     "remember_code",
     "remember_reconcile",
+    "remove_entries_of_tables",
     "see_alarms",
     "see_batches",
     "send_messages",
@@ -184,18 +185,26 @@ def send_messages(role: iam.IGrantable, *queues: sqs.IQueue) -> None:
 
 
 def register_tables(role: iam.IGrantable, database: str) -> None:
-    """Glue needs the permission on the catalog, on the database and on the table."""
-    ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    places = [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
     actions = ("glue:GetTable", "glue:CreateTable", "glue:UpdateTable")
-    allow(role, "RegisterTables", actions, places, because=TABLES_ARRIVE)
+    allow(role, "RegisterTables", actions, _places_of_tables(database), because=TABLES_ARRIVE)
+
+
+def remove_entries_of_tables(role: iam.IGrantable, database: str) -> None:
+    """As `forebay tables drop` does."""
+    actions = ("glue:GetTable", "glue:DeleteTable")
+    allow(role, "RemoveEntriesOfTables", actions, _places_of_tables(database), because=TABLES_ARRIVE)
 
 
 def look_up_tables(role: iam.IGrantable, database: str) -> None:
-    ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
-    places = [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
     actions = ("GetDatabase", "GetDatabases", "GetTable", "GetTables", "GetPartition", "GetPartitions")
-    allow(role, "LookUpTables", [f"glue:{action}" for action in actions], places, because=TABLES_ARRIVE)
+    asked, places = [f"glue:{action}" for action in actions], _places_of_tables(database)
+    allow(role, "LookUpTables", asked, places, because=TABLES_ARRIVE)
+
+
+def _places_of_tables(database: str) -> list[str]:
+    """Glue needs the permission on the catalog, on the database and on the table."""
+    ours = f"arn:{Aws.PARTITION}:glue:{Aws.REGION}:{Aws.ACCOUNT_ID}"
+    return [f"{ours}:catalog", f"{ours}:database/{database}", f"{ours}:table/{database}/*"]
 
 
 def read_landed_files(role: iam.IGrantable, bucket_arns: Sequence[str], prefix: str) -> None:

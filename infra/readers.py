@@ -51,12 +51,13 @@ def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
 
 
 def operator(scope: Construct, on: Foundation, called: Sequence[lam.IFunction], jobs: Sequence[Job]) -> iam.Role | None:
-    """Reads what landed, the lake and its logs; changes tables as retry, replay and rollback do; moves messages; starts and
-    ends jobs. `called` are the functions that a person calls."""
+    """Reads what landed, the lake and its logs; changes tables as retry, replay, rollback and drop do; moves messages; starts
+    and ends jobs. `called` are the functions that a person calls."""
     if not on.settings.operators:
         return None
     role = _role(scope, on, "operator", on.settings.operators)
     _change_tables(role, on)
+    grants.remove_entries_of_tables(role, on.lake.catalog)
     remove_loaded_files(role, on)
     grants.tell_of_periods(role)
     grants.take_messages(role, *on.landing.queues, on.untold, more=["sqs:GetQueueUrl"])
@@ -117,7 +118,9 @@ def read_secret(role: iam.IRole, on: Foundation) -> None:
         grants.read_secret(role, on.service.privacy.secret)
 
 
-def grant_tables(scope: Construct, on: Foundation, ingest: iam.IRole, analyst: iam.IRole | None) -> None:
+def grant_tables(
+    scope: Construct, on: Foundation, ingest: iam.IRole, analyst: iam.IRole | None, operator: iam.IRole | None
+) -> None:
     """In the account's catalog. Whoever deploys must be allowed to grant, as an administrator of Lake Formation is."""
     grants_made, catalog, name = Construct(scope, "LakeFormation"), Aws.ACCOUNT_ID, on.lake.catalog
     database = lf.CfnPrincipalPermissions.ResourceProperty(
@@ -131,6 +134,8 @@ def grant_tables(scope: Construct, on: Foundation, ingest: iam.IRole, analyst: i
     wanted = [(ingest, "Ingest", ["CREATE_TABLE", "DESCRIBE"], ["ALTER", "DESCRIBE"])]
     if analyst is not None:
         wanted.append((analyst, "Analyst", ["DESCRIBE"], ["DESCRIBE", "SELECT"]))
+    if operator is not None:
+        wanted.append((operator, "Operator", ["DESCRIBE"], ["DESCRIBE", "DROP"]))
     for role, who, of_database, of_tables in wanted:
         for what, resource, permissions in (("Database", database, of_database), ("Tables", tables, of_tables)):
             granted = lf.CfnPrincipalPermissions(

@@ -238,6 +238,8 @@ def test_lake_formation_grants_the_ingest_job_and_the_analysts_their_tables(in_v
         "LakeFormationIngestTables": (["ALTER", "DESCRIBE"], "Table"),
         "LakeFormationAnalystDatabase": (["DESCRIBE"], "Database"),
         "LakeFormationAnalystTables": (["DESCRIBE", "SELECT"], "Table"),
+        "LakeFormationOperatorDatabase": (["DESCRIBE"], "Database"),
+        "LakeFormationOperatorTables": (["DESCRIBE", "DROP"], "Table"),
     }
 
 

@@ -34,12 +34,14 @@ ACTIONS = {
     "decrypt": "kms:Decrypt",
     "delete_message_batch": "sqs:DeleteMessage",
     "delete_objects": "s3:DeleteObject",
+    "delete_table": "glue:DeleteTable",
     "describe_alarm_history": "cloudwatch:DescribeAlarmHistory",
     "describe_stack_events": "cloudformation:DescribeStackEvents",
     "generate_data_key": "kms:GenerateDataKey",
     "get_metric_statistics": "cloudwatch:GetMetricStatistics",
     "get_object_tagging": "s3:GetObjectTagging",
     "get_queue_url": "sqs:GetQueueUrl",
+    "get_table": "glue:GetTable",
     "head_bucket": "s3:ListBucket",
     "list_job_runs": "emr-serverless:ListJobRuns",
     "list_object_versions": "s3:ListBucketVersions",
@@ -50,7 +52,7 @@ ACTIONS = {
     "upload_part_copy": "s3:PutObject",
 }
 """By boto3's name of a request."""
-OF_JOBS = {"create_table", "get_table", "update_table", "put_metric_data"}
+OF_JOBS = {"create_table", "update_table", "put_metric_data"}
 """Requests that are made with `--catalog` and `--metrics` alone, which jobs have."""
 NOT_OF_AWS = {"copy", "get_group", "invoke"}
 """Methods of Python's and of the command line's own that have the name of a request."""
@@ -103,6 +105,8 @@ AFTER_LOAD: Needs = READ_LANDED | {
     *READ_ARCHIVE,
     ("kms:GenerateDataKey", KEY_OF_DROPS),
 }
+TABLES = ("glue:catalog", "glue:database/forebay_prod", "glue:table/forebay_prod/*")
+REMOVE_ENTRIES: Needs = {(f"glue:{do}Table", on) for do in ("Get", "Delete") for on in TABLES}
 NOTHING: Needs = set()
 ASKED_OF: dict[str, Needs] = {
     "ingest": WRITE | READ_LANDED | READ_ARCHIVE | LIST_LANDED | TAKE | SEND | PERIODS,
@@ -119,10 +123,10 @@ ASKED_OF: dict[str, Needs] = {
             "rollback",
             "schema",
             "stop",
-            "tables",
         ),
         WRITE,
     ),
+    "tables": WRITE | REMOVE_ENTRIES,
     **dict.fromkeys(("report", "status"), READ | COUNT | LOOK | STATE),
     "doctor": READ | COUNT | LOOK,
     "history": READ | LOOK | STATE | TOLD,
@@ -214,9 +218,9 @@ def test_people_are_erased_in_one_role_also_from_a_vault(auto: Synthesized) -> N
     assert f"{LANDED}/in/*" in deletes, "after_load deletes what was loaded"
 
 
-TABLES = ("glue:catalog", "glue:database/forebay_dev", "glue:table/forebay_dev/*")
+OF_DEV = ("glue:catalog", "glue:database/forebay_dev", "glue:table/forebay_dev/*")
 ATHENA: Needs = {
-    *((f"glue:Get{what}", on) for what in ("Database", "Table", "Tables", "Partitions") for on in TABLES),
+    *((f"glue:Get{what}", on) for what in ("Database", "Table", "Tables", "Partitions") for on in OF_DEV),
     *(("glue:GetDatabase", on) for on in ("glue:catalog", "glue:database/default")),
     *((f"athena:{do}QueryExecution", "athena:workgroup/forebay-dev") for do in ("Get", "Start", "Stop")),
     *((f"athena:Get{what}", "athena:workgroup/forebay-dev") for what in ("QueryResults", "WorkGroup")),

@@ -67,8 +67,8 @@ def test_an_older_request_to_stop_is_forgotten_and_one_to_a_job_that_starts_ends
 
 def test_no_job_starts_while_a_rollback_is_half_done(tmp_path: Path) -> None:
     plan = open_objects(rollback_of(str(tmp_path)))
-    plan.write(ROLLBACK_PLAN, b"{}")
-    with pytest.raises(Halt, match="is unfinished: repeat the `forebay rollback`"):
+    plan.write(ROLLBACK_PLAN, b'{"tables": [{"table": "alpha", "to": 1}]}')
+    with pytest.raises(Halt, match="is unfinished: repeat `forebay rollback"):
         alone(service("studio"), settings(tmp_path, "one")).__enter__()
     plan.delete([ROLLBACK_PLAN])
     with alone(service("studio"), settings(tmp_path, "one")):

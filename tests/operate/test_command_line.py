@@ -116,7 +116,7 @@ def test_a_mistyped_command_gets_a_suggestion() -> None:
 
 @pytest.mark.parametrize(
     ("typed", "meant"),
-    [("init", "tables init"), ("redrive", "queue redrive"), ("drop", "quarantine drop or parked drop")],
+    [("init", "tables init"), ("redrive", "queue redrive"), ("drop", "tables drop or quarantine drop or parked drop")],
 )
 def test_a_command_without_its_group_gets_the_whole_name(typed: str, meant: str) -> None:
     assert f"{typed} is unknown (did you mean {meant}?)" in failed(2, typed)

@@ -14,6 +14,7 @@ from deltalake import write_deltalake
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
 from forebay.ledger.periods import FeedPeriod, Periods
 from forebay.operate.looking import wait
 from tests.operate.command import given
@@ -113,6 +114,34 @@ def test_the_export_of_a_table_prints_what_the_guide_shows(lake: Path, tmp_path:
         rows = pa.table({"id": ids, "at": [1] * len(ids), "_file_id": ["f"] * len(ids)})
         write_deltalake(f"{lake}/players", rows, mode="append", configuration=FEED if ids[0] == "a" else None)
         assert typed(line.replace("s3://other-cloud/feed", feed)) == (shown, 0)
+
+
+def test_the_drop_of_a_table_prints_what_the_guide_shows(lake: Path) -> None:
+    (refused, why), *steps, (replay, _) = transcript_of("Remove a table")
+    files: dict[str, dict[str, int]] = {
+        "in/a.json": {"refunds": 2, "orders": 1},
+        "in/b.json": {"refunds": 1, "orders": 1},
+    }
+    for key, counts in files.items():
+        for table, rows in counts.items():
+            write_deltalake(
+                f"{lake}/{table}",
+                pa.table({"_file_id": [LandedFile("landing", key, 100, "e1").file_id] * rows}),
+                mode="append",
+            )
+    write_ledger(lake, *(entry(key, tables=counts) for key, counts in files.items()))
+    keep_in_force(str(lake), parse_service({"service.toml": 'name = "shop"\n[[tables]]\nname = "refunds"\n'}))
+    assert typed(refused) == (why, 2)
+    keep_in_force(str(lake), parse_service({"service.toml": 'name = "shop"\n[[tables]]\nname = "orders"\n'}))
+    for line, shown in steps:
+        said, ended = typed(line)
+        assert ([*map(without_size, said)], ended) == ([*map(without_size, shown)], 0)
+    assert typed(f"{replay} --dry-run")[0][0] == "2 files of 5 records to read again. Their rows will be replaced:"
+
+
+def without_size(line: str) -> str:
+    """That of a log depends on the release of delta-rs."""
+    return re.sub(r"[\d.]+ KiB", "KiB", line)
 
 
 def test_the_preview_of_landed_files_prints_what_the_guide_shows(

@@ -140,6 +140,11 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     return ["rollback", "alpha", "--to", "0", "--yes"]
 
 
+@scenario("tables drop")
+def _(lake: Path, queue: str, patch: Patch) -> list[str]:
+    return ["tables", "drop", "alpha", "--yes"]
+
+
 @scenario("tables push")
 def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     folder = lake / "_service"

@@ -160,6 +160,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "tables push": (("forebay tables push ./my-service s3://studio-lake/declarations", "running jobs adopt it"),),
     "tables add": (("forebay tables add ./my-service crashes --where event=crash", "write tables/crashes.toml"),),
     "tables editor-schema": (("forebay tables editor-schema --into ./my-service", "schemas for your editor"),),
+    "tables drop": (
+        ("forebay tables drop alpha --dry-run", "what would go"),
+        ("forebay tables drop alpha --catalog forebay_prod", "the table, and its entry in the Glue Data Catalog"),
+    ),
     "tables health": (
         ("forebay tables health", "all tables"),
         ("forebay tables health alpha --json", "one table, as JSON"),

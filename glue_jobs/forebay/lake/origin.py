@@ -39,5 +39,6 @@ def table_lost(table: str, rows: int) -> str:
     """For a table of records without a Delta log, whose rows the ledger counts."""
     return (
         f"lost: the ledger counts {counted(rows, 'row')}, and there is no Delta log; restore its objects, "
-        f"or run `forebay replay --table {table}` to load its files again (docs/disasters.md, A table)"
+        f"or run `forebay replay --table {table}` to load its files again (docs/disasters.md, A table); "
+        f"if it was removed for good, run `forebay tables drop {table}`"
     )

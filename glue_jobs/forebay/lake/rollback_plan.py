@@ -1,4 +1,5 @@
-"""The plan of a rollback in progress. All writers of tables or of the ledger check for it after they have acquired their lease.
+"""The plan of a rollback in progress, or of a drop of tables. All writers of tables or of the ledger check for it after they
+have acquired their lease.
 
 In: a lake. Out: the plan. A lease alone does not protect a rollback: it ends with a crash. And delta-rs holds the interpreter
 while it restores a table, so a lease is not renewed and may expire.
@@ -7,13 +8,14 @@ while it restores a table, so a lease is not renewed and may expire.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from forebay.errors import Halt
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["must_not_be_half_rolled_back", "rollback_plan", "tables_going_back"]
+__all__ = ["command_of", "is_drop", "must_not_be_half_rolled_back", "rollback_plan", "tables_going_back"]
 
 
 def rollback_plan(lake: str) -> dict[str, Any] | None:
@@ -23,10 +25,24 @@ def rollback_plan(lake: str) -> dict[str, Any] | None:
     return plan
 
 
+def is_drop(plan: Mapping[str, Any]) -> bool:
+    """Its tables go to no version."""
+    return any(one["to"] is None for one in plan["tables"])
+
+
+def command_of(plan: Mapping[str, Any]) -> str:
+    """The command that finishes it when it is repeated."""
+    one = plan["tables"][0]
+    return (
+        f"forebay tables drop {one['table']}" if is_drop(plan) else f"forebay rollback {one['table']} --to {one['to']}"
+    )
+
+
 def must_not_be_half_rolled_back(lake: str) -> None:
     """Tables are back, and the ledger does not say so yet. A batch or a retry would go by counts that do not hold."""
-    if rollback_plan(lake) is not None:
-        raise Halt(f"a rollback of {lake} is unfinished: repeat the `forebay rollback` to finish it, then start again")
+    if (plan := rollback_plan(lake)) is not None:
+        what = "drop of tables" if is_drop(plan) else "rollback"
+        raise Halt(f"a {what} of {lake} is unfinished: repeat `{command_of(plan)}` to finish it, then start again")
 
 
 def tables_going_back(lake: str) -> frozenset[str]:

@@ -27,11 +27,13 @@ __all__ = [
     "REPLAY",
     "ROLLED_BACK",
     "SKIPPED_BY_OPERATOR",
+    "TABLE_DROPPED",
     "WANTED_AGAIN",
     "WITHHELD",
     "Entry",
     "Outcome",
     "as_known",
+    "dropped_with",
     "file_hash",
     "hashes_in",
     "is_final",
@@ -68,6 +70,9 @@ SKIPPED_BY_OPERATOR = "by-operator"
 
 ROLLED_BACK = "rolled-back"
 """Rows of the file left with a rollback of their table."""
+
+TABLE_DROPPED = "table-dropped"
+"""Rows of the file left with their table, for good."""
 
 WANTED_AGAIN = "wanted-again"
 """An operator takes it back that the file was forgotten. No batch has read it yet."""
@@ -153,6 +158,11 @@ class Entry:
 
 def is_final(outcome: str, reason: str | None) -> bool:
     return outcome not in NOT_FINAL and reason not in NOT_FINAL_REASONS
+
+
+def dropped_with(table: str) -> str:
+    """The part of a detail that names a dropped table, in which the file had rows."""
+    return f"table {table} dropped"
 
 
 def as_known(file: LandedFile, row: Mapping[str, Any]) -> LandedFile:

@@ -19,6 +19,7 @@ from forebay.ledger.entry import (
     REPLAY,
     ROLLED_BACK,
     SKIPPED_BY_OPERATOR,
+    TABLE_DROPPED,
     WITHHELD,
     Entry,
     is_final,
@@ -58,9 +59,10 @@ class Earlier:
 
     @property
     def rolled_back(self) -> bool:
-        """Whether nothing is left of it since a rollback, so that its bytes may come again under a later version."""
+        """Whether nothing is left of it since a rollback, or since its tables were dropped, so that its bytes may come again
+        under a later version."""
         left = sum(self.row.get(name) or 0 for name in ("written", "quarantined", "parked"))
-        return self.row["outcome"] == "loaded" and self.row.get("reason") == ROLLED_BACK and not left
+        return self.row["outcome"] == "loaded" and self.row.get("reason") in (ROLLED_BACK, TABLE_DROPPED) and not left
 
     @property
     def is_marked(self) -> bool:

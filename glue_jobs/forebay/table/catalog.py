@@ -19,7 +19,7 @@ from forebay.table.events import CatalogEntryForeign, CatalogNotUpdated
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["Catalog"]
+__all__ = ["Catalog", "remove_entry"]
 
 LONGEST_TYPE = 131_072
 """The longest column type that Glue accepts."""
@@ -73,6 +73,19 @@ class Catalog:
         kept = {key: found[key] for key in ("Description", "Owner", "Retention") if key in found}
         self._glue.update_table(**where, TableInput={**kept, **wanted, "Parameters": parameters})
         return ""
+
+
+def remove_entry(glue: Any, database: str, name: str, path: str) -> str:
+    """Says what another's entry is, which stays. Empty where ours is gone, now or before."""
+    where = {"DatabaseName": database, "Name": name}
+    try:
+        found = glue.get_table(**where)["Table"]
+        if not _is_ours(found, {"StorageDescriptor": {"Location": path}}):
+            return f"it is {_said(found)}"
+        glue.delete_table(**where)
+    except glue.exceptions.EntityNotFoundException:
+        pass
+    return ""
 
 
 def _is_ours(found: dict[str, Any], wanted: dict[str, Any]) -> bool:

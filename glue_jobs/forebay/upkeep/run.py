@@ -75,7 +75,7 @@ def over_tables(
             return unfinished(table=table, reason="busy", detail=detail)
         try:
             if table in tables_going_back(lake):
-                detail = "a rollback of it is unfinished: repeat the `forebay rollback`, which finishes it"
+                detail = "a rollback or a drop of it is unfinished: repeat that command, which finishes it"
                 return unfinished(table=table, reason="busy", detail=detail)
             return work(table, lease)
         finally:

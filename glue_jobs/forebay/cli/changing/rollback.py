@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from forebay.operate.lake_view import LakeView
     from forebay.operate.looking.files import LedgerFile
 
-__all__ = ["rollback"]
+__all__ = ["rollback", "stop_the_job"]
 
 FINISHES = "finishes the rollback, then stops. Press Ctrl-C again to stop at once; the same command finishes it later"
 
@@ -63,7 +63,7 @@ def rollback(
         check_queue(queue_url)
     # Before a job is stopped for a name that was mistyped, or for nothing.
     if not dry_run and (check_rollback(view, tables, target) or rollback_plan(view.lake) is not None):
-        _stop_the_job(view, checkpoint, wait_s, yes=yes)
+        stop_the_job(view, checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             if (earlier := finish_earlier(view)) is not None:
                 _told(view, earlier)
@@ -128,7 +128,8 @@ def _show(view: LakeView, plan: Rollback) -> None:
         console.print("nothing to do: the tables are already at that version")
 
 
-def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
+def stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
+    """Asks first, if one runs; ends when it has ended its batch."""
     from forebay.lake.lease import holder
     from forebay.operate.changing.stop import stop
     from forebay.operate.lake_view import checkpoint_of
@@ -140,7 +141,7 @@ def _stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) 
     if not yes:
         confirm(f"{printable(runs.who)} is ingesting. Stop it after its batch?")
     stop(folder, wait_s=wait_s)
-    error_console.print(f"{runs.who} has stopped; start it again after the rollback")
+    error_console.print(f"{runs.who} has stopped; start it again after this command")
 
 
 def _told(view: LakeView, done: Rollback) -> None:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from forebay.cli.answer import answers, tell
+from forebay.cli.changing.drop import drop
 from forebay.cli.looking.health import health
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, Service
@@ -38,6 +39,7 @@ LOOKED_AT_AT_ONCE = 16
 
 app = typer.Typer(invoke_without_command=True)
 app.command()(health)
+app.command()(drop)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
 Lake = Annotated[str, typer.Option(help="Compare them with the tables of this lake, too.")]

@@ -40,7 +40,7 @@ from forebay.lake.layout import (
 )
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
-from forebay.lake.rollback_plan import rollback_plan
+from forebay.lake.rollback_plan import command_of, is_drop, rollback_plan
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.reopen import reopen
 from forebay.operate.changing.rollback_erased import must_have_nobody_erased
@@ -89,10 +89,12 @@ def roll_back(view: LakeView, plan: Rollback) -> Rollback:
 
 
 def finish_earlier(view: LakeView) -> Rollback | None:
-    """Finishes what was interrupted; None where nothing was."""
+    """Finishes what was interrupted; None where nothing was. `Halt` where a drop of tables was."""
     told = rollback_plan(view.lake)
     if told is None:
         return None
+    if is_drop(told):
+        raise Halt(f"a drop of tables of {view.lake} is unfinished: repeat `{command_of(told)}` to finish it")
     plan = Rollback(told["number"], tuple(TableBack(**one) for one in told["tables"]), told["replay"])
     with alone(view, [one.table for one in plan.tables]):
         return _carry_out(view, plan, open_objects(rollback_of(view.lake)))

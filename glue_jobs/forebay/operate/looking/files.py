@@ -18,7 +18,7 @@ from forebay.declaration.feed import copy_in
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import AFTER_LOAD, LEDGER
 from forebay.landed_file import LandedFile, is_address
-from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, WANTED_AGAIN, key_hash
+from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, WANTED_AGAIN, dropped_with, key_hash
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 
 __all__ = [
@@ -116,7 +116,8 @@ class FileChoice:
         if self.key is not None:
             conditions.append(f"{URI if is_address(self.key) else 'key'} like {like(self.key)}")
         if self.table is not None:
-            conditions.append(f"array_has(map_keys(tables), {quoted(self.table)})")
+            has, had = f"array_has(map_keys(tables), {quoted(self.table)})", quoted(dropped_with(self.table))
+            conditions.append(f"({has} or coalesce(strpos(detail, {had}), 0) > 0)")
         if self.quarantined:
             conditions.append("quarantined > 0")
         if self.batch is not None:

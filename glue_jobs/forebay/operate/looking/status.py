@@ -30,7 +30,7 @@ from forebay.lake.lease import holder
 from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.paused import ALL, paused_tables
-from forebay.lake.rollback_plan import rollback_plan
+from forebay.lake.rollback_plan import command_of, rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
 from forebay.operate.lake_view import LakeView, checkpoint_of, lost_tables, quoted
 from forebay.operate.looking.held import waiting_for
@@ -92,8 +92,8 @@ class Status:
     paused: Mapping[str, int] = field(default_factory=dict)
     """Rows by table that wait because it is paused, or was."""
     now_paused: frozenset[str] = frozenset()
-    going_back: Mapping[str, int] = field(default_factory=dict)
-    """Tables whose rollback is unfinished, and the version that each goes to."""
+    going_back: Mapping[str, int | None] = field(default_factory=dict)
+    """Tables whose rollback is unfinished, and the version that each goes to; None for one that is dropped."""
     replays: int = 0
     """Files that wait to be read again."""
     forgets: int = 0
@@ -146,8 +146,9 @@ class Status:
                 for one in self.begun
             ]
         for table, version in list(self.going_back.items())[:1]:
-            finish = f"repeat `forebay rollback {table} --to {version}` to finish it"
-            found.append(f"a rollback of {', '.join(self.going_back)} is unfinished ({finish})")
+            what = "drop" if version is None else "rollback"
+            finish = command_of({"tables": [{"table": table, "to": version}]})
+            found.append(f"a {what} of {', '.join(self.going_back)} is unfinished (repeat `{finish}` to finish it)")
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
             found.append(f"{counted(dead, 'dead letter')} (`forebay queue dlq` says why)")
         if self.refused:

@@ -1,0 +1,277 @@
+"""Drops tables for good: the ledger no longer counts their rows, and their folders go.
+
+In: tables of a lake. Out: a `Drop` to inspect. Then the ledger counts their rows as dropped, with the reason `table-dropped`,
+and the ids of `dedupe`, the folders and forebay's own notes about these tables are deleted. The landed files stay, so a replay
+brings the rows back where a declaration makes the table. No JVM is needed.
+
+As with a rollback, leases keep every writer away until the plan is durable, and the plan does so from then on. Each step
+changes only what is left, so a repeated command finishes an interrupted one.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import partial
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from forebay.address import is_s3, local_folder
+from forebay.declaration.kept.in_force import kept_services
+from forebay.declaration.service import Service
+from forebay.errors import Halt, InvalidConfiguration, Problem
+from forebay.lake.conflict import commit
+from forebay.lake.layout import (
+    EXPIRED,
+    HEALTH,
+    IDS,
+    LEDGER,
+    NOT_MERGED,
+    QUARANTINE,
+    ROLLBACK_PLAN,
+    rollback_of,
+    table_path,
+    tombstones_of,
+)
+from forebay.lake.log.definition import definition_of
+from forebay.lake.log.listing import BrokenLog, NoTable
+from forebay.lake.objects import open_objects
+from forebay.lake.origin import origins_of
+from forebay.lake.rollback_plan import command_of, is_drop, rollback_plan
+from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
+from forebay.operate.changing.alone import alone
+from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
+
+__all__ = ["Drop", "TableGone", "drop", "finish_earlier", "plan_drop"]
+
+FILES_AT_ONCE = 20_000
+"""Files whose rows of the ledger are changed in one commit. A day is never split."""
+
+
+@dataclass(frozen=True)
+class TableGone:
+    """`rows` and `files` are those that the ledger counts; `objects` and `bytes` those of the folder. `waiting` are records in
+    the quarantine by reason, and the declarations of `made_by` fit its name, so a
+    record may make it again."""
+
+    table: str
+    rows: int
+    files: int
+    objects: int
+    bytes: int
+    waiting: Mapping[str, int]
+    made_by: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Drop:
+    tables: tuple[TableGone, ...]
+
+    @property
+    def names(self) -> list[str]:
+        return [one.table for one in self.tables]
+
+
+def plan_drop(view: LakeView, names: Sequence[str]) -> Drop:
+    """`InvalidConfiguration` with all reasons for which a table must stay for now."""
+    services, counts = kept_services(view.lake), _counts(view)
+    for name in names:
+        if name not in counts:
+            known_table(view, name)
+    if problems := [*_declared(services, names), *_needed(view, services, names)]:
+        raise InvalidConfiguration(problems)
+    return Drop(tuple(_table_gone(view, services, name, *counts.get(name, (0, 0))) for name in dict.fromkeys(names)))
+
+
+def drop(view: LakeView, plan: Drop) -> None:
+    with _alone(view, plan.names) as must_be_alone:
+        store = open_objects(rollback_of(view.lake))
+        noted = {"number": uuid.uuid4().hex[:12], "tables": [{"table": name, "to": None} for name in plan.names]}
+        if not store.write_over(ROLLBACK_PLAN, json.dumps(noted).encode(), None):
+            raise Halt("a rollback or another drop began meanwhile; repeat the command when that has ended")
+        try:
+            must_be_alone()
+        except Halt as lost:
+            store.delete([ROLLBACK_PLAN])
+            raise Halt(f"{lost}. Nothing was done; repeat the command") from None
+        _carry_out(view, plan.names)
+
+
+def finish_earlier(view: LakeView) -> list[str]:
+    """Finishes what was interrupted, and gives the names of its tables. `Halt` where a rollback was."""
+    told = rollback_plan(view.lake)
+    if told is None:
+        return []
+    if not is_drop(told):
+        raise Halt(f"a rollback of {view.lake} is unfinished: repeat `{command_of(told)}` to finish it")
+    names = [one["table"] for one in told["tables"]]
+    with _alone(view, names):
+        _carry_out(view, names)
+    return names
+
+
+def _alone(view: LakeView, names: Sequence[str]) -> Any:
+    return alone(view, [*names, *map(tombstones_of, names)])
+
+
+def _carry_out(view: LakeView, names: Sequence[str]) -> None:
+    _leave_ledger(view, names)
+    commit(partial(_forget_ids, view, names), refused=_busy("ids of records"))
+    for name in names:
+        for folder in (name, tombstones_of(name)):
+            _delete_folder(table_path(view.lake, folder))
+    notes = [f"{place}/{name}.json" for place in (HEALTH, EXPIRED, NOT_MERGED) for name in names]
+    open_objects(view.lake).delete(notes)
+    open_objects(rollback_of(view.lake)).delete([ROLLBACK_PLAN])
+
+
+# --- what must stay ---
+
+
+def _declared(services: Iterable[Service], names: Collection[str]) -> Iterator[Problem]:
+    """Problems of tables that the declarations in force would make again with the next record."""
+    hint = "remove the declaration, run the ingest job once with the others, then repeat this command"
+    for service in services:
+        fixed = {one.name: "sends records to it" for one in service.tables}
+        fixed |= {one.merge.into: f"computes it from {one.name}" for one in service.tables if one.merge}
+        fixed |= {one.name: f"computes it from {', '.join(one.tables)}" for one in service.rollups}
+        yield from (
+            Problem(f"table {name}", f"service {service.name} {fixed[name]}", hint) for name in names if name in fixed
+        )
+        for rollup in service.rollups:
+            for name in set(rollup.tables) & set(names) if rollup.name not in names else ():
+                yield Problem(
+                    f"table {name}", f"the rollup {rollup.name} of service {service.name} counts its rows", hint
+                )
+
+
+def _needed(view: LakeView, services: Iterable[Service], names: Collection[str]) -> Iterator[Problem]:
+    """Problems of tables from which others are computed, and of states whose changes stay: the next merge would make them
+    again."""
+    others = [name for name in view.tables() if name not in names]
+    for other in others:
+        if taken := sorted(set(_origins(view, other)) & set(names)):
+            hint = f"name both: forebay tables drop {' '.join((*taken, other))}"
+            yield Problem(f"table {taken[0]}", f"{other} is computed from it", hint)
+    for service in services:
+        for other in others:
+            maker = service.maker_of(other)
+            if maker is not None and (state := maker.state_of(other)) in names:
+                yield Problem(
+                    f"table {state}", f"is computed from {other}", f"name both: forebay tables drop {other} {state}"
+                )
+
+
+def _origins(view: LakeView, name: str) -> tuple[str, ...]:
+    try:
+        return origins_of(definition_of(open_objects(table_path(view.lake, name))).configuration)
+    except (NoTable, BrokenLog):
+        return ()
+
+
+# --- what goes ---
+
+
+def _table_gone(view: LakeView, services: Iterable[Service], name: str, rows: int, files: int) -> TableGone:
+    found = list(open_objects(table_path(view.lake, name)).found())
+    sql = f'select reason, count(line) n from t where "table" = {quoted(name)} group by reason order by reason'
+    waiting = {row["reason"]: row["n"] for row in view.query(QUARANTINE, sql) if row["n"]}
+    made_by = tuple(service.name for service in services if service.maker_of(name) is not None)
+    return TableGone(name, rows, files, len(found), sum(one.bytes for one in found), waiting, made_by)
+
+
+def _counts(view: LakeView) -> dict[str, tuple[int, int]]:
+    """Rows and files of each table that the ledger counts."""
+    by_table = "select unnest(map_keys(tables)) name, unnest(map_values(tables)) rows from t"
+    found = view.query(LEDGER, f"select name, sum(rows) n, count(*) files from ({by_table}) x group by name")
+    return {row["name"]: (row["n"], row["files"]) for row in found}
+
+
+def _leave_ledger(view: LakeView, names: Sequence[str]) -> None:
+    counted_here = " or ".join(f"array_has(map_keys(tables), {quoted(name)})" for name in names)
+    days = view.query(LEDGER, f"select day, count(*) n from t where {counted_here} group by day order by day")
+    for some in _portions(days):
+        listed = ", ".join(f"date '{day}'" for day in some)
+        in_days = f"day in ({listed})"
+        change = partial(_change_ledger, view, names, in_days, counted_here)
+        commit(change, refused=_busy("ledger"))
+
+
+def _portions(days: Iterable[Mapping[str, Any]]) -> Iterator[list[Any]]:
+    """Days whose files one commit changes."""
+    before = 0
+
+    def portion(row: Mapping[str, Any]) -> int:
+        nonlocal before
+        number, before = before // FILES_AT_ONCE, before + row["n"]
+        return number
+
+    for _, some in groupby(days, portion):
+        yield [row["day"] for row in some]
+
+
+def _change_ledger(view: LakeView, names: Collection[str], in_days: str, counted_here: str) -> None:
+    ledger = view.table(LEDGER)
+    if ledger is None:
+        raise Halt("the ledger disappeared")
+    columns = "file_id, outcome, reason, detail, written, quarantined, parked, dropped, tables"
+    rows = rows_of(ledger, f"select {columns} from t where {in_days} and ({counted_here})")
+    if not rows:
+        return
+    today = datetime.now(UTC).date()
+    after = [_after(row, names, f"{today}") for row in rows]
+    texts, numbers = ("file_id", "reason", "detail"), ("written", "dropped")
+    kinds = {**dict.fromkeys(texts, pa.string()), **dict.fromkeys(numbers, pa.int64())}
+    schema = pa.schema([*kinds.items(), ("tables", pa.map_(pa.string(), pa.int64()))])
+    merge = ledger.merge(
+        pa.Table.from_pylist(after, schema),
+        f"t.{in_days} and t.file_id = s.file_id",
+        source_alias="s",
+        target_alias="t",
+    )
+    merge.when_matched_update({name: f"s.{name}" for name in schema.names if name != "file_id"}).execute()
+
+
+def _after(row: Mapping[str, Any], names: Collection[str], day: str) -> dict[str, Any]:
+    """The file's row without these tables. A reason stays that says what becomes of the file, or of its held records; so does
+    that of a rollback, which may be taken back."""
+    tables = Counter(dict(row["tables"]))
+    gone = {name: tables.pop(name) for name in sorted(tables) if name in names}
+    rows = sum(gone.values())
+    is_held = bool(row["quarantined"] or row["parked"])
+    stays = row["outcome"] != "loaded" or row["reason"] == ROLLED_BACK or is_held
+    said = [*filter(None, [row["detail"]]), *(f"{dropped_with(name)} on {day}" for name in gone)]
+    return {
+        "file_id": row["file_id"],
+        "reason": row["reason"] if row["reason"] and stays else TABLE_DROPPED,
+        "detail": "; ".join(said),
+        "written": row["written"] - rows,
+        "dropped": row["dropped"] + rows,
+        "tables": list(tables.items()),
+    }
+
+
+def _forget_ids(view: LakeView, names: Iterable[str]) -> None:
+    """A record of a table that comes back is not one that was seen before."""
+    ids = view.table(IDS)
+    if ids is not None and "table" in ids.schema().to_arrow().names:
+        among = ", ".join(map(quoted, names))
+        ids.delete(f'"table" in ({among})')
+
+
+def _delete_folder(place: str) -> None:
+    objects = open_objects(place)
+    objects.delete([one.name for one in objects.found()])
+    if not is_s3(place):
+        shutil.rmtree(local_folder(place), ignore_errors=True)
+
+
+def _busy(what: str) -> str:
+    return f"other writers kept changing the {what}, so the drop is unfinished; repeat the command to finish it"
