@@ -1103,6 +1103,20 @@ def test_data_and_keys_outlive_the_stack(made: Synthesized) -> None:
         assert {r["UpdateReplacePolicy"] for r in made.of(kind).values()} == {"Retain"}
 
 
+def test_the_page_says_of_every_type_whether_it_outlives_the_stack(
+    made: Synthesized, auto: Synthesized, emr: Synthesized
+) -> None:
+    told = dict[str, bool]()
+    for line in (Path(__file__).parents[2] / "infra" / "README.md").read_text().splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if len(cells) == 4 and (kinds := re.findall(r"`(\w+::\w+)`", cells[1])):
+            told |= dict.fromkeys(kinds, cells[2].startswith("keeps"))
+    there = [one for service in (made, auto, emr) for one in service.template["Resources"].values()]
+    kinds = {one["Type"].removeprefix("AWS::") for one in there if "DeletionPolicy" in one} | {"Glue::Database"}
+    kept = {one["Type"].removeprefix("AWS::") for one in there if one.get("DeletionPolicy") == "RetainExceptOnCreate"}
+    assert told == {kind: kind in kept for kind in kinds - {"Scheduler::ScheduleGroup"}}
+
+
 def test_with_both_switches_data_may_go(adopted: Synthesized) -> None:
     for kind in DATA:
         assert {r["DeletionPolicy"] for r in adopted.of(kind).values()} == {"Delete"}

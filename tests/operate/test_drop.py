@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +14,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.held import COLUMNS
-from forebay.declaration.kept.in_force import keep_in_force
+from forebay.declaration.kept.in_force import keep_in_force, service_for
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.lake.health import Health
-from forebay.lake.layout import DERIVED_FROM, HEALTH, ROLLBACK_PLAN, rollback_of
+from forebay.lake.layout import DERIVED_FROM, HEALTH, ROLLBACK_PLAN, rollback_of, writer_of
+from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back, tables_going_back
 from forebay.operate.changing import drop as dropping
@@ -187,6 +190,22 @@ def test_a_table_whose_name_a_record_gives_goes_and_the_command_says_that_it_may
     said = ran("tables", "drop", "alpha", "--lake", lake, "--yes")
     assert "a new record makes alpha again, counted from its start: the declarations of games fit it" in said
     assert not is_there(lake)
+
+
+def test_a_service_that_left_the_lake_keeps_no_table_there(lake: str) -> None:
+    """docs/declarations.md names the two places that are deleted before."""
+    keep_in_force(lake, parse_service({"service.toml": 'name = "other"\n[[tables]]\nname = "alpha"\n'}))
+    for name in ("games", "other"):
+        hold(writer_of(lake, name), wait_s=0).let_go()
+    failed(2, "tables", "drop", "alpha", "--lake", lake, "--yes")
+    page = (Path(__file__).parents[2] / "docs" / "declarations.md").read_text()
+    for place in re.findall(r"aws s3 rm (?:--recursive )?s3://LAKE/(\S+)", page):
+        for found in list(open_objects(lake).found(place.replace("NAME", "other"))):
+            open_objects(lake).delete([found.name])
+    shutil.rmtree(Path(writer_of(lake, "other")))
+    assert service_for("", lake).name == "games"
+    ran("tables", "drop", "alpha", "--lake", lake, "--yes")
+    assert accounts(LakeView(lake)).differences() == []
 
 
 def test_changes_and_their_state_go_together(lake: str) -> None:
