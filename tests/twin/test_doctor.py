@@ -169,6 +169,23 @@ def remove_policy_of_lake(on: Deployment) -> Undo:
     return partial(s3.put_bucket_policy, Bucket=on.lake_bucket, Policy=before)
 
 
+def deny_prefix(**changes: Any) -> Plant:
+    """As an administrator does in the policy of the landing bucket."""
+
+    def plant(on: Deployment) -> Undo:
+        s3, bucket = on.client("s3"), on.landing_buckets[0]
+        before = s3.get_bucket_policy(Bucket=bucket)["Policy"]
+        secret = f"{on.bucket_arn(bucket)}/{on.landing_prefix}secret/*"
+        denies = {"Sid": "Secret", "Effect": "Deny", "Principal": "*", "Action": "s3:GetObject", "Resource": secret}
+        policy = json.loads(before)
+        policy["Statement"].append({**denies, **changes})
+        put = partial(s3.put_bucket_policy, Bucket=bucket)
+        put(Policy=json.dumps(policy))
+        return partial(put, Policy=before)
+
+    return plant
+
+
 def add_rule(bucket_of: Callable[[Deployment], str], **rule: Any) -> Plant:
     def plant(on: Deployment) -> Undo:
         s3, bucket = on.client("s3"), bucket_of(on)
@@ -461,6 +478,18 @@ FAULTS: list[tuple[str, Plant, str, str]] = [
     ("the job may not use the key", take_right("UseDataKey"), "rights.of_ingest", "may not kms:Decrypt"),
     ("a log group was removed", remove_log_group, "logs.groups", "does not exist"),
     ("a log is kept for ever", keep_log_for_ever, "logs.groups", "never expires"),
+    (
+        "a bucket denies the job a part of the prefix",
+        deny_prefix(),
+        "rights.denied",
+        "denies the role of forebay-local-ingest s3:GetObject on arn:aws:s3:::",
+    ),
+    (
+        "a bucket perhaps denies it to the job",
+        deny_prefix(Condition={"StringNotEquals": {"aws:SourceVpce": "vpce-0123"}}),
+        "rights.denied",
+        "the statement Secret of the policy of forebay-local-landing-123456789012-eu-west-1 may deny, under a condition",
+    ),
     ("the job runs on another Spark", report(spark="3.5.4"), "logs.reports", "reports Spark 3.5.4"),
     (
         "the job runs on another Delta",

@@ -2,6 +2,7 @@
 
 * `finding` one thing that is wrong, and what fixes it
 * `examination` runs the checks, and turns a refusal into a finding      * `policy` what a resource's policy lets in
+* `denial` what a bucket's policy denies
 * `rights` what the jobs' roles may do, and what the caller may ask      * `account` identity, clock, quotas, bootstrap
 * `landing` bucket, topic, subscription      * `queues` policies, redrive, dead letters      * `keys` and who may use them
 * `lake` the bucket's policy, lifecycle, encryption      * `jobs` Glue jobs, their code and their last runs

@@ -56,6 +56,7 @@ AFTER: tuple[Check, ...] = (
     jobs.code,
     jobs.runs,
     rights.of_ingest,
+    rights.denied,
     logs.groups,
     logs.reports,
     functions.state,

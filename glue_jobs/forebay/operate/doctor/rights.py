@@ -1,20 +1,24 @@
 """Permissions: those that the role of the ingest job needs, and those that the caller needs for the checks.
 
-IAM itself decides (SimulatePrincipalPolicy), because it also knows permission boundaries and the organisation's policies.
+IAM itself decides (SimulatePrincipalPolicy), because it also knows permission boundaries and the organisation's policies. It
+leaves out the policies of buckets, so `denied` reads those.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from forebay.lake.layout import CHECKPOINT
-from forebay.operate.doctor.finding import Finding, error
+from forebay.operate.doctor.denial import Asked, Denial, Requests, denials
+from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.queues import key_of_data, key_of_queue
+from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 from forebay.upkeep.complete.tell import SOURCE
 
-__all__ = ["DECRYPT", "NEEDED", "of_ingest", "policy_for_doctor", "rights_to_look"]
+__all__ = ["DECRYPT", "NEEDED", "denied", "of_ingest", "policy_for_doctor", "rights_to_look"]
 
 NEEDED = {
     "GetCallerIdentity": "sts:GetCallerIdentity",
@@ -78,11 +82,10 @@ def rights_to_look() -> list[str]:
 
 
 def of_ingest(on: Deployment) -> Iterator[Finding]:
-    job = on.outputs["IngestJob"]
-    if job not in on.of("Glue::Job"):
+    job, role = on.outputs["IngestJob"], _role_of_ingest(on)
+    if role is None:
         return
-    role = on.client("glue").get_job(JobName=job)["Job"]["Role"]
-    arn = on.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]["Arn"]
+    arn = role["Arn"]
     for action, resource, context in _of_ingest(on):
         entries = [
             {"ContextKeyName": key, "ContextKeyValues": [v], "ContextKeyType": "string"} for key, v in context.items()
@@ -96,6 +99,57 @@ def of_ingest(on: Deployment) -> Iterator[Finding]:
             yield error(
                 "rights.of_ingest", what, why, f"cdk deploy; if that does not help, check the boundary of {arn}"
             )
+
+
+def denied(on: Deployment) -> Iterator[Finding]:
+    """Statements that deny in the policies of the lake's bucket and of the landing buckets. The policy of another account's
+    bucket can be read there only."""
+    role = _role_of_ingest(on)
+    if role is None:
+        return
+    for bucket, wanted in _wanted_of_buckets(on):
+        absent = (
+            {"NoSuchBucketPolicy"} if on.owns(bucket) else {"NoSuchBucketPolicy", "MethodNotAllowed", "AccessDenied"}
+        )
+        said = answer_or_none(partial(on.client("s3").get_bucket_policy, Bucket=bucket), absent)
+        requests = Requests(role["Arn"], role["RoleId"], on.account, tuple(on.of("EC2::VPCEndpoint")))
+        for one in denials(said["Policy"] if said else "", requests, wanted):
+            yield _denied(on, bucket, one, role["Arn"])
+
+
+def _denied(on: Deployment, bucket: str, one: Denial, role: str) -> Finding:
+    may = "may deny, under a condition," if one.undecided else "denies"
+    what = f"the statement {one.statement} of the policy of {bucket} {may} the role of {on.outputs['IngestJob']} "
+    what += f"{', '.join(one.actions)} on {one.resource}"
+    show = f"aws s3api get-bucket-policy --bucket {bucket}"
+    if one.undecided:
+        why = f"Only AWS knows whether it applies to the job's requests: {'; '.join(one.undecided)}."
+        return warning(
+            "rights.denied", what, why, f"let the statement spare {role} by aws:PrincipalArn, or probe; {show}"
+        )
+    why = "Such files stay in the ledger as denied, and tables under it cannot be read or written."
+    return error("rights.denied", what, why, f"let the statement spare {role}, or remove it; {show}")
+
+
+def _wanted_of_buckets(on: Deployment) -> Iterator[tuple[str, list[Asked]]]:
+    of_bucket = ("s3:ListBucket",)
+    for bucket in dict.fromkeys(on.landing_buckets):
+        landed = on.bucket_arn(bucket)
+        read = Asked(("s3:GetObject", "s3:GetObjectVersion"), f"{landed}/{on.landing_prefix}")
+        yield bucket, [read, Asked(of_bucket, landed, is_below=False)]
+    lake = on.bucket_arn(on.lake_bucket)
+    write = Asked(("s3:GetObject", "s3:PutObject", "s3:DeleteObject"), f"{lake}/{on.key_in_lake('')}")
+    yield on.lake_bucket, [write, Asked(of_bucket, lake, is_below=False)]
+
+
+def _role_of_ingest(on: Deployment) -> Mapping[str, Any] | None:
+    """None where it is no job of Glue."""
+    job = on.outputs["IngestJob"]
+    if job not in on.of("Glue::Job"):
+        return None
+    role = on.client("glue").get_job(JobName=job)["Job"]["Role"]
+    found: Mapping[str, Any] = on.client("iam").get_role(RoleName=role.rpartition("/")[2])["Role"]
+    return found
 
 
 def _of_ingest(on: Deployment) -> Iterator[tuple[str, str, dict[str, str]]]:
