@@ -15,6 +15,7 @@ from tests.batch.world import SERVICE, World, records
 UNIQUE = SERVICE.replace("[[tables]]", 'overwritten = "replace"\n[[tables]]') + 'dedupe = { by = ["event_id"] }\n'
 
 
+@pytest.mark.deep
 def test_rows_of_a_dropped_table_come_back_with_a_replay_and_with_later_versions(
     spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

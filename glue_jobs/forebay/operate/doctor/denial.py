@@ -58,7 +58,7 @@ class Requests:
 
 @dataclass(frozen=True)
 class Asked:
-    """Actions on everything below `arn`, or on that alone."""
+    """Actions on everything under `arn`, or on that alone."""
 
     actions: tuple[str, ...]
     arn: str

@@ -119,8 +119,8 @@ def denied(on: Deployment) -> Iterator[Finding]:
 
 def _denied(on: Deployment, bucket: str, one: Denial, role: str) -> Finding:
     may = "may deny, under a condition," if one.undecided else "denies"
-    what = f"the statement {one.statement} of the policy of {bucket} {may} the role of {on.outputs['IngestJob']} "
-    what += f"{', '.join(one.actions)} on {one.resource}"
+    actions, role_of = ", ".join(one.actions), f"the role of {on.outputs['IngestJob']}"
+    what = f"the statement {one.statement} of the policy of {bucket} {may} {role_of} {actions} on {one.resource}"
     show = f"aws s3api get-bucket-policy --bucket {bucket}"
     if one.undecided:
         why = f"Only AWS knows whether it applies to the job's requests: {'; '.join(one.undecided)}."
@@ -143,7 +143,7 @@ def _wanted_of_buckets(on: Deployment) -> Iterator[tuple[str, list[Asked]]]:
 
 
 def _role_of_ingest(on: Deployment) -> Mapping[str, Any] | None:
-    """None where it is no job of Glue."""
+    """None on EMR Serverless, where Glue has no such job."""
     job = on.outputs["IngestJob"]
     if job not in on.of("Glue::Job"):
         return None
