@@ -187,6 +187,29 @@ def test_records_whose_rows_come_back_are_known_again(lake: str) -> None:
     assert accounts(LakeView(lake)).differences() == []
 
 
+def test_records_are_unknown_where_maintenance_deleted_the_ids_of_that_time(lake: str) -> None:
+    known: dict[str, Any] = {"day": [date(2026, 11, 21)], "id": [b"1" * 16], "file_id": [file_id("in/b.json")]}
+    write_deltalake(f"{lake}/_forebay/ids", pa.table({**known, "table": ["alpha"]}), partition_by=["day"])
+    time.sleep(0.05)
+    append(lake, "alpha", "in/d.json", 1)
+    write_ledger(lake, entry("in/d.json", tables={"alpha": 1}))
+    ran("rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    DeltaTable(f"{lake}/_forebay/ids").vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+    ran("rollback", "alpha", "--to", "2", "--lake", lake, "--yes")
+    assert ids_of(lake) == []
+
+
+def test_a_table_that_is_there_already_is_said_to_stay(lake: str) -> None:
+    now = f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}"
+    time.sleep(0.05)
+    append(lake, "alpha", "in/d.json", 1)
+    write_ledger(lake, entry("in/d.json", tables={"alpha": 1}))
+    typed = ("rollback", "alpha", "beta", "--to", now, "--lake", lake, "--dry-run")
+    assert ran(*typed).splitlines()[-1] == "beta: stays, because it is already as it was then"
+    told = [json.loads(line) for line in ran(*typed, "--json").splitlines()]
+    assert [(one["table"], one.get("unchanged", False)) for one in told] == [("alpha", False), ("beta", True)]
+
+
 def test_records_of_a_file_that_loses_some_of_its_rows_stay_known(lake: str) -> None:
     """A retry had added to them."""
     for rows in ([b"1" * 16, b"2" * 16], [b"3" * 16]):

@@ -23,6 +23,8 @@ from forebay.table.kernel import TableLogs
 from tests.operate.ledger import entry, write_ledger
 from tests.operate.test_rollback import Killed, append, dies, rows
 
+UNFINISHED = b'{"number": "n", "tables": [{"table": "alpha", "now": 9, "to": 0, "changes": {}}], "replay": false}'
+
 
 @pytest.fixture
 def lake(tmp_path: Path) -> str:
@@ -50,8 +52,8 @@ def test_no_retry_begins_while_a_rollback_is_half_done(
             with pytest.raises(Killed):
                 tries.run(Choice("quarantine"))
         assert tries.plans.read(PLAN) is not None
-    open_objects(rollback_of(lake)).write("plan.json", b'{"number": "n", "tables": [], "replay": false}')
-    with pytest.raises(Halt, match="repeat the `forebay rollback` to finish it"):
+    open_objects(rollback_of(lake)).write("plan.json", UNFINISHED)
+    with pytest.raises(Halt, match="repeat `forebay rollback alpha --to 0` to finish it"):
         tries.run(Choice("quarantine"))
     assert tries.plans.read(PLAN) is None, "the rollback would wait for it"
     assert finish_earlier(LakeView(lake)) is not None

@@ -35,6 +35,7 @@ from forebay.ledger.services import services_of_ledger
 __all__ = [
     "LakeView",
     "TableFacts",
+    "arrow_of",
     "begun_lake",
     "begun_view",
     "checkpoint_of",
@@ -233,7 +234,12 @@ def _perhaps(name: str, there: Sequence[str]) -> str:
 
 def rows_of(table: DeltaTable, sql: str) -> list[dict[str, Any]]:
     """Rows of `sql`, in which the table is called `t`, at the version that it was loaded."""
-    return python_rows(pa.table(QueryBuilder().register("t", table).execute(sql)))
+    return python_rows(arrow_of(table, sql))
+
+
+def arrow_of(table: DeltaTable, sql: str) -> pa.Table:
+    """The same as Arrow. A dataset of delta-rs leaves threads, which at times abort the process at its end."""
+    return pa.table(QueryBuilder().register("t", table).execute(sql))
 
 
 def rows_with(table: DeltaTable, columns: str, by: str, values: Iterable[str]) -> list[dict[str, Any]]:

@@ -72,8 +72,9 @@ def rollback(
         print_json(
             {**asdict(one), "leaving": one.leaving, "coming": one.coming, "dry_run": dry_run} for one in plan.tables
         )
+        print_json({"table": name, "unchanged": True, "dry_run": dry_run} for name in _unchanged(plan, tables))
     else:
-        _show(view, plan)
+        _show(view, plan, tables)
     if and_replay:
         tell_away(view, _read_again(view, plan))
     if dry_run or not plan.tables:
@@ -113,7 +114,12 @@ def _read_again(view: LakeView, plan: Rollback) -> list[LedgerFile]:
     return [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", "file_id", leaving)]
 
 
-def _show(view: LakeView, plan: Rollback) -> None:
+def _unchanged(plan: Rollback, tables: list[str]) -> list[str]:
+    """The tables that are as in that version already."""
+    return [name for name in dict.fromkeys(tables) if name not in {one.table for one in plan.tables}]
+
+
+def _show(view: LakeView, plan: Rollback, tables: list[str]) -> None:
     shown = columns("table", ">now", ">to", ">rows leave", ">rows come", ">files")
     for one in plan.tables:
         numbers = (f"{one.now}", f"{one.to}", f"{one.leaving:,}", f"{one.coming:,}", f"{len(one.changes):,}")
@@ -126,6 +132,9 @@ def _show(view: LakeView, plan: Rollback) -> None:
         )
     if not plan.tables:
         console.print("nothing to do: the tables are already at that version")
+        return
+    for name in _unchanged(plan, tables):
+        console.print(f"{name}: stays, because it is already as it was then", markup=False, highlight=False)
 
 
 def stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:

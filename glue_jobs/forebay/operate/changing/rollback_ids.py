@@ -12,7 +12,6 @@ from functools import partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
@@ -23,7 +22,7 @@ from forebay.lake.log.listing import committed_at
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack
-from forebay.operate.lake_view import LakeView, quoted
+from forebay.operate.lake_view import LakeView, arrow_of, quoted
 from forebay.table.kernel import NO_VERSION
 
 __all__ = ["ids_as_then"]
@@ -45,10 +44,7 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
     ids = view.table(IDS)
     if ids is None:
         return
-    # Of ids without a table, which earlier code wrote, all of the file are meant.
-    named = "table" in ids.schema().to_arrow().names
-    of_table = f' and coalesce("table", {quoted(one.table)}) = {quoted(one.table)}' if named else ""
-    where = f"file_id in ({', '.join(map(quoted, files))})" + of_table
+    where = _meant(ids, one.table, files)
     stand = {row["_file_id"] for row in view.rows_with(one.table, 'distinct "_file_id"', "_file_id", files)}
     known = _known_then(view, one, [file for file in files if file in stand])
     if known is None or not known.num_rows:
@@ -74,11 +70,20 @@ def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Tabl
 
 
 def _of(ids: DeltaTable, table: str, files: Sequence[str]) -> pa.Table:
-    dataset = ids.to_pyarrow_dataset()
-    meant = ds.field("file_id").isin(list(files))
-    if "table" in dataset.schema.names:
-        meant &= ds.field("table").is_null() | (ds.field("table") == table)
-    return dataset.to_table(filter=meant)
+    try:
+        found = arrow_of(ids, f"select * from t where {_meant(ids, table, files)}")
+    except pa.ArrowInvalid as broken:
+        if "not found" not in str(broken):
+            raise
+        raise FileNotFoundError(str(broken)) from broken  # maintenance deleted a data file
+    return found.cast(pa.schema(ids.schema()))  # a query gives other types of texts
+
+
+def _meant(ids: DeltaTable, table: str, files: Sequence[str]) -> str:
+    """Of ids without a table, which earlier code wrote, all of the file are meant."""
+    named = "table" in ids.schema().to_arrow().names
+    of_table = f' and coalesce("table", {quoted(table)}) = {quoted(table)}' if named else ""
+    return f"file_id in ({', '.join(map(quoted, files))})" + of_table
 
 
 def _of_rows(view: LakeView, one: TableBack, known: pa.Table) -> pa.Table:
