@@ -18,6 +18,7 @@ from forebay.lake.log.definition import Definition
 from forebay.operate.declaring.drift import drift
 from forebay.operate.declaring.settle import must_have_no_feed
 from tests.operate.command import failed, ran
+from tests.operate.ledger import write_ledger
 
 SETTLE = "`forebay schema settle purchases`"
 KEPT = "rows for it wait in the quarantine"
@@ -200,7 +201,7 @@ def test_the_tables_of_a_lake_are_looked_at_together(tmp_path: Path) -> None:
         tmp_path / "lake" / "delta" / "_delta_log" / f"{7:020}.json"
     )
     (tmp_path / "lake" / "epsilon").mkdir()
-    made("_forebay/ledger", x=[1])
+    write_ledger(tmp_path / "lake")
     lake, declared = str(tmp_path / "lake"), tmp_path / "service.toml"
     declared.write_text(
         """

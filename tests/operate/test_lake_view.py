@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from shutil import rmtree
 
@@ -10,7 +11,7 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.lake.lease import hold
-from tests.operate.command import failed, ran
+from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 
 ANSWERS = (("tables",), ("quarantine", "list"), ("parked", "show"), ("quality",))
@@ -172,6 +173,24 @@ def test_a_table_whose_log_is_gone_is_named_as_lost_with_the_next_step(left: str
         said = failed(2, *command, "--lake", str(tmp_path))
         assert lost in said, command
         assert fix in said, command
+
+
+def test_a_lost_table_is_an_object_of_json_and_a_problem_of_the_declarations(tmp_path: Path) -> None:
+    lake, declared = tmp_path / "lake", tmp_path / "declared"
+    write_ledger(str(lake), entry("in/a.json", tables={"alpha": 2, "beta": 1}))
+    write_deltalake(lake / "alpha", pa.table({"v": [1, 2]}))
+    declared.mkdir()
+    (declared / "service.toml").write_text('name = "games"\n[[tables]]\nname = "{game}"\n')
+    for command, name in (("list", "name"), ("health", "table")):
+        _, out, _ = given(("tables", command, "--lake", str(lake), "--json"), "")
+        told = [one for one in map(json.loads, out.splitlines()) if "lost_rows" in one]
+        assert told == [{name: "beta", "lost_rows": 1}], command
+    check = ("tables", "check", str(declared), "--lake", str(lake), "--no-sql")
+    assert "table beta: lost: the ledger counts 1 row" in failed(2, *check)
+    _, out, _ = given((*check, "--json"), "")
+    assert json.loads(out.splitlines()[-1])["where"] == "table beta"
+    ran("tables", "drop", "beta", "--lake", str(lake), "--yes")
+    ran(*check)
 
 
 def test_a_table_of_which_the_ledger_counts_no_row_is_not_lost(tmp_path: Path) -> None:

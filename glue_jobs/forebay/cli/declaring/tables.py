@@ -77,12 +77,12 @@ def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = Fals
     from forebay.operate.lake_view import lost_tables, view_of
 
     view = view_of(lake)
-    found = _facts(view, service)
+    found, lost = _facts(view, service), lost_tables(view)
     if as_json:
-        print_json(map(asdict, found))
+        print_json([*map(asdict, found), *({"name": name, "lost_rows": rows} for name, rows in lost.items())])
     else:
         show_tables(found)
-    show_lost(lost := lost_tables(view))
+    show_lost(lost)
     raise typer.Exit(1 if lost else 0)
 
 
@@ -352,17 +352,20 @@ def _begun(lake: str) -> str:
 
 
 def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
+    from forebay.lake.origin import table_lost
     from forebay.operate.declaring.drift import drift_of_lake
     from forebay.operate.declaring.former_archives import unnamed_archives
+    from forebay.operate.lake_view import LakeView, lost_tables
     from forebay.upkeep.erase.keeping import must_keep_subject
 
     must_keep_subject(lake, service)
     yield from (_Said("note", said) for said in unnamed_archives(lake, service))
-    found = drift_of_lake(service, lake)
+    found, lost = drift_of_lake(service, lake), lost_tables(LakeView(lake))
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
         yield _Said("note", f"table {name}: no declaration defines it, so nothing is written to it")
-    if wrong := [one.problem for one in found.drifts if not one.by_itself]:
+    wrong = [Problem(f"table {name}", table_lost(name, rows)) for name, rows in lost.items()]
+    if wrong := [*wrong, *(one.problem for one in found.drifts if not one.by_itself)]:
         raise InvalidConfiguration(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""
     yield _Said("sum", f"{lake}: {counted(found.tables, 'table')}, all as declared{comes}")

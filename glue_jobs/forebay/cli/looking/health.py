@@ -39,6 +39,7 @@ def health(
     found, unreadable, lags = health_of(lake, names or [])
     waiting = unwritten_tables(lake, names or [])
     view = LakeView(lake.rstrip("/"))
+    lost = {} if names else lost_tables(view)
     if names or not found:
         view_of(lake)  # a mistyped place has no tables, either
         for name in names or ():
@@ -47,11 +48,12 @@ def health(
         print_json({**asdict(one), **_lag(lags.get(one.table)), **_waits(waiting.get(one.table))} for one in found)
         there = {one.table for one in found}
         print_json({"table": name, **_lag(lag)} for name, lag in lags.items() if name not in there)
+        print_json({"table": name, "lost_rows": rows} for name, rows in lost.items())
     else:
         _show(found)
         for lag in lags.values():
             console.print(_said(lag), highlight=False, soft_wrap=True)
-    show_lost(lost := {} if names else lost_tables(view))
+    show_lost(lost)
     for bad in unreadable:
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
     for name, waits in waiting.items():
