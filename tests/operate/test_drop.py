@@ -236,6 +236,10 @@ def test_records_that_wait_for_it_stay_and_are_named(lake: str) -> None:
     assert (
         "1 record for alpha stays in the quarantine (`forebay quarantine drop --table alpha --reason table-fai" in said
     )
+    declare(lake, '[[tables]]\nname = "{game}"\n')
+    assert "table alpha: 1 record waits for it in the quarantine, and would make it again" in failed(
+        2, "tables", "drop", "alpha", "--lake", lake, "--yes"
+    )
 
 
 def test_its_records_are_no_duplicates_where_it_comes_back(lake: str) -> None:

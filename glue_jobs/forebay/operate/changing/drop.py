@@ -24,6 +24,8 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.address import is_s3, local_folder
+from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
+from forebay.counted import counted
 from forebay.declaration.kept.in_force import kept_services
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration, Problem
@@ -48,6 +50,7 @@ from forebay.lake.rollback_plan import command_of, is_drop, rollback_plan
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
 from forebay.operate.changing.alone import alone
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
+from forebay.operate.looking.held import waiting_for
 
 __all__ = ["Drop", "TableGone", "drop", "finish_earlier", "plan_drop"]
 
@@ -85,7 +88,7 @@ def plan_drop(view: LakeView, names: Sequence[str]) -> Drop:
     for name in names:
         if name not in counts:
             known_table(view, name)
-    if problems := [*_declared(services, names), *_needed(view, services, names)]:
+    if problems := [*_declared(services, names), *_needed(view, services, names), *_waiting(view, services, names)]:
         raise InvalidConfiguration(problems)
     return Drop(tuple(_table_gone(view, services, name, *counts.get(name, (0, 0))) for name in dict.fromkeys(names)))
 
@@ -167,6 +170,16 @@ def _needed(view: LakeView, services: Iterable[Service], names: Collection[str])
                 yield Problem(
                     f"table {state}", f"is computed from {other}", f"name both: forebay tables drop {other} {state}"
                 )
+
+
+def _waiting(view: LakeView, services: Sequence[Service], names: Collection[str]) -> Iterator[Problem]:
+    """Problems of records in the quarantine that the next start of the job would load, into a table that it makes again."""
+    for reason in (TABLE_FAILED, PAUSED_TABLE):
+        for name, waits in waiting_for(view, reason).items():
+            if name in names and any(service.maker_of(name) is not None for service in services):
+                problem = f"{counted(waits.rows, 'record', 'waits')} for it in the quarantine, and would make it again"
+                hint = f"forebay quarantine drop --table {name} --reason {reason}"
+                yield Problem(f"table {name}", problem, hint)
 
 
 def _origins(view: LakeView, name: str) -> tuple[str, ...]:
