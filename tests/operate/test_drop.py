@@ -16,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.batch.held import COLUMNS
 from forebay.declaration.kept.in_force import keep_in_force, service_for
 from forebay.declaration.loading import parse_service
-from forebay.errors import Halt
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.health import Health
 from forebay.lake.layout import DERIVED_FROM, HEALTH, ROLLBACK_PLAN, rollback_of, writer_of
 from forebay.lake.lease import hold
@@ -164,6 +164,32 @@ def test_a_drop_leaves_an_unfinished_rollback_to_its_own_command(lake: str) -> N
     assert "a rollback of" in said
     assert "repeat `forebay rollback beta --to 1`" in said
     assert is_there(lake)
+
+
+def test_a_folder_that_is_no_table_stays(lake: str) -> None:
+    """A deployed job reads the folder `declarations` of its lake."""
+    open_objects(lake).write("declarations/service.toml", b"")
+    said = failed(2, "tables", "drop", "declarations", "--lake", lake, "--yes")
+    assert "table declarations: its folder is there, but no Delta log" in said
+    assert is_there(lake, "declarations/service.toml")
+
+
+def test_nothing_goes_while_a_batch_is_unfinished(lake: str) -> None:
+    open_objects(f"{lake}/_forebay/plans").write("games/g1-7.json", b"{}")
+    said = failed(1, "tables", "drop", "alpha", "--lake", lake, "--yes")
+    assert "a batch of games is unfinished" in said
+    assert is_there(lake)
+    must_not_be_half_rolled_back(lake)
+
+
+def test_declarations_that_a_job_takes_up_meanwhile_keep_the_table(lake: str) -> None:
+    view = LakeView(lake)
+    plan = dropping.plan_drop(view, ["alpha"])
+    declare(lake, '[[tables]]\nname = "alpha"\n')
+    with pytest.raises(InvalidConfiguration, match=SENDS):
+        dropping.drop(view, plan)
+    assert is_there(lake)
+    must_not_be_half_rolled_back(lake)
 
 
 SENDS = "service games sends records to it"

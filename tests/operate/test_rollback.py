@@ -205,7 +205,7 @@ def test_a_table_that_is_there_already_is_said_to_stay(lake: str) -> None:
     append(lake, "alpha", "in/d.json", 1)
     write_ledger(lake, entry("in/d.json", tables={"alpha": 1}))
     typed = ("rollback", "alpha", "beta", "--to", now, "--lake", lake, "--dry-run")
-    assert ran(*typed).splitlines()[-1] == "beta: stays, because it is already as it was then"
+    assert ran(*typed).splitlines()[-1] == "beta: stays: nothing changed in it since then"
     told = [json.loads(line) for line in ran(*typed, "--json").splitlines()]
     assert [(one["table"], one.get("unchanged", False)) for one in told] == [("alpha", False), ("beta", True)]
 

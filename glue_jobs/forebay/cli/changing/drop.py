@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from forebay.address import is_s3
 from forebay.cli.answer import answers, tell
 from forebay.cli.changing.rollback import stop_the_job
 from forebay.cli.confirm import confirm
@@ -102,6 +103,10 @@ def _told(view: LakeView, names: Sequence[str], catalog: str) -> bool:
     tell(dropped=names)
     leave_record(view.lake, f"tables drop: {', '.join(names)}", undo=f"declare the table again, then {again}")
     console.print(f"dropped: {', '.join(names)}. Landed files, archives, the vault and held records stay")
+    if not catalog and is_s3(view.lake):
+        console.print(
+            "entries in the Glue Data Catalog stay: aws glue delete-table --database-name DATABASE --name TABLE"
+        )
     return [name for name in names if catalog and not _removed(view, name, catalog)] == []
 
 

@@ -43,13 +43,13 @@ from forebay.lake.layout import (
     tombstones_of,
 )
 from forebay.lake.log.definition import definition_of
-from forebay.lake.log.listing import BrokenLog, NoTable
+from forebay.lake.log.listing import BrokenLog, NoTable, has_log
 from forebay.lake.objects import open_objects
 from forebay.lake.origin import origins_of
 from forebay.lake.rollback_plan import command_of, is_drop, rollback_plan
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
 from forebay.operate.changing.alone import alone
-from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
+from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of, without_log
 from forebay.operate.looking.held import waiting_for
 
 __all__ = ["Drop", "TableGone", "drop", "finish_earlier", "plan_drop"]
@@ -86,8 +86,8 @@ def plan_drop(view: LakeView, names: Sequence[str]) -> Drop:
     """`InvalidConfiguration` with all reasons for which a table must stay for now."""
     services, counts = kept_services(view.lake), _counts(view)
     for name in names:
-        if name not in counts:
-            known_table(view, name)
+        if name not in counts and not has_log(open_objects(table_path(view.lake, known_table(view, name)))):
+            raise without_log(view, name)  # perhaps a folder of somebody else, such as that of the declarations
     if problems := [*_declared(services, names), *_needed(view, services, names), *_waiting(view, services, names)]:
         raise InvalidConfiguration(problems)
     return Drop(tuple(_table_gone(view, services, name, *counts.get(name, (0, 0))) for name in dict.fromkeys(names)))
@@ -95,6 +95,7 @@ def plan_drop(view: LakeView, names: Sequence[str]) -> Drop:
 
 def drop(view: LakeView, plan: Drop) -> None:
     with _alone(view, plan.names) as must_be_alone:
+        plan_drop(view, plan.names)  # again: a job may have taken up other declarations since the plan was shown
         store = open_objects(rollback_of(view.lake))
         noted = {"number": uuid.uuid4().hex[:12], "tables": [{"table": name, "to": None} for name in plan.names]}
         if not store.write_over(ROLLBACK_PLAN, json.dumps(noted).encode(), None):
