@@ -335,3 +335,17 @@ def test_its_entry_in_the_catalog_goes_and_anothers_stays(lake: str, glue: Any) 
     assert "the entry beta of the Glue database games stays: it is DELTA at s3://other/beta" in said
     assert [one["Name"] for one in glue.get_tables(DatabaseName="games")["TableList"]] == ["beta"]
     assert not is_there(lake)
+
+
+def test_on_s3_a_table_with_a_longer_name_stays_and_the_entry_of_the_catalog_is_told(s3: str) -> None:
+    options = {"aws_allow_http": "true"}
+    lake = "s3://studio-lake/games"
+    write_ledger(lake, entry("in/a.json", tables={"alpha": 2, "alpha2": 1}), storage_options=options)
+    for name, rows in (("alpha", 2), ("alpha2", 1)):
+        found = pa.table({"_file_id": [file_id("in/a.json")] * rows})
+        write_deltalake(f"{lake}/{name}", found, storage_options=options)
+    said = ran("tables", "drop", "alpha", "--lake", lake, "--yes")
+    assert "entries in the Glue Data Catalog stay: aws glue delete-table" in said
+    assert {one.name.partition("/")[0] for one in open_objects(lake).found()} == {"_forebay", "alpha2"}
+    assert accounts(LakeView(lake)).differences() == []
+    must_not_be_half_rolled_back(lake)
