@@ -48,6 +48,7 @@ TESTED_ELSEWHERE = {
     "forebay.cli.changing.upkeep": "here, as `compact`: a command of settings is of the module that makes it one",
     "forebay.cli.looking.try_out": "tests/operate/test_trial.py: it has no lake",
     "forebay.cli.looking.status": "tests/operate/test_status.py: its table comes below other lines",
+    "forebay.cli.changing.drop": "tests/operate/test_drop.py: whole commands follow below its table",
     "forebay.cli.changing.rollback": "tests/operate/test_rollback.py: it asks Spark",
     "forebay.cli.people.vault": "tests/operate/test_person.py: it needs a vault and its keys",
 }

@@ -81,7 +81,7 @@ def _show(plan: Drop) -> None:
     console.print(shown)
     for one in plan.tables:
         for said in _stays(one):
-            console.print(said, markup=False, highlight=False, soft_wrap=True)
+            console.print(said)
 
 
 def _stays(one: TableGone) -> list[str]:
@@ -122,7 +122,5 @@ def _removed(view: LakeView, name: str, database: str) -> bool:
     except (ClientError, BotoCoreError) as refused:
         left = str(refused)
     if left:
-        error_console.print(
-            f"the entry {name} of the Glue database {database} stays: {left}", markup=False, highlight=False
-        )
+        error_console.print(f"the entry {name} of the Glue database {database} stays: {left}")
     return not left

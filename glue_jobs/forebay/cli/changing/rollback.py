@@ -134,7 +134,7 @@ def _show(view: LakeView, plan: Rollback, tables: list[str]) -> None:
         console.print("nothing to do: the tables are already at that version")
         return
     for name in _unchanged(plan, tables):
-        console.print(f"{name}: stays: nothing changed in it since then", markup=False, highlight=False)
+        console.print(f"{name}: stays: nothing changed in it since then")
 
 
 def stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
