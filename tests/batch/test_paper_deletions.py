@@ -16,7 +16,7 @@ import pytest
 
 from forebay.landed_file import DELETED, LandedFile
 from forebay.ledger.entry import FORGET, NOT_FINAL
-from tests.batch.test_paper_histories import AT, Play, play_all, service
+from tests.batch.test_paper_histories import AT, Play, in_time, play_all, service
 
 FORGETS = 'on_delete = "forget"\n'
 
@@ -193,6 +193,7 @@ class Deletions(Play):
         return self.model.puts[one].file.key, self.lake.hashes[one]
 
 
+@in_time
 def test_what_was_written_after_the_last_deletion_of_a_key_stands_and_nothing_before_it() -> None:
     play_all(Deletions)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.batch.test_paper_histories import TABLES, Play, play_all, service
+from tests.batch.test_paper_histories import TABLES, Play, in_time, play_all, service
 
 
 class DropPlay(Play):
@@ -38,5 +38,6 @@ class DropPlay(Play):
             assert counts - there[name] <= self.gone.get(name, Counter())
 
 
+@in_time
 def test_a_dropped_table_stops_nothing_and_no_other_row_is_missing() -> None:
     play_all(DropPlay)

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from forebay.ledger.entry import FORGOTTEN, REPLAY, WANTED_AGAIN
-from tests.batch.test_paper_histories import TABLES, Play, play_all, service
+from tests.batch.test_paper_histories import TABLES, Play, in_time, play_all, service
 
 WANTED = ((REPLAY, None), (FORGOTTEN, WANTED_AGAIN))
 Row = tuple[str, str, int]
@@ -125,5 +125,6 @@ def rows_of(name: str, rows: Sequence[dict[str, Any]]) -> set[Row]:
     return {(name, row["_file_id"], row["byte_offset"]) for row in rows}
 
 
+@in_time
 def test_whatever_others_commit_our_rows_come_once_and_what_they_deleted_stays_away() -> None:
     play_all(Foreign)

@@ -2,15 +2,16 @@
 drivers that die after any effect, files that are replayed, forgotten and brought back, and new checkpoints. Every record stands
 once, and the ledger says where.
 
-FOREBAY_PAPER_HISTORIES=100000 plays so many; a failing one is named by its number, and played alone with FOREBAY_PAPER_HISTORY.
+FOREBAY_PAPER_HISTORIES=100000 plays so many, with half a second for each. A failing one is named by its number, and
+FOREBAY_PAPER_HISTORY plays it alone.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count, product
@@ -31,6 +32,7 @@ from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, REPLAY, WANTED_AGAIN
+from tests.batch import paper
 from tests.batch.model import Model, Put
 from tests.batch.paper import (
     FIRST,
@@ -490,11 +492,22 @@ class Play:
             assert wanted <= stand, f"{put.file.etag} lacks {wanted - stand}"
 
 
+HISTORIES = int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))
+in_time = pytest.mark.timeout(max(600, HISTORIES // 2))
+
+
+@contextmanager
+def a_history(kind: type[Play], seed: int) -> Iterator[Play]:
+    """It has a clock of its own, so it is the same one when it is played alone."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(paper, "CLOCK", count())
+        yield kind(seed, patch)
+
+
 def play_all(kind: type[Play]) -> None:
     alone = os.environ.get("FOREBAY_PAPER_HISTORY")
-    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_PAPER_HISTORIES", "300"))):
-        with pytest.MonkeyPatch.context() as patch:
-            play = kind(seed, patch)
+    for seed in [int(alone)] if alone else range(HISTORIES):
+        with a_history(kind, seed) as play:
             try:
                 play.play()
             except BaseException as wrong:
@@ -502,6 +515,7 @@ def play_all(kind: type[Play]) -> None:
                 raise
 
 
+@in_time
 def test_thousands_of_histories_end_with_every_record_once() -> None:
     play_all(Play)
 
@@ -989,3 +1003,13 @@ def test_a_plan_that_was_cut_short_halts_and_says_which_it_is(length: int, monke
         except Halt as halted:
             play.said.append(str(halted))
         assert f"{name} is not the plan of a batch" in play.said[-1]
+
+
+def test_a_history_that_is_played_alone_is_the_one_that_was_played_among_others() -> None:
+    def played(*seeds: int) -> tuple[list[str], dict[str, list[int]]]:
+        for seed in seeds:
+            with a_history(Play, seed) as play:
+                play.play()
+        return play.said, {name: table.at for name, table in play.lake.tables.items()}
+
+    assert played(3) == played(1, 2, 3)

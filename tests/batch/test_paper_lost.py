@@ -18,7 +18,7 @@ from forebay.batch.plan import Plan
 from forebay.batch.retrying.plan import Choice
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from tests.batch.paper import Table
-from tests.batch.test_paper_histories import HELD, TABLES, Play, play_all
+from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, play_all
 
 OTHERS = "rows of others"
 
@@ -110,5 +110,6 @@ class Lost(Play):
         assert self.kept is None
 
 
+@in_time
 def test_whatever_of_ours_is_deleted_and_restored_every_record_comes_once() -> None:
     play_all(Lost)
