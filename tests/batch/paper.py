@@ -25,6 +25,7 @@ import forebay.batch.leftovers as leftovers
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
 import forebay.batch.staging as staging
+import forebay.batch.without_plan as without_plan
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
@@ -44,7 +45,7 @@ from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
-from forebay.lake.layout import IDS, LEDGER, QUARANTINE, own_table
+from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, own_table
 from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import as_known, key_hash
@@ -171,10 +172,15 @@ class Lake:
 
         self.effect(deed)
 
-    def remove(self, name: str, leaving: Collection[str]) -> None:
-        """The rows of these files, in a commit without a transaction."""
+    def remove(self, name: str, leaving: Collection[str], txn: Txn) -> None:
+        """The rows of these files, in a commit that carries another transaction than that of the rows that come."""
         table = self.tables[name]
-        self.effect(lambda: table.change([row for row in table.rows if row["_file_id"] not in leaving]))
+
+        def deed() -> None:
+            table.change([row for row in table.rows if row["_file_id"] not in leaving])
+            table.txns[f"{txn.app_id}/removal"] = txn.version
+
+        self.effect(deed)
 
 
 @dataclass
@@ -369,7 +375,7 @@ class PaperWriting(Writing):
         if table in self.paper.failing and file_ids and not leaving:
             raise Halt(f"{table}: the rows of earlier files were removed")
         if leaving and table not in self.paper.failing:
-            self.paper.remove(table, file_ids)
+            self.paper.remove(table, file_ids, self.txn)
         return self.committed(destination, rows)
 
     def replaced_beside(self, table: Destination, coming: Any, leaving: Sequence[str], staying: Staying | None) -> Any:
@@ -690,8 +696,18 @@ def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:
     """Data files are objects of the lake, which stands in the place of Spark."""
     patch.setattr(commits, "open_objects", lambda place: Store(lake, place))
     patch.setattr(staging, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(without_plan, "tables_of", lambda place: [name for name in lake.tables if not is_own(name)])
+    patch.setattr(without_plan, "rows_of_batch", partial(_rows_of_batch, lake))
     patch.setattr(commits, "discard", lambda place, names: Store(lake, place).delete(names))
     patch.setattr(StagedTable, "read", _read)
+
+
+def _rows_of_batch(lake: Lake, writing: Writing, place: str, file_ids: Collection[str]) -> Counter[str]:
+    """Rows of tables have no batch here. A table that has one has lost the earlier rows of its files before."""
+    mine, rows = (writing.generation, writing.txn.version), lake.rows(place)
+    if is_own(place):
+        rows = [row for row in rows if (row["generation"], row["batch"]) == mine]
+    return Counter(row["_file_id"] for row in rows if row["_file_id"] in file_ids)
 
 
 def _read(staged: StagedTable, lake: Any, path: str) -> Rows:

@@ -1,6 +1,6 @@
 """Histories on paper in which somebody deletes what forebay keeps: the ledger, before any effect of a batch or a retry, until
-it is restored; or the plan of a batch, as a message advises, while the landed files are still there; or the records
-that were held. Others append rows of their own. Nothing ends for it, no other row is lost, none comes twice, and the rows of
+it is restored; or the plan of a batch, which is restored where the batch asks for it; or the records that were held. Others
+append rows of their own. Nothing ends for it, no other row is lost, none comes twice, and the rows of
 others stay.
 
 FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histories`.
@@ -33,6 +33,7 @@ class Lost(Play):
         self.rolls_back = self.versioned = False
         self.beside = None
         self.kept: Table | None = None
+        self.lost_plans: dict[str, bytes] = {}
         self.appended = Counter[str]()
         self.gone: dict[str, Counter[str]] = {name: Counter() for name in HELD}
 
@@ -67,19 +68,32 @@ class Lost(Play):
             self.said.append("a retry found no ledger")
 
     def delete_plan(self, key: str) -> None:
-        """The job that starts ends a retry that is under way, and reads the landed files again."""
+        """Whatever became of the landed files. The job that starts ends a retry that is under way."""
         for name, plan in self.plans():
-            if plan.settled and all(self.is_there(file.file_id) for file in plan.files):
+            if plan.settled:
                 self.said.append(f"somebody deletes {name}")
-                del self.lake.objects[name]
+                self.lost_plans[name] = self.lake.objects.pop(name)
                 self.retries(Choice("quarantine", reason="table-failed"))
+        self.attempt(self.draw.choice((None, *range(12))))
+
+    def attempt(self, dies_after: int | None = None) -> None:
+        """A batch that other tables have asks for its plan, before anything happens, and gets it."""
+        super().attempt(dies_after)
+        gone = [name for name in self.lost_plans if f"{name} is gone" in self.said[-1]]
+        if gone or not self.taken:
+            self.lake.objects |= {name: self.lost_plans[name] for name in gone}
+            self.lost_plans = {}
+
+    def new_checkpoint(self) -> None:
+        if not self.lost_plans:
+            super().new_checkpoint()
+
+    def end(self) -> None:
         self.attempt()
+        super().end()
 
     def plans(self) -> list[tuple[str, Plan]]:
         return [(name, Plan.decode(told)) for name, told in self.lake.objects.items() if "/plans/" in name]
-
-    def is_there(self, file_id: str) -> bool:
-        return self.lake.answers[file_id] is self.contents[file_id]
 
     def lose_held(self, key: str) -> None:
         """The quarantine or the parked records, while no plan names files of theirs. Nobody can restore them."""

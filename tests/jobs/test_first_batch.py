@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.jobs.first_batch import remove_unfinished_entries
+from forebay.jobs.first_batch import begun_batch, remove_unfinished_entries
 from forebay.lake.objects import open_objects
 
 ENTRY = "0.4b6cdd34-8d3e-4a44-b0a8-d9b0a4f8b1b5.tmp"
@@ -48,3 +48,22 @@ def test_what_spark_did_not_write_aside_stays_so_that_spark_refuses_it(tmp_path:
 
 def test_nothing_is_there_yet(tmp_path: Path) -> None:
     assert after_removal(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("there", "begun"),
+    [
+        ((), None),
+        (("stream/metadata", f"stream/offsets/.{ENTRY}"), None),
+        (("stream/offsets/0",), 0),
+        (("stream/offsets/0", "stream/commits/0"), None),
+        (("stream/offsets/9", "stream/offsets/10", "stream/commits/9"), 10),
+    ],
+)
+def test_a_batch_has_begun_if_spark_has_its_offset_and_not_its_commit(
+    tmp_path: Path, there: tuple[str, ...], begun: int | None
+) -> None:
+    checkpoint = open_objects(str(tmp_path))
+    for name in there:
+        checkpoint.write(name, b"x")
+    assert begun_batch(checkpoint) == begun

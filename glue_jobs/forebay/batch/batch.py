@@ -36,6 +36,7 @@ from forebay.batch.seen import IN_VAIN_AT_MOST, Seen
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.batch.turns import Turns
+from forebay.batch.without_plan import Brought, must_bring_the_same
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
@@ -103,8 +104,9 @@ class Batch:
         late_commit_wait_s: float = 0,
         sleep: Callable[[float], None] = time.sleep,
         arriving: Arriving = lambda service, files, to_read: None,
+        may_have_begun: Callable[[int], bool] = lambda batch: True,
     ) -> None:
-        self.arriving = arriving
+        self.arriving, self.may_have_begun = arriving, may_have_begun
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
         self.generation_of, self.limits, self.clock = generation, limits or Limits(), clock
         self.tables_at_once, self.still_ours = tables_at_once, still_ours
@@ -236,7 +238,7 @@ class Batch:
                 with stages.stage("write"):
                     dedupe = self.dedupe(writing, split, self.last_try())
                     made = self.one_pass.without_duplicates(made, dedupe)
-                    return self.staged(files, split, dedupe, writing, made, seen.kept_out)
+                    return self.staged(files, to_read, split, dedupe, writing, made, seen.kept_out)
             except ReadAgain as found:
                 if made is not None:
                     made.undo()  # no plan names its files, which is not so certain of other failures
@@ -271,6 +273,7 @@ class Batch:
     def staged(
         self,
         files: Sequence[LandedFile],
+        to_read: Sorted,
         split: Sorted,
         dedupe: Dedupe,
         writing: Writing,
@@ -281,7 +284,11 @@ class Batch:
         fresh = {file.file_id for file in split.fresh}
         ends = [end for end in made.ends if end.file.file_id in fresh]
         fates = [fate for fate in made.fates if fate.file_id in made.landed]
-        staged = writing.stage(made, without_failed_replays(ends, split), fates, changes, kept_out)
+        ending = without_failed_replays(ends, split)
+        staged = writing.stage(made, ending, fates, changes, kept_out)
+        brought = Brought(ending, fates, staged.unwritten, to_read.superseded, changes.superseded)
+        if self.may_have_begun(writing.txn.version) or brought.tables - staged.tables.keys():
+            must_bring_the_same(brought, writing, staged, self.plans.address(writing.generation, writing.txn.version))
         plan = self.plan_of(files, split, writing, ends, fates, made.landed, dedupe, staged)
         return Begun(plan, split, changes, dedupe, made.landed)
 
@@ -299,7 +306,7 @@ class Batch:
             claim = self.claimed(plan.files, plan.skipped, plan.cleared)
             split = plan.sorted_as_begun(claim)
             _must_be_unknown(plan, claim.to_read())
-        writing.must_have_files(plan.staged, self.plans.address(plan))
+        writing.must_have_files(plan.staged, self.plans.address(plan.generation, plan.batch))
         changes = Changes(split.superseded_by({end.file.file_id for end in plan.ends if end.lands}), split.released)
         dedupe = self.dedupe(writing, split, plan.tries_until)
         self.carry_out(plan, split, changes, dedupe, writing, stages)

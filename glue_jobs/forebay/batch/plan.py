@@ -159,12 +159,12 @@ class Plans:
 
     def _taken(self, plan: Plan) -> Halt:
         return Halt(
-            f"{self.address(plan)} was written by another driver meanwhile: two of them work on batch {plan.batch}; stop one, "
-            "then start again"
+            f"{self.address(plan.generation, plan.batch)} was written by another driver meanwhile: two of them work on batch "
+            f"{plan.batch}; stop one, then start again"
         )
 
-    def address(self, plan: Plan) -> str:
-        return f"{self._store.place}/{self._name(plan.generation, plan.batch)}"
+    def address(self, generation: str, batch: int) -> str:
+        return f"{self._store.place}/{self._name(generation, batch)}"
 
     def forget(self, generation: str, batch: int) -> None:
         self._store.delete([self._name(generation, batch)])
@@ -185,8 +185,7 @@ class Plans:
         except (ValueError, LookupError, TypeError, EOFError, OSError, zlib.error) as broken:
             raise Halt(
                 f"{self._store.place}/{name} is not the plan of a batch ({type(broken).__name__}: {broken}). "
-                "Restore the object. If that is impossible, and the landed files of the batch are still there, delete it and "
-                "start again: they are read once more"
+                "Restore it from the versions of its bucket, then start again. See docs/disasters.md, A plan"
             ) from broken
 
     def _name(self, generation: str, batch: int) -> str:

@@ -86,8 +86,8 @@ class Staging(Commits):
             lacks = f"and lacks {counted(len(gone), 'data file')}, such as {gone[0]}"
             raise Halt(
                 f"batch {self.txn.version} is not in all of its tables yet, {lacks}: somebody deleted files that no log names. "
-                f"Nothing was marked as done. If the landed files still exist, delete {plan} and start again: they are read "
-                "again"
+                f"Nothing was marked as done. Restore the data files of {plan} from the versions of their bucket, then start "
+                "again. See docs/disasters.md, A plan"
             )
 
     def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:

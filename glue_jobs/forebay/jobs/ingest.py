@@ -34,7 +34,7 @@ from forebay.declaration.service import Service
 from forebay.declared_sql.check import check_expressions
 from forebay.errors import ForebayError, Halt
 from forebay.events import Emit
-from forebay.jobs.first_batch import first_batch, remove_unfinished_entries
+from forebay.jobs.first_batch import begun_batch, first_batch, remove_unfinished_entries
 from forebay.jobs.generation import generation_of
 from forebay.jobs.lost_ledger import must_have_its_ledger
 from forebay.jobs.merging import merging
@@ -196,6 +196,7 @@ def batch_of(
 ) -> Batch:
     store = open_objects(settings.checkpoint_folder)
     ledger = Ledger(spark, settings.lake, service.name, service.shares_files_with)
+    begun = begun_batch(store)
     return Batch(
         spark,
         service,
@@ -208,6 +209,7 @@ def batch_of(
         still_ours=still_ours,
         late_commit_wait_s=settings.late_commit_wait_s,
         arriving=watch.arriving,
+        may_have_begun=lambda batch: batch == begun,
         catalog=Catalog(client("glue"), settings.catalog, emit=emit) if settings.catalog else None,
         declarations=Declarations(
             service,

@@ -26,7 +26,7 @@ from forebay.batch.staging import Changes, Staging, by_declaration, by_table, pa
 from forebay.content.end import FileEnd
 from forebay.counted import counted
 from forebay.declaration.table import Table
-from forebay.lake.layout import own_table, table_path
+from forebay.lake.layout import own_table
 from forebay.ledger.versions import standing
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.table.data_files.data_file import Written
@@ -61,7 +61,8 @@ class PassStaging(Staging):
         changes: Changes,
         kept_out: Mapping[str, KeptOut] | None,
     ) -> Staged:
-        """The pass knew of the tables that are `kept_out`; `ReadAgain` where there are others."""
+        """The pass knew of the tables that are `kept_out`; `ReadAgain` where there are others. Nothing of a table that has the
+        batch already."""
         leaving = self.leaving(changes.superseded)
         if kept_out is None:
             kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, leaving.keys()).items()}
@@ -75,9 +76,7 @@ class PassStaging(Staging):
         for name, staged in found.items():
             if isinstance(staged, Failed):
                 failed[name] = KeptOut(TABLE_FAILED, self.failed_before(name, counts[name], staged)[:MOST_DETAIL])
-            elif isinstance(staged, Skipped):
-                self.must_have_come(table_path(self.lake, name), counts[name])
-            else:
+            elif isinstance(staged, StagedTable):
                 tables[name] = dataclasses.replace(staged, replaces=name in leaving)
         if failed or misfits.known:
             out = {**kept_out, **failed}

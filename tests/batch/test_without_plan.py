@@ -1,0 +1,134 @@
+"""Somebody deletes the plan of a batch that some tables have already. If its files bring other rows now, the batch halts,
+changes nothing, and asks for the plan. Otherwise it ends as begun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from forebay.errors import Halt
+from tests.batch.paper import Record
+from tests.batch.test_paper_histories import TABLES, Play, plain_play, two_files
+from tests.batch.world import Died, World, records, unread
+
+GONE = "had begun before, and its plan .* is gone: {}.*Restore that object"
+
+
+@pytest.fixture
+def play(monkeypatch: pytest.MonkeyPatch) -> Play:
+    return plain_play(0, monkeypatch, dedupe=False)
+
+
+def dies_after_change(play: Play, name: str) -> dict[str, bytes]:
+    """The plan of a batch whose driver dies right after it has changed this table. Somebody deletes it."""
+    lake, real = play.lake, play.lake.effect
+    version = lake.tables[name].version if name in lake.tables else -1
+
+    def effect(deed: Callable[[], None]) -> None:
+        real(deed)
+        if name in lake.tables and lake.tables[name].version > version:
+            raise Died
+
+    lake.effect = effect  # type: ignore[method-assign]
+    play.attempt()
+    lake.effect = real  # type: ignore[method-assign]
+    plans = {name: told for name, told in lake.objects.items() if "/plans/" in name}
+    lake.objects = {name: told for name, told in lake.objects.items() if name not in plans}
+    assert len(plans) == 1
+    return plans
+
+
+def goes_on(play: Play) -> None:
+    play.driver().process_files(play.batch, play.taken)
+
+
+def state(play: Play) -> Any:
+    return {name: table.version for name, table in play.lake.tables.items()}, {*play.lake.objects}
+
+
+def rows(play: Play) -> list[tuple[str, str]]:
+    return [(name, row["id"]) for name in TABLES for row in play.lake.rows(name)]
+
+
+@pytest.mark.parametrize("others", [[], [Record("alpha", "3")], [Record("beta", "3")]])
+@pytest.mark.parametrize("answer", ["denied", "unavailable", "missing"])
+def test_a_file_whose_rows_a_table_has_must_be_readable(play: Play, answer: Any, others: list[Record]) -> None:
+    first, _ = two_files(play, [Record("alpha", "1"), Record("beta", "2")], others)
+    wanted = play.lake.answers[first]
+    plans = dies_after_change(play, "alpha")
+    before, play.lake.answers[first] = state(play), answer
+    for _ in range(2):
+        with pytest.raises(Halt, match=GONE.format("alpha has")):
+            goes_on(play)
+    assert state(play) == before
+    if answer == "missing":
+        play.lake.objects |= plans
+    else:
+        play.lake.answers[first] = wanted
+    goes_on(play)
+    assert sorted(row for _, row in rows(play)) == ["1", "2", *(record.id for record in others)]
+
+
+def test_two_files_of_as_many_rows_are_not_taken_for_each_other(play: Play) -> None:
+    first, second = two_files(play, [Record("alpha", "1")], "unavailable")  # type: ignore[arg-type]
+    plans = dies_after_change(play, "alpha")
+    play.lake.answers = {first: "unavailable", second: [Record("alpha", "2")]}
+    with pytest.raises(Halt, match=GONE.format("alpha has 1 row of it, and its files bring 1 now")):
+        goes_on(play)
+    play.lake.objects |= plans
+    goes_on(play)
+    assert rows(play) == [("alpha", "1")]
+
+
+@pytest.mark.parametrize("changed", TABLES)
+def test_a_version_that_was_to_replace_rows_that_are_gone_must_be_readable(play: Play, changed: str) -> None:
+    """Its own rows are not there yet, or it has none in that table."""
+    play.put("new/a")
+    play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "1"), Record("beta", "2")]
+    play.attempt()
+    play.put("new/a")
+    (coming,) = (file.file_id for file in play.waiting)
+    play.lake.answers[coming] = [Record("beta", "3")]
+    plans = dies_after_change(play, changed)
+    left, play.lake.answers[coming] = rows(play), "unavailable"
+    with pytest.raises(Halt, match=GONE.format(f"{changed} may have lost rows")):
+        goes_on(play)
+    assert rows(play) == left
+    play.lake.objects |= plans
+    goes_on(play)
+    assert rows(play) == [("beta", "3")]
+
+
+def test_a_batch_that_has_not_begun_before_asks_no_table(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    monkeypatch.setattr("forebay.batch.batch.must_bring_the_same", lambda *given: asked.append(given))
+    play.put("add/a")
+    driver = play.driver()
+    driver.may_have_begun = lambda batch: False
+    driver.process_files(0, play.waiting)
+    assert asked == []
+
+
+@pytest.mark.deep
+def test_a_deleted_plan_and_an_unreadable_file_halt_the_stream_until_the_file_is_back(
+    spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answers: Any = {"a.json": records(alpha=2, broken=1), "b.json": records(alpha=1, beta=1)}
+    world = World(spark, lake, monkeypatch, answers={**answers})
+    files = [world.file(key) for key in answers]
+    with pytest.raises(Died):
+        world.try_batch(0, files, dies_after=3)  # the last one is that of the quarantine
+    (plan,) = world.plans()
+    plan.unlink()
+    world.answers["b.json"] = unread("unavailable")
+    with pytest.raises(
+        Halt, match=GONE.format("alpha has 3 rows of it, and its files bring 2 now .*b.json: unavailable")
+    ):
+        world.try_batch(0, files)
+    world.answers |= answers
+    world.try_batch(0, files)
+    world.tables_agree_with_the_ledger("alpha", "beta")
+    assert world.rows_of("alpha") == {"a.json": 2, "b.json": 1}
