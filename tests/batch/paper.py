@@ -22,10 +22,10 @@ import pytest
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
+import forebay.batch.one_pass.without_plan as without_plan
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
 import forebay.batch.staging as staging
-import forebay.batch.without_plan as without_plan
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
@@ -45,11 +45,12 @@ from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
-from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, own_table
+from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_of, own_table
 from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
+from forebay.ledger.last_versions import KeptVersions
 from forebay.ledger.ledger import FILE_COLUMNS, Ledger
 from forebay.ledger.versions import Earlier
 from forebay.operate.changing import rollback_ledger
@@ -64,6 +65,7 @@ from tests.batch.world import Died
 
 __all__ = [
     "FIRST",
+    "PLACE",
     "Lake",
     "PaperMoving",
     "PaperPass",
@@ -423,11 +425,16 @@ class PaperLedger(Ledger):
     def __init__(self, lake: Lake, service: str) -> None:
         super().__init__(None, PLACE, service)  # type: ignore[arg-type]
         self.lake, self._index = lake, Index()
+        self.last_versions = KeptVersions(Store(lake, last_versions_of(PLACE)), service)  # type: ignore[arg-type]
         self.known = {row["key_hash"] for row in lake.rows(LEDGER)}
 
     @property
     def first(self) -> str:
         return FIRST
+
+    @property
+    def rows(self) -> int:
+        return len(self.lake.rows(LEDGER))
 
     def deletions_of_ours(self, files: Sequence[LandedFile], earlier: Any) -> frozenset[str]:
         """The first look at a lake's notes; those of a batch that goes on are in its plan."""

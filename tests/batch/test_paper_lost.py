@@ -1,23 +1,26 @@
 """Histories on paper in which somebody deletes what forebay keeps: the ledger, before any effect of a batch or a retry, until
-it is restored; or the plan of a batch, which is restored where the batch asks for it; or the records that were held. Others
-append rows of their own. Nothing ends for it, no other row is lost, none comes twice, and the rows of
-others stay.
+it is restored; or the plan of a batch, which is restored where the batch asks for it; or the records that were held. Somebody
+restores older versions of the ledger and of the ids, and then the newest ones again. Others append rows of their own. Nothing
+ends for it, no other row is lost, none comes twice, and the rows of others stay.
 
 FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histories`.
 """
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from forebay.batch.plan import Plan
 from forebay.batch.retrying.plan import Choice
-from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
-from tests.batch.paper import Table
+from forebay.errors import Halt
+from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE
+from tests.batch.paper import FIRST, PLACE, Table
 from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, play_all
 
 OTHERS = "rows of others"
@@ -38,7 +41,7 @@ class Lost(Play):
         self.gone: dict[str, Counter[str]] = {name: Counter() for name in HELD}
 
     def more_deeds(self) -> dict[Callable[[str], None], int]:
-        return {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3, self.lose_held: 3}
+        return {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3, self.lose_held: 3, self.make_older: 10}
 
     def lose_ledger(self, key: str) -> None:
         """Right before one of the next effects."""
@@ -94,6 +97,32 @@ class Lost(Play):
 
     def plans(self) -> list[tuple[str, Plan]]:
         return [(name, Plan.decode(told)) for name, told in self.lake.objects.items() if "/plans/" in name]
+
+    def make_older(self, key: str) -> None:
+        """A driver that starts refuses both: older objects, and a `RESTORE` of the ledger. What a batch has committed that has
+        not ended is the plan's."""
+        kept = self.lake.objects.get(f"{PLACE}/_forebay/last-versions/{FIRST}.json")
+        name, by_hand = self.draw.choice(((LEDGER, False), (LEDGER, True), (IDS, False)))
+        if kept is None or not (self.taken or self.waiting) or name not in self.lake.tables:
+            return
+        last, table = json.loads(kept), self.lake.tables[name]
+        ends = (last["ids"] if name == IDS else last["ledger"]) or 0
+        older = [to for to in range(ends) if not by_hand or len(table.versions[to]) < last["rows"]]
+        if not older:
+            return
+        to = self.draw.choice(older)
+        self.said.append(f"somebody restores version {to} of {name}{' by hand' if by_hand else ''}")
+        if by_hand:
+            self.lake.tables[name] = replace(
+                table, versions=[*table.versions, table.versions[to]], rows=table.versions[to]
+            )
+        else:
+            self.lake.tables[name] = Table(table.versions[to], versions=table.versions[: to + 1], at=table.at[: to + 1])
+        before = {one: there.version for one, there in self.lake.tables.items()}
+        with pytest.raises(Halt, match=f"service {FIRST}: {name} .*Somebody restored an older version"):
+            self.driver().process_files(self.batch, self.taken or self.waiting)
+        assert {one: there.version for one, there in self.lake.tables.items()} == before
+        self.lake.tables[name] = table
 
     def lose_held(self, key: str) -> None:
         """The quarantine or the parked records, while no plan names files of theirs. Nobody can restore them."""

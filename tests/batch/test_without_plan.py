@@ -4,6 +4,7 @@ changes nothing, and asks for the plan. Otherwise it ends as begun."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import deepcopy
 from typing import Any
 
 import pytest
@@ -110,6 +111,25 @@ def test_a_batch_that_has_not_begun_before_asks_no_table(play: Play, monkeypatch
     driver.may_have_begun = lambda batch: False
     driver.process_files(0, play.waiting)
     assert asked == []
+
+
+def test_a_checkpoint_that_somebody_made_older_halts_where_its_numbers_come_again(play: Play) -> None:
+    """And the ledger with it. The files of its next batch are others, perhaps with as many rows."""
+    for number, key in enumerate(("add/a", "add/b")):
+        play.put(key)
+        play.lake.answers[play.waiting[0].file_id] = [Record("alpha", str(number))]
+        if number == 1:
+            ledger = deepcopy(play.lake.tables["_forebay/ledger"])
+        play.attempt()
+    play.lake.tables["_forebay/ledger"] = ledger
+    play.lake.objects = {name: told for name, told in play.lake.objects.items() if "/last-versions/" not in name}
+    play.put("new/a")
+    play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "2")]
+    play.batch, before = 0, state(play)
+    del ledger.txns["forebay/s/g0"]
+    with pytest.raises(Halt, match=r"alpha has batch 1 of forebay/s/g0, and batch 0 comes now: .* older checkpoint"):
+        play.driver().process_files(play.batch, play.waiting)
+    assert state(play) == before
 
 
 @pytest.mark.deep

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -53,11 +52,11 @@ def test_the_rows_of_these_keys_are_found_on_their_days_and_for_their_services(
 ) -> None:
     ledger, asked = open_objects(str(tmp_path / "_forebay" / "ledger")), {key_hash(A), key_hash(B)}
     days = {AT.date(), LATER.date()}
-    assert ids(rows_of_keys(ledger, days, asked, ["games"])) == ids(rows)
-    assert ids(rows_of_keys(ledger, {LATER.date()}, asked, ["games"])) == ids(rows[1:2])
-    assert ids(rows_of_keys(ledger, days, {key_hash(B)}, ["games"])) == ids(rows[2:])
-    assert ids(rows_of_keys(ledger, days, asked, ["elsewhere"])) == ids(rows[2:])
-    found = rows_of_keys(ledger, days, asked, ["games"]) or []
+    assert ids(rows_of_keys(ledger, read_snapshot(ledger).files, days, asked, ["games"])) == ids(rows)
+    assert ids(rows_of_keys(ledger, read_snapshot(ledger).files, {LATER.date()}, asked, ["games"])) == ids(rows[1:2])
+    assert ids(rows_of_keys(ledger, read_snapshot(ledger).files, days, {key_hash(B)}, ["games"])) == ids(rows[2:])
+    assert ids(rows_of_keys(ledger, read_snapshot(ledger).files, days, asked, ["elsewhere"])) == ids(rows[2:])
+    found = rows_of_keys(ledger, read_snapshot(ledger).files, days, asked, ["games"]) or []
     assert {row["file_id"]: row for row in found} == {row["file_id"]: as_read(row) for row in rows}
 
 
@@ -66,7 +65,7 @@ def test_a_change_of_the_ledger_leaves_rows_that_are_found(tmp_path: Path) -> No
     write_ledger(tmp_path, entry("in/a.json"), entry("in/b.json"))
     DeltaTable(tmp_path / "_forebay" / "ledger").update({"outcome": "'forgotten'"}, predicate="key = 'in/a.json'")
     ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
-    (row,) = rows_of_keys(ledger, {AT.date()}, {key_hash(A)}, ["games"]) or []
+    (row,) = rows_of_keys(ledger, read_snapshot(ledger).files, {AT.date()}, {key_hash(A)}, ["games"]) or []
     assert row["outcome"] == "forgotten"
 
 
@@ -78,9 +77,9 @@ def test_a_driver_does_not_read_many_files_or_bytes_of_the_ledger_alone(
     for limit, most in (("FEW_FILES", 3), ("FEW_BYTES", bytes_)):
         with monkeypatch.context() as patched:
             patched.setattr(data_files, limit, most)
-            assert ids(rows_of_keys(ledger, days, asked, ["games"])) == ids(rows[:2])
+            assert ids(rows_of_keys(ledger, read_snapshot(ledger).files, days, asked, ["games"])) == ids(rows[:2])
             patched.setattr(data_files, limit, most - 1)
-            assert rows_of_keys(ledger, days, asked, ["games"]) is None
+            assert rows_of_keys(ledger, read_snapshot(ledger).files, days, asked, ["games"]) is None
 
 
 def test_a_ledger_that_had_fewer_columns_has_none_in_the_others(tmp_path: Path) -> None:
@@ -107,14 +106,11 @@ def test_spark_finds_the_same_versions(
     assert {key: len(some) for key, some in here.items()} == {("landing", A.key): 2, ("landing", B.key): 1}
 
 
-def test_spark_reads_a_ledger_in_which_deletion_vectors_hide_rows(
-    tmp_path: Path, rows: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_spark_reads_a_ledger_in_which_deletion_vectors_hide_rows(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
     first, *others = read_snapshot(ledger).files
-    hiding = SimpleNamespace(files=[replace(first, deleted_rows=1), *others])
-    monkeypatch.setattr(data_files, "read_snapshot", lambda table: hiding)
-    assert rows_of_keys(ledger, {AT.date(), LATER.date()}, {key_hash(A)}, ["games"]) is None
+    hiding = [replace(first, deleted_rows=1), *others]
+    assert rows_of_keys(ledger, hiding, {AT.date(), LATER.date()}, {key_hash(A)}, ["games"]) is None
 
 
 def test_only_data_files_of_the_asked_days_are_opened(tmp_path: Path, rows: list[dict[str, Any]]) -> None:

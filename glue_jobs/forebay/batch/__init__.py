@@ -17,6 +17,5 @@
 * `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` the limit on new tables a day      * `held` the quarantine and the parked records
 * `accounting` the counts of a batch, made to add up      * `ending` the ledger's rows of it
-* `without_plan` a batch that tables have, and whose plan was deleted
 * `reporting` what is said about it, in the words of `events`
 """

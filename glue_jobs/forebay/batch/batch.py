@@ -28,6 +28,7 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.one_pass.without_plan import Brought, must_bring_the_same
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.reporting import Stages, reports_of
@@ -36,7 +37,6 @@ from forebay.batch.seen import IN_VAIN_AT_MOST, Seen
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.batch.turns import Turns
-from forebay.batch.without_plan import Brought, must_bring_the_same
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.limits import Limits
@@ -44,11 +44,21 @@ from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import IDS, PLANS, application, new_tables_of, plans_of, skips_of, table_path
+from forebay.lake.layout import (
+    IDS,
+    LEDGER,
+    PLANS,
+    application,
+    new_tables_of,
+    plans_of,
+    skips_of,
+    table_path,
+)
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import COLUMNS as LEDGER_COLUMNS
+from forebay.ledger.last_versions import Versions
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Sorted, standing
@@ -85,6 +95,8 @@ class Batch:
 
     had_ledger = False
     """Whether the lake was ever seen with one."""
+    is_newest = False
+    """Whether that one was compared with what the last batch left."""
 
     def __init__(
         self,
@@ -181,8 +193,20 @@ class Batch:
         seen = look(self.logs, self.ledger.path, txn)
         if seen is None and self.had_ledger:
             raise Halt(self.ledger.lost)
+        if seen is not None and not self.is_newest:
+            self.ledger.last_versions.must_not_be_older(self.versions())
+            self.is_newest = True
         self.had_ledger = seen is not None
         return isinstance(seen, Skipped)
+
+    def versions(self) -> Versions:
+        """Those of the ledger, and of the ids."""
+        ids = self.version_of(IDS) if self.service.drops_duplicates else None
+        return Versions(self.version_of(LEDGER), ids, self.ledger.rows)
+
+    def version_of(self, name: str) -> int:
+        seen = self.logs.look(table_path(self.lake, name))
+        return NO_VERSION if seen is None else seen.version
 
     def close(self) -> None:
         """Waits for the tables' checkpoints that are under way."""
@@ -468,7 +492,8 @@ class Batch:
             table = replace(writing.own("ledger"), if_lost=self.ledger.lost if self.had_ledger else "")
             writing.write_beside(table, rows, len(new) + len(changed), leaving)
             self.had_ledger = True
-            self.ledger.remember(new, at)
+            self.ledger.remember(new, at, more=len(new) + len(changed) - len(leaving))
+            self.ledger.last_versions.keep(self.versions())
 
 
 def _must_be_unknown(plan: Plan, split: Sorted) -> None:

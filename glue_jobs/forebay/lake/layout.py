@@ -38,6 +38,7 @@ __all__ = [
     "backfill_of",
     "erased_of",
     "is_own",
+    "last_versions_of",
     "lease_of",
     "new_tables_of",
     "own_table",
@@ -155,6 +156,11 @@ def rollback_of(lake: str) -> str:
 def new_tables_of(lake: str, service: str) -> str:
     """The folder of the tables that a service created today."""
     return f"{lake}/{HOME}/new-tables/{service}"
+
+
+def last_versions_of(lake: str) -> str:
+    """The folder of the versions that the ledger and the ids had after the last batch of each service."""
+    return f"{lake.rstrip('/')}/{HOME}/last-versions"
 
 
 def plans_of(lake: str, service: str) -> str:

@@ -6,7 +6,7 @@ in the meantime, as compaction and VACUUM may do.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
@@ -79,12 +79,12 @@ def rows_of(parquet: pq.ParquetFile, services: Collection[str], columns: Sequenc
 
 
 def rows_of_keys(
-    table: Objects, days: Collection[date], hashes: Collection[int], services: Collection[str]
+    table: Objects, live: Iterable[LiveFile], days: Collection[date], hashes: Collection[int], services: Collection[str]
 ) -> list[dict[str, Any]] | None:
     """The ledger's rows of these days, keys and services. None where a driver should not read them alone: they are many, or
     deletion vectors hide some."""
     texts = set(map(str, days))
-    files = [file for file in read_snapshot(table).files if dict(file.partition)[DAY] in texts]
+    files = [file for file in live if dict(file.partition)[DAY] in texts]
     much = len(files) > FEW_FILES or sum(file.bytes for file in files) > FEW_BYTES
     if much or any(file.deleted_rows for file in files):
         return None

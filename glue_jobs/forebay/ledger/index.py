@@ -9,7 +9,7 @@ A hit is only a hint, since keys may share a hash. The ledger confirms it, and r
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from functools import partial
@@ -23,7 +23,7 @@ from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.ledger.data_files import READ_AT_ONCE, opened, rows_of
 
-__all__ = ["Index", "Packed", "load_index", "packed"]
+__all__ = ["Index", "Packed", "load_index", "packed", "rows_in"]
 
 Packed = npt.NDArray[np.uint64]
 
@@ -35,10 +35,12 @@ HASH = ((1 << 64) - 1) ^ DAY
 
 
 class Index:
-    """An index of hashes and days. It is not thread-safe: one batch at a time uses it."""
+    """An index of hashes and days. It is not thread-safe: one batch at a time uses it. `table_rows` are all rows of the table
+    that it was loaded from, None if its log does not say how many."""
 
-    def __init__(self, entries: Packed = NOTHING) -> None:
+    def __init__(self, entries: Packed = NOTHING, table_rows: int | None = 0) -> None:
         """`entries` are the index's own from now on."""
+        self.table_rows = table_rows
         self._runs: list[Packed] = []
         self.add(entries)
 
@@ -81,7 +83,17 @@ def load_index(ledger: Objects, services: Collection[str]) -> Index:
         return Index()
     with ThreadPoolExecutor(READ_AT_ONCE, "index") as threads:
         parts = list(threads.map(partial(_entries_of, ledger, services), files))
-    return Index(_together(parts))
+    return Index(_together(parts), rows_in(files))
+
+
+def rows_in(files: Iterable[LiveFile]) -> int | None:
+    """None where the log does not say how many rows one of them has."""
+    total = 0
+    for file in files:
+        if file.rows is None:
+            return None
+        total += file.rows - file.deleted_rows
+    return total
 
 
 def packed(hashes: npt.NDArray[np.int64], day: date) -> Packed:

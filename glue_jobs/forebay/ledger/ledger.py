@@ -18,8 +18,9 @@ import numpy as np
 
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import AFTER_LOAD, LEDGER, services_of, table_path
+from forebay.lake.layout import AFTER_LOAD, LEDGER, last_versions_of, services_of, table_path
 from forebay.lake.log.listing import NoTable
+from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
@@ -28,7 +29,8 @@ from forebay.ledger.data_files import rows_of_keys
 from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
 from forebay.ledger.ignored import why_ignored
-from forebay.ledger.index import Index, load_index, packed
+from forebay.ledger.index import Index, load_index, packed, rows_in
+from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.ledger.lost import lost_ledger
 from forebay.ledger.services import as_services_know, first_service
 from forebay.ledger.versions import Earlier
@@ -55,6 +57,8 @@ class Ledger:
         self._notes = open_objects(table_path(lake, AFTER_LOAD))
         self._spark, self.lost = spark, str(lost_ledger(lake, "this service has loaded files into it"))
         self._index: Index | None = None
+        self._added = 0
+        self.last_versions = KeptVersions(open_objects(last_versions_of(lake)), service)
         self.withheld = Withheld()
 
     @property
@@ -62,6 +66,12 @@ class Ledger:
         if self._index is None:
             self._index = load_index(open_objects(self.path), self.names)
         return self._index
+
+    @property
+    def rows(self) -> int | None:
+        """The number of rows of all services when it was loaded, and of those that came here since."""
+        before = self.index.table_rows
+        return None if before is None else before + self._added
 
     @cached_property
     def first(self) -> str:
@@ -110,8 +120,9 @@ class Ledger:
         rows = [entry.row(**of_the_batch) for entry in entries]
         return self._spark.createDataFrame([*rows, *changed], COLUMNS)
 
-    def remember(self, entries: Sequence[Entry], at: datetime) -> None:
-        """Must be called after the batch's commit: from now on these files are known."""
+    def remember(self, entries: Sequence[Entry], at: datetime, *, more: int) -> None:
+        """Must be called after the batch's commit, which added `more` rows: from now on these files are known."""
+        self._added += more
         self.index.add(packed(np.array([key_hash(entry.file) for entry in entries], np.int64), at.date()))
         self.withheld.note(entries, at)
 
@@ -134,11 +145,13 @@ class Ledger:
 
     def _rows_of(self, hints: Mapping[int, Collection[date]]) -> list[dict[str, Any]]:
         """The rows of these keys on these days. A job of Spark costs more than reading few data files here."""
-        days = set[date]().union(*hints.values())
+        days, objects = set[date]().union(*hints.values()), open_objects(self.path)
         try:
-            rows = rows_of_keys(open_objects(self.path), days, hints, self.names)
+            now = read_snapshot(objects)
         except NoTable as gone:
             raise Halt(self.lost) from gone
+        self.last_versions.must_not_be_older(Versions(now.listing.version, None, rows_in(now.files)))
+        rows = rows_of_keys(objects, now.files, days, hints, self.names)
         return self._rows_by_spark(days, hints) if rows is None else rows
 
     def _rows_by_spark(self, days: Collection[date], hashes: Collection[int]) -> list[dict[str, Any]]:

@@ -26,6 +26,7 @@
 | `fewer_rows` | data files written again without some of their rows |
 | `duplicates` | the pass without the rows that came before |
 | `tables` | its data files, as the tables that a batch commits |
+| `without_plan` | tables that have the batch already, although it has no plan |
 
 Everything here happens before the plan of the batch, so a pass that cannot be used is repeated (`batch.seen`).
 """

@@ -15,14 +15,14 @@ from dataclasses import dataclass
 
 from forebay.batch.accounting import Fate, arriving
 from forebay.batch.staged import Staged
-from forebay.batch.writing import Writing
+from forebay.batch.staging import Staging
 from forebay.content.end import FileEnd
 from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE, is_own, table_path
 from forebay.lake.log.tables import tables_of
 from forebay.ledger.versions import Superseded, standing
-from forebay.table.commit import LogFailed, Txn
+from forebay.table.commit import LogFailed
 
 __all__ = ["Brought", "must_bring_the_same"]
 
@@ -66,7 +66,7 @@ class Brought:
         return any(one.earlier.row[COUNTED[place]] if place in COUNTED else place in one.tables for one in stay)
 
 
-def must_bring_the_same(brought: Brought, writing: Writing, staged: Staged, plan: str) -> None:
+def must_bring_the_same(brought: Brought, writing: Staging, staged: Staged, plan: str) -> None:
     """`plan` is the address of the plan that the batch had, if it had one. No plan will name what is `staged` if it halts."""
     begun = _begun(writing)
     if not begun:
@@ -90,19 +90,25 @@ def must_bring_the_same(brought: Brought, writing: Writing, staged: Staged, plan
         )
 
 
-def _begun(writing: Writing) -> dict[str, bool]:
+def _begun(writing: Staging) -> dict[str, bool]:
     """The tables that the batch has begun to change, and whether each has its rows. A table whose log cannot be read fails at
     its commit, and alone."""
-    txn = writing.txn
-    removal = Txn(f"{txn.app_id}/removal", txn.version)
+    number, app_id = writing.txn.version, writing.txn.app_id
 
     def state(place: str) -> bool | None:
         path = table_path(writing.lake, place)
         try:
-            has_batch = writing.logs.has(path, txn, again=True)
-            return True if has_batch else False if writing.logs.has(path, removal) else None
+            last = writing.logs.last_version_at(path, app_id, again=True)
+            removed = writing.logs.last_version_at(path, f"{app_id}/removal")
         except LogFailed:
             return None
+        if last > number:
+            raise Halt(
+                f"{place} has batch {last} of {app_id}, and batch {number} comes now: somebody restored an older "
+                "checkpoint. Nothing was changed. Restore the newest ledger and ids, then start again with a new checkpoint. "
+                "See docs/disasters.md, The checkpoint"
+            )
+        return last == number or (False if removed == number else None)
 
     names = [*tables_of(writing.lake), *COUNTED]
     with ThreadPoolExecutor(writing.tables_at_once, "tables") as threads:
@@ -110,7 +116,7 @@ def _begun(writing: Writing) -> dict[str, bool]:
     return {name: has_batch for name, has_batch in states.items() if has_batch is not None}
 
 
-def rows_of_batch(writing: Writing, place: str, file_ids: Collection[str]) -> Counter[str]:
+def rows_of_batch(writing: Staging, place: str, file_ids: Collection[str]) -> Counter[str]:
     """Rows by file."""
     from pyspark.sql import functions as F
 

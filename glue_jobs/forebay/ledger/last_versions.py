@@ -1,0 +1,75 @@
+"""The versions of the ledger and of the ids after a service's last batch. Somebody may restore an older one. It lacks
+later files and records: files would be loaded a second time, and duplicates would pass.
+
+In: the present versions. Out: nothing, or `Halt`. One small object in the lake keeps the versions, and each batch writes it. It
+also keeps the number of the ledger's rows: none of them leaves, except by a `RESTORE`, which makes a newer version of old rows.
+Other writers only add to both tables, so what the object says may be too little, and never too much.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+
+from forebay.counted import counted
+from forebay.errors import Halt
+from forebay.lake.layout import IDS, LEDGER
+from forebay.lake.objects import Objects
+
+__all__ = ["KeptVersions", "Versions"]
+
+FILES, DUPLICATES = "files that were loaded since would be loaded again", "duplicates would pass"
+
+
+@dataclass(frozen=True)
+class Versions:
+    """`ids` is -1 without such a table, and None where the service has no `dedupe`. `rows` of the ledger are None where its log
+    does not say how many there are."""
+
+    ledger: int
+    ids: int | None
+    rows: int | None
+
+    def older_than(self, last: Versions) -> str:
+        """The table that is older, and the consequence; empty where none is."""
+        if self.ledger < last.ledger:
+            return f"{LEDGER} is at version {self.ledger}, and was at {last.ledger} after its last batch: {FILES}"
+        if self.rows is not None and last.rows is not None and self.rows < last.rows:
+            return f"{LEDGER} has {counted(self.rows, 'row')}, and had {last.rows:,} after its last batch: {FILES}"
+        if self.ids is not None and last.ids is not None and self.ids < last.ids:
+            now = "is gone" if self.ids < 0 else f"is at version {self.ids}"
+            return f"{IDS} {now}, and was at version {last.ids} after its last batch: {DUPLICATES}"
+        return ""
+
+
+NONE = Versions(-1, None, None)
+
+
+class KeptVersions:
+    """Those of one service, as its only driver sees them."""
+
+    def __init__(self, store: Objects, service: str) -> None:
+        self._store, self._service = store, service
+        self._name = f"{service}.json"
+        self._last: Versions | None = None
+
+    @property
+    def last(self) -> Versions:
+        """Those after the last batch. Before the first one, they are as little as can be."""
+        if self._last is None:
+            content = self._store.read(self._name)
+            self._last = Versions(**json.loads(content)) if content else NONE
+        return self._last
+
+    def must_not_be_older(self, now: Versions) -> None:
+        """`Halt` if they are older than those that were kept."""
+        if older := now.older_than(self.last):
+            raise Halt(
+                f"service {self._service}: {older}. Somebody restored an older version, or deleted the table. Nothing was "
+                "changed. Restore the newest version, and start again. To continue with the present one, delete "
+                f"{self._store.place}/{self._name}. See docs/disasters.md, An older ledger"
+            )
+
+    def keep(self, now: Versions) -> None:
+        self._last = now
+        self._store.write(self._name, json.dumps(asdict(now)).encode())

@@ -1,0 +1,93 @@
+"""Somebody restores an older ledger or older ids: a job that starts or runs says so, and changes nothing."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+
+from forebay.errors import Halt
+from forebay.lake.layout import last_versions_of
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
+from forebay.ledger.last_versions import KeptVersions, Versions
+from forebay.ledger.ledger import Ledger
+from tests.operate.ledger import entry, write_ledger
+
+LAST = Versions(ledger=7, ids=3, rows=40)
+
+
+def kept(lake: Path, last: Versions = LAST) -> KeptVersions:
+    store = open_objects(last_versions_of(str(lake)))
+    KeptVersions(store, "games").keep(last)
+    return KeptVersions(store, "games")
+
+
+@pytest.mark.parametrize(
+    ("now", "says"),
+    [
+        (Versions(6, 3, 40), "ledger is at version 6, and was at 7 after its last batch: files .* loaded again"),
+        (Versions(9, 3, 39), "ledger has 39 rows, and had 40 after its last batch: files .* loaded again"),
+        (Versions(7, 2, 40), "ids is at version 2, and was at version 3 after its last batch: duplicates would pass"),
+        (Versions(7, -1, 40), "ids is gone, and was at version 3"),
+        (Versions(6, None, None), "ledger is at version 6"),
+    ],
+)
+def test_older_versions_halt_and_say_what_to_do(tmp_path: Path, now: Versions, says: str) -> None:
+    advice = "Restore the newest version, and start again. To continue .* delete .*/_forebay/last-versions/games.json"
+    with pytest.raises(Halt, match=f"service games: _forebay/{says}.*{advice}"):
+        kept(tmp_path).must_not_be_older(now)
+
+
+@pytest.mark.parametrize(
+    "now", [LAST, Versions(8, 4, 41), Versions(7, None, 40), Versions(7, 3, None), Versions(8, 3, 40)]
+)
+def test_what_others_added_is_no_loss(tmp_path: Path, now: Versions) -> None:
+    kept(tmp_path).must_not_be_older(now)
+    kept(tmp_path, Versions(7, None, None)).must_not_be_older(now)
+
+
+def test_before_the_first_batch_nothing_is_older(tmp_path: Path) -> None:
+    store = open_objects(last_versions_of(str(tmp_path)))
+    KeptVersions(store, "games").must_not_be_older(Versions(-1, -1, 0))
+    kept(tmp_path)
+    KeptVersions(store, "others").must_not_be_older(Versions(0, -1, 0))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Ledger:
+    """A driver's, after a batch of two files that came one after the other. It has read them."""
+    write_ledger(tmp_path, entry("in/a.json"), entry("in/other.json"))
+    shutil.copytree(tmp_path / "_forebay/ledger", tmp_path / "older")
+    write_ledger(tmp_path, entry("in/b.json"))
+    found = Ledger(None, str(tmp_path), "games")  # type: ignore[arg-type]
+    found.last_versions.keep(Versions(1, None, found.rows))
+    return found
+
+
+def asks(ledger: Ledger, key: str) -> bool:
+    return bool(ledger._versions_of([LandedFile("landing", key, 10, "e9")]))
+
+
+def test_a_running_driver_asks_no_ledger_that_was_restored_beside_it(tmp_path: Path, ledger: Ledger) -> None:
+    assert asks(ledger, "in/b.json")
+    shutil.rmtree(tmp_path / "_forebay/ledger")
+    shutil.move(tmp_path / "older", tmp_path / "_forebay/ledger")
+    with pytest.raises(Halt, match="ledger is at version 0, and was at 1"):
+        asks(ledger, "in/b.json")
+
+
+def test_a_restore_by_hand_makes_a_newer_version_of_fewer_rows(tmp_path: Path, ledger: Ledger) -> None:
+    DeltaTable(tmp_path / "_forebay/ledger").restore(0)
+    with pytest.raises(Halt, match="ledger has 2 rows, and had 3"):
+        asks(ledger, "in/b.json")
+    with pytest.raises(Halt, match="ledger has 2 rows, and had 3"):
+        asks(Ledger(None, str(tmp_path), "games"), "in/a.json")  # type: ignore[arg-type]
+
+
+def test_changes_and_compactions_take_no_rows_from_the_ledger(tmp_path: Path, ledger: Ledger) -> None:
+    DeltaTable(tmp_path / "_forebay/ledger").update({"outcome": "'forgotten'"}, predicate="key = 'in/a.json'")
+    DeltaTable(tmp_path / "_forebay/ledger").optimize.compact()
+    assert asks(ledger, "in/b.json")
