@@ -23,6 +23,7 @@ from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Event
+from forebay.lake.layout import DERIVED_FROM
 from forebay.lake.lease import LeaseHeld
 from forebay.lake.objects import open_objects
 from forebay.landed_file import DELETED, LandedFile
@@ -51,7 +52,18 @@ IN_ARCHIVE = "s3://archive/landed/landing/in/{}/{}"
 @pytest.fixture(autouse=True)
 def alpha(tmp_path: Path) -> None:
     """The table that has the rows of most files: those of a lost table would wait."""
-    write_deltalake(tmp_path / "alpha", pa.table({"_file_id": ["another"]}))
+    write_table(tmp_path / "alpha", AT, "another")
+
+
+def write_table(place: Path, made_at: datetime, *file_ids: str, **properties: str) -> None:
+    """A table with rows of these files, which was made then."""
+    write_deltalake(place, pa.table({"_file_id": pa.array(file_ids, pa.string())}))
+    commit = place / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in commit.read_text().splitlines()]
+    for action in actions:
+        if "metaData" in action:
+            action["metaData"] |= {"createdTime": int(made_at.timestamp() * 1000), "configuration": properties}
+    commit.write_text("\n".join(map(json.dumps, actions)))
 
 
 @dataclass
@@ -176,6 +188,29 @@ def test_a_file_that_may_be_the_only_copy_of_rows_of_a_lost_table_is_not_deleted
     done = clear(tmp_path, s3, DELETE)
     assert (dict(done.actions), done.waiting, s3.landed) == ({"deleted": 1}, 1, ["in/b.json"])
     assert dict(clear(tmp_path, s3, MOVE).actions) == {"moved": 1}
+
+
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_a_lost_table_that_the_job_made_anew_has_rows_of_the_files_that_came_since(
+    tmp_path: Path, checkpoint: bool
+) -> None:
+    """And of those that were replayed, or whose held records a retry brought."""
+    write_table(tmp_path / "anew", AT + timedelta(hours=1), "retried")
+    if checkpoint:
+        DeltaTable(tmp_path / "anew").create_checkpoint()
+    anew = {"tables": {"anew": 1}}
+    loaded = [row("later.json", **anew, at=AT + timedelta(hours=2)), row("retried.json", **anew, file_id="retried")]
+    write_ledger(tmp_path, row("before.json", **anew), *loaded, row("elsewhere.json"))
+    s3 = S3().put("before.json", "elsewhere.json", "later.json", "retried.json")
+    done = clear(tmp_path, s3, DELETE)
+    assert (dict(done.actions), done.waiting, s3.landed) == ({"deleted": 3}, 1, ["in/before.json"])
+    assert dict(clear(tmp_path, s3, MOVE).actions) == {"moved": 1}
+
+
+def test_a_young_table_whose_rows_cannot_be_counted_keeps_the_objects_of_earlier_files(tmp_path: Path) -> None:
+    write_table(tmp_path / "anew", AT + timedelta(hours=1), "f1", **{DERIVED_FROM: "another"})
+    write_ledger(tmp_path, row("a.json", file_id="f1", tables={"anew": 1}))
+    assert clear(tmp_path, S3().put("a.json"), DELETE).waiting == 1
 
 
 def test_a_file_that_may_be_the_only_copy_of_rows_of_another_services_lost_table_is_not_deleted(tmp_path: Path) -> None:

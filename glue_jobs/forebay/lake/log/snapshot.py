@@ -62,6 +62,7 @@ OF_A_CHECKPOINT = (
     "metaData.schemaString",
     "metaData.partitionColumns",
     "metaData.configuration",
+    "metaData.createdTime",
     "txn.appId",
     "txn.version",
 )
@@ -86,6 +87,8 @@ class Snapshot:
     transactions: Mapping[str, int] = field(default_factory=dict)
     said_of: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """The metadata of each column that has some."""
+    created_at: datetime | None = None
+    """When the table was made, by the clock of its first writer."""
 
     @property
     def version(self) -> int:
@@ -211,6 +214,7 @@ class _Replay:
             tuple(fields),
             dict(self.transactions),
             {name: one["metadata"] for name, one in fields.items() if one.get("metadata")},
+            _moment(self.metadata.get("createdTime")),
         )
 
     # --- inside ---
@@ -285,6 +289,10 @@ def _entries(maps: Any) -> Iterator[tuple[Any, ...]]:
     pairs = list(zip(listed(maps.keys), listed(maps.items), strict=True))
     ends = listed(maps.offsets)
     return (tuple(pairs[begin:end]) for begin, end in pairwise(ends))
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
 def _rows(stats: str | None) -> int | None:

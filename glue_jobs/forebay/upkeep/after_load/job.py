@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from functools import cache, partial
+from functools import partial
 from typing import Any
 
 from forebay.address import overlap
@@ -25,7 +25,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
 from forebay.lake.layout import AFTER_LOAD, LEDGER, lease_of, table_path
 from forebay.lake.lease import Lease, hold
-from forebay.lake.log.listing import NoTable, has_log
+from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects, s3_client
@@ -35,6 +35,7 @@ from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.after_load.due import COLUMNS, DueFile, due_in
 from forebay.upkeep.after_load.effect import Done, Left, Settling
 from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
+from forebay.upkeep.after_load.lost import LostRows
 from forebay.upkeep.after_load.notes import DAY, Notes
 from forebay.upkeep.after_load.readers import Readers, readers_of
 
@@ -146,8 +147,8 @@ def _leave(cleared: Cleared, files: Iterable[Left]) -> None:
 
 
 def _readers(lake: str, service: Service, now: datetime) -> Readers:
-    is_lost = cache(lambda name: not has_log(open_objects(table_path(lake, name))))
-    return readers_of(open_objects(table_path(lake, LEDGER)), service, kept_services(lake), now=now, is_lost=is_lost)
+    ledger, are_lost = open_objects(table_path(lake, LEDGER)), LostRows(lake).of
+    return readers_of(ledger, service, kept_services(lake), now=now, are_lost=are_lost)
 
 
 def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: Readers) -> Iterator[list[DueFile]]:

@@ -1,6 +1,6 @@
 """The services of a lake that load from the landing buckets: which still need a file, and which would load its copy.
 
-In: the ledger, the declarations that the lake keeps, and which tables are lost. Out: `Readers`. A service reads a bucket if its
+In: the ledger, the declarations that the lake keeps, and which rows are lost. Out: `Readers`. A service reads a bucket if its
 feed names it, or if it loaded something from there.
 """
 
@@ -32,15 +32,15 @@ WAITS_DAYS = 30
 @dataclass
 class Readers:
     """`buckets` are those from which each service loaded. Of services that share no files with this one: `needed` are versions
-    that will perhaps be read again, and `loaded` are those that each has loaded lately. Rows of a table that `is_lost` come
-    back with a replay of their file."""
+    that will perhaps be read again, and `loaded` are those that each has loaded lately. Rows that `are_lost` come back
+    with a replay of their file."""
 
     service: Service
     others: tuple[Service, ...] = ()
     buckets: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
     needed: set[Version] = field(default_factory=set)
     loaded: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
-    is_lost: Callable[[str], bool] = lambda table: False
+    are_lost: Callable[[Mapping[str, Any]], bool] = lambda row: False
 
     def loads(self, bucket: str, key: str) -> str:
         """The name of the service that would load an object there; empty if none does."""
@@ -56,16 +56,12 @@ class Readers:
         copy."""
         rule = self.service.after_load
         version = version_of(row)
-        if version in self.needed or (rule is not None and rule.delete and self.was_in_lost(row)):
+        if version in self.needed or (rule is not None and rule.delete and self.are_lost(row)):
             return True
         if row["committed_at"] < now - timedelta(days=WAITS_DAYS):
             return False
         reading = (one.name for one in self.others if self._reads(one, row["bucket"], row["key"]))
         return any(hash(version) not in self.loaded[name] for name in reading)
-
-    def was_in_lost(self, row: Mapping[str, Any]) -> bool:
-        """Whether a table that is lost had rows of this file."""
-        return any(rows and self.is_lost(name) for name, rows in dict(row["tables"] or {}).items())
 
     def _reads(self, one: Service, bucket: str, key: str) -> bool:
         feed = one.feed_of(bucket, key)
@@ -73,11 +69,16 @@ class Readers:
 
 
 def readers_of(
-    ledger: Objects, service: Service, kept: Iterable[Service], *, now: datetime, is_lost: Callable[[str], bool]
+    ledger: Objects,
+    service: Service,
+    kept: Iterable[Service],
+    *,
+    now: datetime,
+    are_lost: Callable[[Mapping[str, Any]], bool],
 ) -> Readers:
     """`kept` are all services of the lake. Those that share files with this one need none of their own."""
     others = (one for one in kept if one.name != service.name and not _share(one, service))
-    found = Readers(service, tuple(others), is_lost=is_lost)
+    found = Readers(service, tuple(others), are_lost=are_lost)
     lately = now - timedelta(days=2 * WAITS_DAYS)
     for parquet in data_files(ledger):
         if services_in(parquet) <= {service.name}:
@@ -86,7 +87,7 @@ def readers_of(
         for row in python_rows(plainly_typed(parquet.read(columns=[*COLUMNS, "service"]))):
             name = row["service"] or service.name
             found.buckets[name].add(row["bucket"])
-            if name != service.name and (not is_clear(row) or found.was_in_lost(row)):
+            if name != service.name and (not is_clear(row) or found.are_lost(row)):
                 found.needed.add(version_of(row))
             elif name != service.name and row["committed_at"] >= lately:
                 found.loaded[name].add(hash(version_of(row)))
