@@ -2,6 +2,7 @@
 
 * `ingest` the streaming job      * `generation` the name of its stream      * `first_batch` that a stream never began
 * `service_name` what goes by the name of a service      * `lost_ledger` a lake whose ledger was lost
+* `lost_plan` a new stream beside a batch whose plan was deleted
 * `withheld` files that S3 did not give are announced again
 * `merging` merges beside the batches
 * `pacing` how fast it works, for the rules that start it

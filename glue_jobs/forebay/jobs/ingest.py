@@ -37,6 +37,7 @@ from forebay.events import Emit
 from forebay.jobs.first_batch import begun_batch, first_batch, remove_unfinished_entries
 from forebay.jobs.generation import generation_of
 from forebay.jobs.lost_ledger import must_have_its_ledger
+from forebay.jobs.lost_plan import must_have_its_plans
 from forebay.jobs.merging import merging
 from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
 from forebay.jobs.withheld import Announcer
@@ -170,6 +171,7 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
         must_not_be_half_rolled_back(settings.lake)
         must_be_of_service(checkpoint, service.name)
         must_have_its_ledger(settings.lake, first_batch(checkpoint, service.name))
+        must_have_its_plans(settings.lake, service.name, checkpoint)
         must_fill_own_tables(settings.lake, service)
 
         def still_ours() -> None:
