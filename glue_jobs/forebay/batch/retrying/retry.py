@@ -42,13 +42,14 @@ from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import PLANS, application, own_table, plans_of, table_path
+from forebay.lake.layout import PLANS, application, last_versions_of, own_table, plans_of, table_path
 from forebay.lake.lease import LASTS_S, hold
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.landed_file import LandedFile
+from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.table.commit import Txn
 from forebay.table.kernel import NO_VERSION, TableLogs
 
@@ -83,6 +84,7 @@ class Retry:
         self.logs = logs or TableLogs(spark, emit=emit)
         self.plans = plans or open_objects(plans_of(lake, service.name))
         self.batches = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
+        self.last_versions = KeptVersions(open_objects(last_versions_of(lake)), service.name)
         self.tables_at_once = tables_at_once
         self.one_pass = OnePass(spark, lake, Limits(), self.logs)
         self.reserved = ReservedIds(spark, lake, service.name, self.batches)
@@ -112,6 +114,8 @@ class Retry:
             lease.let_go()
 
     def _run(self, choice: Choice) -> Retried:
+        ids = self._version_of("ids") if self.service.drops_duplicates else None
+        self.last_versions.must_not_be_older(Versions(self._version_of("ledger"), ids, None))
         self._finish_earlier()
         done, after = Retried(), ""
         while self._is_there(choice.held):
@@ -122,7 +126,11 @@ class Retry:
         return done
 
     def _is_there(self, name: str) -> bool:
-        return self.logs.look(self._path(name), again=True) is not None
+        return self._version_of(name) != NO_VERSION
+
+    def _version_of(self, name: str) -> int:
+        seen = self.logs.look(self._path(name), again=True)
+        return NO_VERSION if seen is None else seen.version
 
     def _finish_earlier(self) -> None:
         if (plan := self._left()) is not None:
