@@ -57,6 +57,7 @@ def load_aside(
             ledger=Ledger(spark, side, service.name),
             emit=emit,
             still_ours=lease.check,
+            may_have_begun=lambda batch: False,  # its generation is new
         )
         leaving.callback(batch.close)
         batch.finish_earlier()
