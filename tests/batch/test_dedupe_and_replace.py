@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.retrying.moving import Retried
+from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.retrying.retry import Retry
@@ -141,3 +141,65 @@ def test_a_retry_leaves_the_ids_of_what_it_wrote_and_no_others(world: World, spa
 
 def _die(*_: object) -> None:
     raise Died
+
+
+CHECKED = """
+[tables.expectations]
+level = { check = "level > 0", on_violation = "quarantine" }
+"""
+
+
+def levels(*told: tuple[str, int]) -> bytes:
+    return "".join(
+        json.dumps({"game": "alpha", "event_id": one, "level": level}) + "\n" for one, level in told
+    ).encode()
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("dies", ["release", "let_go", ""])
+def test_a_retry_leaves_records_that_an_expectation_refuses_and_no_ids_of_theirs(
+    dies: str, world: World, spark: SparkSession
+) -> None:
+    """A refused record is no first copy: it keeps no other one out, wherever it stands. Once the expectation is gone, a retry
+    drops it as a duplicate, or brings it."""
+    world.service = SERVICE.replace("[{ name", '[{ name = "level", type = "int" }, { name') + CHECKED
+    world.answers = {
+        "a.json": levels(("x", 1), ("x", -1), ("y", -2), ("y", 2), ("z", -3)),
+        "b.json": levels(("y", 4), ("w", -4), ("v", 5)),
+    }
+    world.paused = ("alpha",)
+    for number, key in enumerate(world.answers, 1):
+        world.try_batch(number, [world.file(key)])
+    world.paused = ()
+
+    def retry(service: str, dies: str = "") -> Retried:
+        told = {"lake": world.lake, "emit": world.events.append, "clock": lambda: AT}
+        tries = Retry(spark, parse_service({"service.toml": service}), **told)  # type: ignore[arg-type]
+        try:
+            with world.monkeypatch.context() as patched:
+                if dies:
+                    patched.setattr(ReservedIds if dies == "release" else Moving, dies, _die)
+                return tries.run(Choice("quarantine"))
+        finally:
+            tries.logs.close()
+
+    if dies:
+        with pytest.raises(Died):
+            retry(world.service, dies)
+    retry(world.service)
+    stand = [(row["event_id"], row["level"]) for row in world._table("alpha")]
+    first, second = ({"a.json": 2, "b.json": 1}, {"a.json": 1, "b.json": 2})
+    assert sorted(stand) in ([("v", 5), ("x", 1), ("y", 2)], [("v", 5), ("x", 1), ("y", 4)])
+    assert world.rows_of("alpha") in (first, second)
+    assert world.kept("quarantine") == {"a.json": 3, "b.json": 1}
+    world.tables_agree_with_the_ledger("alpha")
+    assert ids_of(world) == Counter(row["_file_id"] for row in world._table("alpha"))
+    retry(world.service.replace(CHECKED, ""))
+    assert sorted(row["event_id"] for row in world._table("alpha")) == ["v", "w", "x", "y", "z"]
+    assert world._table("_forebay/quarantine") == []
+    world.tables_agree_with_the_ledger("alpha")
+    assert ids_of(world) == Counter(row["_file_id"] for row in world._table("alpha"))
+
+
+def ids_of(world: World) -> Counter[str]:
+    return Counter(row["file_id"] for row in world._table("_forebay/ids"))
