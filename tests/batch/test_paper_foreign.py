@@ -16,7 +16,7 @@ import pytest
 from forebay.ledger.entry import FORGOTTEN, REPLAY, WANTED_AGAIN
 from tests.batch.test_paper_histories import TABLES, Play, in_time, play_all, service
 
-WANTED = ((REPLAY, None), (FORGOTTEN, WANTED_AGAIN))
+WANTED = ((REPLAY, None), (REPLAY, "not-replayed"), (FORGOTTEN, WANTED_AGAIN))
 Row = tuple[str, str, int]
 """A row: its table, its file, and the place of its record."""
 
