@@ -34,6 +34,7 @@ from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
+from forebay.batch.retrying.brought_back import COUNTED, BroughtBack
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import RetryPlan
@@ -548,6 +549,13 @@ class PaperRetry(Retry):
     def _held_of(self, plan: RetryPlan, files: Collection[LandedFile]) -> list[str]:
         keys = {file.key for file in files}
         return sorted({row["file_id"] for row in self._held(plan) if row["key"] in keys})
+
+    def _brought_back(self, plan: RetryPlan) -> BroughtBack | None:
+        counts = Counter(row["file_id"] for row in self._held(plan))
+        for row in self.paper.rows(LEDGER):
+            if counts[row["file_id"]] > row[COUNTED[plan.choice.held]]:
+                return BroughtBack(row["key"], counts[row["file_id"]], row[COUNTED[plan.choice.held]])
+        return None
 
     def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
         made = super()._dedupe(plan, service)

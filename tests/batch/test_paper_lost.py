@@ -41,7 +41,8 @@ class Lost(Play):
         self.gone: dict[str, Counter[str]] = {name: Counter() for name in HELD}
 
     def more_deeds(self) -> dict[Callable[[str], None], int]:
-        return {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3, self.lose_held: 3, self.make_older: 10}
+        deeds = {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3, self.lose_held: 3}
+        return deeds | {self.make_older: 10, self.bring_held_back: 10}
 
     def lose_ledger(self, key: str) -> None:
         """Right before one of the next effects."""
@@ -126,6 +127,27 @@ class Lost(Play):
             with older_still:
                 retry_in(self.patch, self.lake, self.service).run(Choice("quarantine"))
         assert {one: there.version for one, there in self.lake.tables.items()} == before
+        self.lake.tables[name] = table
+
+    def bring_held_back(self, key: str) -> None:
+        """An older version of the quarantine or of the parked records, with some that a retry has moved. A retry refuses it."""
+        name = self.draw.choice((QUARANTINE, PARKED))
+        table = self.lake.tables.get(name)
+        open_ones = self.lost_plans or any("plan" in one for one in self.lake.objects)
+        if table is None or open_ones or self.gone[name]:
+            return
+        counted = {row["file_id"]: row[HELD[name]] for row in self.lake.rows(LEDGER)}
+        older = [rows for rows in table.versions if Counter(row["file_id"] for row in rows) - Counter(counted)]
+        if not older:
+            return
+        self.said.append(f"somebody restores an older {name}")
+        rows = self.draw.choice(older)
+        self.lake.tables[name], self.lake.dies_after = replace(table, rows=rows, versions=[rows], at=table.at[:1]), None
+        before = {one: there.version for one, there in self.lake.tables.items()}
+        with pytest.raises(Halt, match=f"{name} has .*Somebody restored an older version"):
+            retry_in(self.patch, self.lake, self.service).run(Choice(name.rpartition("/")[2]))  # type: ignore[arg-type]
+        assert {one: there.version for one, there in self.lake.tables.items()} == before
+        assert not any("plan" in one for one in self.lake.objects)
         self.lake.tables[name] = table
 
     def lose_held(self, key: str) -> None:

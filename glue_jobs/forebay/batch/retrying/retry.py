@@ -31,6 +31,7 @@ from forebay.batch.one_pass.outcome import ReadAgain
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import Known
 from forebay.batch.plan import Plans
+from forebay.batch.retrying.brought_back import COUNTED, BroughtBack, brought_back_of
 from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up
 from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import PLAN, THIS_RETRY, Choice, RetryPlan
@@ -38,6 +39,7 @@ from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
+from forebay.counted import counted
 from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
@@ -158,11 +160,27 @@ class Retry:
         service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
         plan = replace(intent, version=held.version, service=pinned(service), intent=False)
         plan = replace(plan, without=tuple(self._held_of(plan, in_batches)))
+        self._must_be_counted(plan)
         plan = replace(plan, until=self._until(plan))
         if tagged is None or tagged[0] != intent.as_json():
             raise Halt(ANOTHER)
         self._write_over(plan, tagged[1])
         return plan
+
+    def _must_be_counted(self, plan: RetryPlan) -> None:
+        """Records that have left come back with an older version of the table that held them, and would land again."""
+        if (found := self._brought_back(plan)) is not None:
+            self.plans.delete([PLAN])
+            raise Halt(
+                f"{own_table(plan.choice.held)} has {counted(found.rows, 'record')} of {found.key}, and the ledger counts "
+                f"{found.known:,}. "
+                "Somebody restored an older version of it. Nothing was changed. Restore the newest version, and start again. "
+                "See docs/disasters.md, An older ledger"
+            )
+
+    def _brought_back(self, plan: RetryPlan) -> BroughtBack | None:
+        held, ledger = (open_objects(self._path(name)) for name in (plan.choice.held, "ledger"))
+        return brought_back_of(held, ledger, COUNTED[plan.choice.held], plan.without)
 
     def _write_over(self, plan: RetryPlan, tag: str | None) -> None:
         if not self.plans.write_over(PLAN, plan.as_json(), tag):

@@ -1,0 +1,47 @@
+"""An older version of the quarantine has records again that a retry has moved: the ledger counts fewer."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from deltalake import write_deltalake
+
+from forebay.batch.retrying.brought_back import BroughtBack, brought_back_of
+from forebay.lake.objects import open_objects
+from tests.operate.ledger import entry, write_ledger
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    """Two records and a whole file are held. Nobody knows the file of a batch that has not ended."""
+    write_ledger(tmp_path, entry("in/a.json", file_id="a", quarantined=2), entry("in/b.json", file_id="b"))
+    held(tmp_path, ("a", 1), ("a", 2), ("b", None))
+    held(tmp_path, ("of a batch", 1))
+    return tmp_path
+
+
+def held(lake: Path, *rows: tuple[str, int | None]) -> None:
+    told = pa.table({"file_id": [one for one, _ in rows], "line": pa.array([line for _, line in rows], pa.int64())})
+    write_deltalake(lake / "_forebay" / "quarantine", told, mode="append")
+
+
+def found(lake: Path, *without: str) -> BroughtBack | None:
+    own = open_objects(str(lake / "_forebay"))
+    return brought_back_of(
+        *(open_objects(f"{own.place}/{name}") for name in ("quarantine", "ledger")), "quarantined", without
+    )
+
+
+def test_records_that_the_ledger_counts_are_where_they_should_be(lake: Path) -> None:
+    assert found(lake) is None
+
+
+@pytest.mark.parametrize(("file_id", "says"), [("a", ("in/a.json", 3, 2)), ("b", ("in/b.json", 1, 0))])
+def test_a_record_more_than_the_ledger_counts_has_left_before(
+    lake: Path, file_id: str, says: tuple[str, int, int]
+) -> None:
+    held(lake, (file_id, 3))
+    assert found(lake) == says
+    assert found(lake, file_id) is None, "a batch may be at it"
