@@ -1,16 +1,19 @@
-"""A person changes a table by hand while the driver runs: its columns, its properties, its versions. The next batch loads its
-rows, or its rows are held with a reason while other tables go on. No row is lost or comes twice, and the ledger agrees."""
+"""A person changes a table by hand while the driver runs: its columns, its properties, its versions, between batches and in the
+middle of one. A batch loads its rows, or its rows are held with a reason while other tables go on. No row is lost or comes
+twice, and the ledger agrees."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import TableFailed
+from forebay.batch.writing import Writing
 from tests.batch.world import World, names_of
 
 SERVICE = """
@@ -50,6 +53,9 @@ CHANGES: dict[str, tuple[list[str], str]] = {
     "a vacuum of all": (["OPTIMIZE {t}", "VACUUM {t} RETAIN 0 HOURS"], LOADED),
     "no rows": (["DELETE FROM {t}"], LOADED),
     "an earlier version": (["DELETE FROM {t}", "RESTORE TABLE {t} TO VERSION AS OF 0"], LOADED),
+    "a feature of writers": ([setting("feature.checkConstraints = supported")], LOADED),
+    "a nested column": (["ALTER TABLE {t} ADD COLUMNS (more struct<a: int, b: array<string>>)"], LOADED),
+    "a column of ours with another type": (["ALTER TABLE {t} ADD COLUMNS (extra int)"], LOADED),
     "a default": (
         [setting("feature.allowColumnDefaults = supported"), "ALTER TABLE {t} ALTER COLUMN level SET DEFAULT 7"],
         LOADED,
@@ -62,7 +68,8 @@ def lines(*records: dict[str, object]) -> bytes:
 
 
 def event(game: str, n: int) -> dict[str, object]:
-    return {"game": game, "event_id": f"{game}-{n}", "level": n, "score": n}
+    more = {"extra": "text"} if n > 2 else {}
+    return {"game": game, "event_id": f"{game}-{n}", "level": n, "score": n, **more}
 
 
 @pytest.fixture
@@ -80,7 +87,34 @@ def test_the_next_batch_loads_its_rows_or_holds_them(
     what: str, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     statements, ends = CHANGES[what]
-    world = World(spark, lake, monkeypatch, service=SERVICE)
+    held, why = three_batches(World(spark, lake, monkeypatch, service=SERVICE), statements)
+    assert ("held" if held else "loaded") == ends, why
+
+
+@pytest.mark.deep
+@pytest.mark.usefixtures("short_retention")
+@pytest.mark.parametrize("what", [one for one in CHANGES if one != "a vacuum of all"])
+def test_a_batch_that_has_its_plan_loads_its_rows_or_holds_them(
+    what: str, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The files of the table are written then, for the columns that it had. A vacuum that retains nothing deletes them, and a
+    driver that starts says so: see `must_have_files`."""
+    three_batches(World(spark, lake, monkeypatch, service=SERVICE), CHANGES[what][0], behind_the_plan=True)
+
+
+def three_batches(world: World, statements: list[str], *, behind_the_plan: bool = False) -> tuple[list[str], list[str]]:
+    """A person is at work before the second one, or right before its commits. What is held, and why."""
+    spark, lake, commit, left = world.spark, world.lake, Writing.commit, [*statements]
+
+    def somebody() -> None:
+        while left:
+            spark.sql(left.pop(0).format(t=f"delta.`{lake}/alpha`"))
+
+    def meanwhile(writing: Writing, *given: Any) -> Any:
+        if writing.txn.version == 1:
+            somebody()
+        return commit(writing, *given)
+
     world.answers = {
         "a.json": lines(event("alpha", 1), event("alpha", 2)),
         "b.json": lines(event("alpha", 3), event("beta", 3)),
@@ -89,27 +123,28 @@ def test_the_next_batch_loads_its_rows_or_holds_them(
     batch = world.batch()
     try:
         process(world, batch, 0, "a.json")
-        for statement in statements:
-            spark.sql(statement.format(t=f"delta.`{lake}/alpha`"))
+        if not behind_the_plan:
+            somebody()
+        world.monkeypatch.setattr(Writing, "commit", meanwhile)
         process(world, batch, 1, "b.json")
         process(world, batch, 2, "c.json")
     finally:
         batch.close()
     rows = [row.event_id for row in spark.read.format("delta").load(f"{lake}/alpha").select("event_id").collect()]
-    found = Counter(rows)
+    found = Counter(str(one) for one in rows)
     held = [json.loads(row.record)["event_id"] for row in quarantined(spark, lake)]
     why = [one.error for one in world.events if isinstance(one, TableFailed)]
     for n in (3, 4):
         assert found[f"alpha-{n}"] + held.count(f"alpha-{n}") == 1
         assert world.rows_of("beta")[f"{'abc'[n - 2]}.json"] == 1
-    assert ("held" if held else "loaded") == ends, why
+    return held, why
 
 
 def process(world: World, batch: object, number: int, key: str) -> None:
     batch.process(names_of(world.spark, [world.file(key)]), number)  # type: ignore[attr-defined]
 
 
-def quarantined(spark: SparkSession, lake: str) -> list[object]:
+def quarantined(spark: SparkSession, lake: str) -> list[Any]:
     from delta.tables import DeltaTable
 
     place = f"{lake}/_forebay/quarantine"
