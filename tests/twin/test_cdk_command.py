@@ -1,4 +1,7 @@
-"""The real `cdk` command bootstraps, deploys, compares, updates and removes the service, in the twin as it would on AWS."""
+"""The real `cdk` command bootstraps, deploys, compares, updates and removes the service, in the twin as it would on AWS.
+
+One story of one account, told in order: each test goes on where the one before it ended.
+"""
 
 from __future__ import annotations
 
@@ -41,7 +44,7 @@ def cdk() -> Path:
     return Path(said.stdout.strip())
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
     """An account with nothing in it."""
     command = [sys.executable, "-m", "forebay_local.twin.server", "--with-parent", str(os.getpid())]
@@ -54,6 +57,11 @@ def endpoint() -> Iterator[str]:
     yield endpoint
     server.terminate()
     server.communicate()
+
+
+@pytest.fixture(scope="module")
+def account(cdk: Path, endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Cdk:
+    return Cdk(cdk, endpoint, tmp_path_factory.mktemp("account"))
 
 
 DECLARED = """
@@ -161,20 +169,20 @@ DEPLOY = ("deploy", "--method", "direct", "--require-approval", "never")
 
 
 @pytest.mark.jvm
-def test_a_first_deploy_that_fails_is_mended_examined_carries_a_probe_to_its_row_and_is_removed(
-    cdk: Path, endpoint: str, tmp_path: Path
+def test_a_first_deploy_that_fails_is_mended_examined_and_carries_a_probe_to_its_row(
+    account: Cdk, endpoint: str
 ) -> None:
-    good = synth.assembly()
+    good, outputs = synth.assembly(), account.folder / "outputs.json"
     stack, of = assembly.read(good).stack, partial(client, endpoint=endpoint, region=REGION)
-    account = Cdk(cdk, endpoint, tmp_path)
     account.run(*BOOTSTRAP, app=good)
-    refused = account.run(*DEPLOY, app=broken(good, tmp_path / "broken"), fails=True)
+    refused = account.run(*DEPLOY, app=broken(good, account.folder / "broken"), fails=True)
     assert 'Unknown parameter in input: "Treshold"' in refused
     assert len(of("s3").list_buckets()["Buckets"]) == 1, "bootstrap's own"
     told = account.forebay("doctor", "--stack", stack)
     assert "is in ROLLBACK_COMPLETE" in told.communicate()[0]
 
-    account.run(*DEPLOY, app=good)
+    account.run(*DEPLOY, "--outputs-file", str(outputs), app=good)
+    assert json.loads(outputs.read_text())[stack]["IngestJob"] == f"{stack}-ingest"
     on = look_up(stack, of)
     of("sns").subscribe(TopicArn=on.alarm_topic, Protocol="email", Endpoint="night@example.org")
     (bucket,) = on.landing_buckets
@@ -196,9 +204,27 @@ def test_a_first_deploy_that_fails_is_mended_examined_carries_a_probe_to_its_row
     kept = of("s3").list_object_versions(Bucket=bucket)["Versions"]
     assert [one["Key"] for one in kept] == [f"{on.landing_prefix}a.json"], "the probe is removed"
 
-    account.run("destroy", "--force", app=good)
-    assert of("glue").get_jobs()["Jobs"] == []
-    assert bucket in [one["Name"] for one in of("s3").list_buckets()["Buckets"]], "a removed stack keeps its data"
+
+@pytest.mark.jvm
+def test_edited_settings_and_declarations_show_in_the_diff_and_are_deployed(account: Cdk, endpoint: str) -> None:
+    first = synth.assembly()
+    second = edited(account.folder / "second")
+    glue, job = client("glue", endpoint, REGION), f"{assembly.read(first).stack}-ingest"
+
+    def workers() -> int:
+        return int(glue.get_job(JobName=job)["Job"]["NumberOfWorkers"])
+
+    assert workers() == 2
+    differences = account.run("diff", "--method=template", app=second)
+    assert re.search(r"NumberOfWorkers\s+.*\[-\] 2\s+.*\[\+\] 7", differences, re.DOTALL), differences
+    # A changed table is another declaration that the job is told of; changed hours are the clock's.
+    changed = r"--deployed_service:.*?\[-\] \S+[0-9a-f]{60}\.toml\W+\[\+\] \S+[0-9a-f]{60}\.toml"
+    assert re.search(changed, differences, re.DOTALL), differences
+    hours = r"ScheduleExpression\s+.*\[-\] cron\(0 4 \? \* MON-SAT \*\)\s+.*\[\+\] cron\(15 5 \* \* \? \*\)"
+    assert re.search(hours, differences), differences
+    account.run(*DEPLOY, app=second)
+    assert workers() == 7
+    assert "no differences" in account.run("diff", "--method=template", app=second)
 
 
 def names_of_the_page(key: str) -> dict[str, dict[str, str]]:
@@ -212,22 +238,24 @@ def names_of_the_page(key: str) -> dict[str, dict[str, str]]:
     return found
 
 
-def test_a_removed_stack_takes_its_buckets_back_as_the_page_says(cdk: Path, endpoint: str, tmp_path: Path) -> None:
+@pytest.mark.jvm
+def test_a_removed_stack_takes_its_buckets_back_as_the_page_says(account: Cdk, endpoint: str) -> None:
     """docs/upgrade.md: import them, delete what is in the way, and deploy. The new stack reads what the first one wrote."""
     app, of = synth.assembly(), partial(client, endpoint=endpoint, region=REGION)
-    plan, account, s3 = assembly.read(app), Cdk(cdk, endpoint, tmp_path), of("s3")
-    account.run(*BOOTSTRAP, app=app)
-    account.run(*DEPLOY, app=app)
+    plan, s3 = assembly.read(app), of("s3")
     before = look_up(plan.stack, of)
     (landing,) = before.landing_buckets
     s3.put_object(Bucket=before.lake_bucket, Key="alpha/part-0.parquet", Body=b"kept")
-    s3.put_object(Bucket=landing, Key=f"{before.landing_prefix}a.json", Body=b"{}")
     account.run("destroy", "--force", app=app)
+    assert of("glue").get_jobs()["Jobs"] == []
+    stacks = of("cloudformation").describe_stacks()["Stacks"]
+    assert [found["StackName"] for found in stacks if not found["StackStatus"].startswith("DELETE")] == ["CDKToolkit"]
+    assert landing in [one["Name"] for one in s3.list_buckets()["Buckets"]], "a removed stack keeps its data"
     account.run(*DEPLOY, app=app, fails=True)
 
     (rule,) = s3.get_bucket_encryption(Bucket=before.lake_bucket)["ServerSideEncryptionConfiguration"]["Rules"]
     key = rule["ApplyServerSideEncryptionByDefault"]["KMSMasterKeyID"].rpartition("/")[2]
-    kept, mapping = names_of_the_page(key), tmp_path / "kept.json"
+    kept, mapping = names_of_the_page(key), account.folder / "kept.json"
     command = ("import", "--resource-mapping", str(mapping))
     (of_landing,) = [
         name for name in json.loads(plan.template)["Resources"] if re.fullmatch("Landing[0-9A-F]{8}", name)
@@ -269,37 +297,3 @@ def until_it_ended(glue: Any, job: str, within_s: float = 300) -> dict[str, Any]
         time.sleep(0.5)
     found: dict[str, Any] = run
     return found
-
-
-def test_bootstrap_deploy_diff_update_and_destroy(cdk: Path, endpoint: str, tmp_path: Path) -> None:
-    first = synth.assembly()
-    second = edited(tmp_path / "second")
-    stack = assembly.read(first).stack
-    glue, job = client("glue", endpoint, REGION), f"{stack}-ingest"
-    account = Cdk(cdk, endpoint, tmp_path)
-
-    def run(*words: str, app: Path = first) -> str:
-        return account.run(*words, app=app)
-
-    def workers() -> int:
-        return int(glue.get_job(JobName=job)["Job"]["NumberOfWorkers"])
-
-    run(*BOOTSTRAP)
-    outputs = tmp_path / "outputs.json"
-    run(*DEPLOY, "--outputs-file", str(outputs))
-    assert json.loads(outputs.read_text())[stack]["IngestJob"] == job
-    assert workers() == 2
-    differences = run("diff", "--method=template", app=second)
-    assert re.search(r"NumberOfWorkers\s+.*\[-\] 2\s+.*\[\+\] 7", differences, re.DOTALL), differences
-    # A changed table is another declaration that the job is told of; changed hours are the clock's.
-    changed = r"--deployed_service:.*?\[-\] \S+[0-9a-f]{60}\.toml\W+\[\+\] \S+[0-9a-f]{60}\.toml"
-    assert re.search(changed, differences, re.DOTALL), differences
-    hours = r"ScheduleExpression\s+.*\[-\] cron\(0 4 \? \* MON-SAT \*\)\s+.*\[\+\] cron\(15 5 \* \* \? \*\)"
-    assert re.search(hours, differences), differences
-    run(*DEPLOY, app=second)
-    assert workers() == 7
-    assert "no differences" in run("diff", "--method=template", app=second)
-    run("destroy", "--force")
-    assert glue.get_jobs()["Jobs"] == []
-    stacks = client("cloudformation", endpoint, REGION).describe_stacks()["Stacks"]
-    assert [found["StackName"] for found in stacks if not found["StackStatus"].startswith("DELETE")] == ["CDKToolkit"]
