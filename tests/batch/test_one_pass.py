@@ -369,16 +369,18 @@ def must_be_equal(one: dict[str, Any], other: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    "service",
-    [SERVICE, ASKED, FORMATTED, WHERE_SQL, DEDUPED, NESTED],
+    ("service", "first"),
+    [(SERVICE, 0), (ASKED, 1), (FORMATTED, 1), (WHERE_SQL, 0), (DEDUPED, 0), (NESTED, 1)],
     ids=["plain", "asked", "formatted", "where-sql", "deduped", "nested"],
 )
 @pytest.mark.deep
-@pytest.mark.parametrize("seed", range(int(os.environ.get("FOREBAY_SEEDS", "2"))))
+@pytest.mark.parametrize("more", range(int(os.environ.get("FOREBAY_SEEDS", "1"))))
 def test_random_files_become_the_same_lake_both_ways(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, service: str
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: int, more: int, service: str
 ) -> None:
-    """Where duplicates are left out, a pass decides about columns by all records, and Spark by those that stay."""
+    """Files of an odd seed have broken lines. Where duplicates are left out, a pass decides about columns by all records, and
+    Spark by those that stay."""
+    seed = first + more
     random, are_alike = Random(seed), service is DEDUPED
     made = [files(random, ordinary=seed % 2 == 0, are_alike=are_alike) for _ in range(2)]
     batches = [{f"{n}/{key}": content for key, content in some.items()} for n, some in enumerate(made)]
