@@ -242,6 +242,18 @@ def test_an_old_file_with_a_record_that_was_rescued_whole_is_purged(tmp_path: Pa
     assert not (tmp_path / "t/part-anna.parquet").exists()
 
 
+@pytest.mark.parametrize("own", [{"service": ["shop", None]}, {"line": [1, None]}], ids=["service", "line"])
+def test_columns_of_a_table_that_happen_to_be_called_service_or_line_hide_nobody(own: dict[str, list[Any]]) -> None:
+    erased = Erased(ERASED.tokens, b"", "games")
+    assert found_in(parquet(user=["anna", "anna"], **own), [Place("user")], erased).rows == 2
+
+
+@pytest.mark.parametrize(("service", "unjudged"), [("games", 1), ("shop", 0)])
+def test_a_kept_text_that_nobody_can_read_is_counted_for_its_own_service(service: str, unjudged: int) -> None:
+    kept = parquet(service=[service], line=[1], record=['{"n": 1, "who": "anna"'])
+    assert found_in(kept, [Place("record", ("who",))], replace(ERASED, service="games")).unjudged == unjudged
+
+
 def test_a_column_of_a_table_that_happens_to_be_called_record_is_no_kept_text() -> None:
     struct = found_in(parquet(record=[{"who": "ben"}, {"who": "anna"}]), [Place("record", ("who",))], ERASED)
     assert (struct.rows, struct.unjudged) == (1, 0)
