@@ -34,11 +34,10 @@ POINTS = [
 
 FOR_REAL = [
     ("while the planner receives", "names"),
-    ("after manifest", "names"),
     ("in foreachBatch", "names"),
-    ("after the tables", "contents"),
 ]
-"""Driver, JVM and planner die at once. At the other points the planner alone is killed, and the session stays warm."""
+"""Driver and JVM die, the first time without the planner. At the other points the planner alone is killed, and the session
+stays warm."""
 
 
 def arrived(out: Path) -> list[str]:
