@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -82,8 +81,9 @@ def values(told: Story, table: str) -> list[str]:
 
 @pytest.mark.deep
 def test_any_order_of_batches_ends_in_the_same_columns(told: Story, spark: SparkSession, tmp_path: Path) -> None:
+    """Each batch is first once, and each two of them come in both orders."""
     declare(told, tmp_path)
-    orders = list(permutations(range(3)))
+    orders = [(0, 1, 2), (1, 2, 0), (2, 1, 0)]
     for batch in range(3):
         records = [
             event(f"order{number}", 0, event_id=f"{order[batch]}-{n}", **record)
@@ -92,8 +92,8 @@ def test_any_order_of_batches_ends_in_the_same_columns(told: Story, spark: Spark
         ]
         told.put(f"{batch}.json", lines(records))
         assert told.run().differences() == []
-    assert len({str(sorted(types(told, f"order{n}"))) for n in range(6)} | {""}) > 1
-    for number in range(6):
+    assert len({str(sorted(types(told, f"order{n}"))) for n in range(3)} | {""}) > 1
+    for number in range(3):
         done = settled(told, spark, f"order{number}")
         assert done.rows == 4
     first = {name: by_name(kind) for name, kind in types(told, "order0").items()}
@@ -103,11 +103,11 @@ def test_any_order_of_batches_ends_in_the_same_columns(told: Story, spark: Spark
         "name": "string",
         "new_field": "long",
     }
-    for number in range(1, 6):
+    for number in range(1, 3):
         assert {name: by_name(kind) for name, kind in types(told, f"order{number}").items()} == first
         assert values(told, f"order{number}") == values(told, "order0")
     assert told.accounts().differences() == []
-    assert settled(told, spark, "order3").version is None
+    assert settled(told, spark, "order2").version is None
 
 
 @pytest.mark.deep
