@@ -151,7 +151,7 @@ class Story:
 
     def must_agree(self) -> None:
         self.must_be_the_same_elsewhere()
-        log = [row.asDict() for row in self.spark.read.format("delta").load(self.log).collect()]
+        log = DeltaTable(self.log).to_pyarrow_table().to_pylist()
         deletes = self.declared.delete_when is not None
         changes = (
             Change((r["id"], r["world"]), (r["at"],), r["_file_id"], r["_line"], 0, deletes and r["op"] == "d", r)

@@ -121,12 +121,10 @@ def test_partial_updates_equal_the_model_too(story: Story, monkeypatch: pytest.M
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("declared", [MERGE, HISTORY], ids=["latest", "scd2"])
-def test_files_that_were_compacted_before_a_merge_saw_them(story: Story, declared: Merge) -> None:
+def test_files_that_were_compacted_before_a_merge_saw_them(story: Story) -> None:
     def change(key: str) -> None:
         story.append([(key, "a", 1, "u", 1, None, f"f{key}", 1, 1, NOW)])
 
-    story.declared = declared
     change("p")
     story.merge()
     change("q")
