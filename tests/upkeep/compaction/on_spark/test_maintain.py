@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections import Counter
@@ -57,8 +58,10 @@ def rows_at(small: SmallLake, version: int) -> int:
     return int(DeltaTable(small.path(), version=version).to_pyarrow_table().num_rows)
 
 
-def old_and_new_versions(small: SmallLake) -> None:
-    """Versions 0 to 2 are ten days old, 3 to 5 are of now; 2 and 5 are compactions."""
+@pytest.fixture(scope="module")
+def of_two_weeks(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A lake whose table has versions 0 to 2 that are ten days old, and 3 to 5 of now; 2 and 5 are compactions."""
+    small = SmallLake(spark, tmp_path_factory.mktemp("two_weeks") / "lake")
     small.fill(files=4)
     small.fill(files=4, first=100)
     small.compact()
@@ -67,6 +70,14 @@ def old_and_new_versions(small: SmallLake) -> None:
     small.fill(files=4, first=300)
     small.compact()
     assert small.version() == 5
+    return small.folder
+
+
+@pytest.fixture
+def aged(small: SmallLake, of_two_weeks: Path) -> SmallLake:
+    """A lake of the test's own, with the old and the new versions of that one."""
+    shutil.copytree(of_two_weeks, small.folder)
+    return small
 
 
 def test_on_s3_too_the_files_that_a_vacuum_deleted_are_counted(spark: SparkSession, twin: Twin) -> None:
@@ -81,19 +92,16 @@ def test_on_s3_too_the_files_that_a_vacuum_deleted_are_counted(spark: SparkSessi
 
 @pytest.mark.deep
 @pytest.mark.parametrize("kind", ["lite", "full"])
-def test_time_travel_works_inside_the_declared_window_and_outside_the_error_says_so(
-    small: SmallLake, kind: str
-) -> None:
-    old_and_new_versions(small)
-    ran = small.maintain(vacuum=kind, service=small.declare(DECLARED + "7"))
+def test_time_travel_works_inside_the_declared_window_and_outside_the_error_says_so(aged: SmallLake, kind: str) -> None:
+    ran = aged.maintain(vacuum=kind, service=aged.declare(DECLARED + "7"))
     assert ran.status == 0
-    (told,) = [e for e in small.events if isinstance(e, TableMaintained)]
+    (told,) = [e for e in aged.events if isinstance(e, TableMaintained)]
     assert (told.vacuum, told.files_deleted, told.kept_hours) == (kind, 8, 169)
-    assert (rows_as_of(small, versionAsOf=3), rows_as_of(small, versionAsOf=4)) == (120, 160)
+    assert (rows_as_of(aged, versionAsOf=3), rows_as_of(aged, versionAsOf=4)) == (120, 160)
     with pytest.raises(PySparkException, match=r"beyond delta\.deletedFileRetentionDuration"):
-        rows_as_of(small, versionAsOf=1)
-    assert HealthRecords(small.place).of("alpha").vacuumed_at is not None
-    assert small.maintain(vacuum=kind).tables[0].cared is not None
+        rows_as_of(aged, versionAsOf=1)
+    assert HealthRecords(aged.place).of("alpha").vacuumed_at is not None
+    assert aged.maintain(vacuum=kind).tables[0].cared is not None
 
 
 @pytest.mark.deep
@@ -113,60 +121,57 @@ def test_a_writer_whose_clock_is_an_hour_off_costs_no_row_and_no_version_inside_
     assert (rows_at(small, 0), rows_at(small, 1)) == (40, 40)
 
 
-def test_what_was_the_newest_version_inside_the_window_is_kept_however_old_its_commit(small: SmallLake) -> None:
+def test_what_was_the_newest_version_inside_the_window_is_kept_however_old_its_commit(aged: SmallLake) -> None:
     """Delta looks at the commit's age, and refuses a version that was still in force three days ago; a reader who knows better
     can tell it so, for every file is there."""
-    old_and_new_versions(small)
-    small.maintain(vacuum="full", service=small.declare(DECLARED + "7"))
+    aged.maintain(vacuum="full", service=aged.declare(DECLARED + "7"))
     three_days_ago = f"{datetime.now(UTC) - timedelta(days=3):%Y-%m-%d %H:%M:%S}"
     with pytest.raises(PySparkException, match=r"beyond delta\.deletedFileRetentionDuration"):
-        rows_as_of(small, timestampAsOf=three_days_ago)
+        rows_as_of(aged, timestampAsOf=three_days_ago)
     knows_better = "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration"
-    small.spark.conf.set(knows_better, "false")
+    aged.spark.conf.set(knows_better, "false")
     try:
-        assert rows_as_of(small, timestampAsOf=three_days_ago) == 80
+        assert rows_as_of(aged, timestampAsOf=three_days_ago) == 80
     finally:
-        small.spark.conf.unset(knows_better)
+        aged.spark.conf.unset(knows_better)
 
 
 @pytest.mark.deep
-def test_a_longer_promise_is_written_into_the_table_and_kept(small: SmallLake) -> None:
-    old_and_new_versions(small)
-    before = data_files(small)
-    service = small.declare(DECLARED + "40")
-    small.maintain(vacuum="full", service=service)
-    assert data_files(small) == before
-    assert [rows_at(small, version) for version in range(6)] == [40, 80, 80, 120, 160, 160]
-    properties = small.delta().detail().collect()[0].properties
+def test_a_longer_promise_is_written_into_the_table_and_kept(aged: SmallLake) -> None:
+    before = data_files(aged)
+    service = aged.declare(DECLARED + "40")
+    aged.maintain(vacuum="full", service=service)
+    assert data_files(aged) == before
+    assert [rows_at(aged, version) for version in range(6)] == [40, 80, 80, 120, 160, 160]
+    properties = aged.delta().detail().collect()[0].properties
     assert properties["delta.deletedFileRetentionDuration"] == "interval 961 hours"
     assert properties["delta.logRetentionDuration"] == "interval 985 hours"
-    version = small.version()
-    small.maintain(vacuum="none", service=service)
-    assert small.version() == version, "what the table says already is not said again"
+    version = aged.version()
+    aged.maintain(vacuum="none", service=service)
+    assert aged.version() == version, "what the table says already is not said again"
 
 
 @pytest.mark.deep
-def test_a_log_that_lost_what_came_after_the_last_vacuum_is_vacuumed_by_its_files(small: SmallLake) -> None:
-    old_and_new_versions(small)
-    small.maintain(vacuum="lite")
+def test_a_log_that_lost_what_came_after_the_last_vacuum_is_vacuumed_by_its_files(aged: SmallLake) -> None:
+    aged.maintain(vacuum="lite")
     for number in range(4):
-        small.fill(files=1, first=1000 * number)
-    small.compact()
-    small.age(days=10)
-    small.maintain(vacuum="none", checkpoint_after=1)
-    log = small.folder / "alpha" / "_delta_log"
-    last = small.version()
+        aged.fill(files=1, first=1000 * number)
+    aged.compact()
+    aged.age(days=10)
+    aged.maintain(vacuum="none", checkpoint_after=1)
+    log = aged.folder / "alpha" / "_delta_log"
+    last = aged.version()
     for version in range(last):
         (log / f"{version:020}.json").unlink()
-    small.fill(files=1)
-    small.events.clear()
-    assert small.maintain(vacuum="lite").status == 0
-    (told,) = [e for e in small.events if isinstance(e, TableMaintained)]
+    aged.fill(files=1)
+    aged.events.clear()
+    assert aged.maintain(vacuum="lite").status == 0
+    (told,) = [e for e in aged.events if isinstance(e, TableMaintained)]
     assert told.vacuum == "full"
-    small.events.clear()
-    small.age(days=10)
-    assert small.maintain(vacuum="lite").status == 0
-    (told,) = [e for e in small.events if isinstance(e, TableMaintained)]
+    aged.events.clear()
+    aged.age(days=10)
+    assert aged.maintain(vacuum="lite").status == 0
+    (told,) = [e for e in aged.events if isinstance(e, TableMaintained)]
     assert told.vacuum == "lite", "from then on the log is enough again"
 
 
@@ -213,23 +218,22 @@ def orphan(small: SmallLake, name: str, *, days: int) -> Path:
 
 
 @pytest.mark.deep
-def test_orphans_are_named_and_deleted_only_when_a_person_says_so(small: SmallLake) -> None:
-    old_and_new_versions(small)
-    old, young = orphan(small, "alpha/lost.parquet", days=30), orphan(small, "alpha/new.parquet", days=2)
-    dropped, being_made = orphan(small, "gone/a.parquet", days=30), orphan(small, "soon/a.parquet", days=2)
-    ours = orphan(small, "_forebay/checkpoints/x.parquet", days=30)
-    before = small.rows()
-    small.maintain(vacuum="full")
-    found = {e.place: (e.files, e.such_as, e.deleted) for e in small.events if isinstance(e, OrphansFound)}
+def test_orphans_are_named_and_deleted_only_when_a_person_says_so(aged: SmallLake) -> None:
+    old, young = orphan(aged, "alpha/lost.parquet", days=30), orphan(aged, "alpha/new.parquet", days=2)
+    dropped, being_made = orphan(aged, "gone/a.parquet", days=30), orphan(aged, "soon/a.parquet", days=2)
+    ours = orphan(aged, "_forebay/checkpoints/x.parquet", days=30)
+    before = aged.rows()
+    aged.maintain(vacuum="full")
+    found = {e.place: (e.files, e.such_as, e.deleted) for e in aged.events if isinstance(e, OrphansFound)}
     assert found == {"alpha": (1, "lost.parquet", False), "gone": (1, "a.parquet", False)}
     assert all(file.exists() for file in (old, young, dropped, being_made, ours))
-    small.events.clear()
-    small.maintain(vacuum="full", delete_orphans=True)
-    assert {e.place: e.deleted for e in small.events if isinstance(e, OrphansFound)} == {"alpha": True, "gone": True}
-    (ended,) = [e for e in small.events if isinstance(e, MaintenanceEnded)]
+    aged.events.clear()
+    aged.maintain(vacuum="full", delete_orphans=True)
+    assert {e.place: e.deleted for e in aged.events if isinstance(e, OrphansFound)} == {"alpha": True, "gone": True}
+    (ended,) = [e for e in aged.events if isinstance(e, MaintenanceEnded)]
     assert (ended.orphans, ended.tables_left) == (2, 0)
     assert [file.exists() for file in (old, young, dropped, being_made, ours)] == [False, True, False, True, True]
-    assert small.rows() == before
+    assert aged.rows() == before
 
 
 def test_files_that_the_plan_of_a_batch_names_are_no_orphans_whatever_their_age(small: SmallLake) -> None:
