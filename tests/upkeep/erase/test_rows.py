@@ -22,7 +22,7 @@ from forebay.record.growth import Rules
 from forebay.record.kind import Struct
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.purge import Purged, delete_old_files
-from forebay.upkeep.erase.rows import Erased, found_in, rewritten
+from forebay.upkeep.erase.rows import Erased, found_in, null_in, plain, rewritten
 
 MOMENT = pa.timestamp("us", "UTC")
 YEARS = [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC), None]
@@ -43,8 +43,10 @@ def test_moments_of_all_years_stay_the_same(of_spark: bool) -> None:
     })  # fmt: skip
     pq.write_table(rows, into := io.BytesIO(), use_deprecated_int96_timestamps=of_spark)
     found = found_in(io.BytesIO(into.getvalue()), [Place("user")], ERASED)
-    left = pq.read_table(pa.BufferReader(rewritten(io.BytesIO(into.getvalue()), found).content))
+    made = rewritten(io.BytesIO(into.getvalue()), found)
+    left = pq.read_table(pa.BufferReader(made.content))
     assert left.to_pylist() == [row for row in rows.to_pylist() if row["user"] != "anna"]
+    assert made.rows == 6
     assert left.schema.field("at").type == MOMENT
     assert left.schema.field("nested").type == kind
 
@@ -202,6 +204,36 @@ def test_a_file_may_say_whose_its_rows_are_by_its_partition_alone() -> None:
     found = found_in(parquet(n=[1, 2]), [Place("who")], ERASED, (("who", "anna"),))
     assert (found.rows, found.by_token) == (2, {token_of("anna", b""): 2})
     assert not found_in(parquet(n=[1, 2]), [Place("who")], ERASED, (("who", "ben"),)).rows
+
+
+def test_a_partition_says_nothing_of_a_field_inside_its_column() -> None:
+    assert not found_in(parquet(n=[1, 2]), [Place("who", ("id",))], ERASED, (("who", "anna"),)).rows
+
+
+def test_rows_that_came_from_no_file_are_counted_for_none() -> None:
+    found = found_in(parquet(user=["anna", "anna"], _file_id=["f", None]), [Place("user")], ERASED)
+    assert (found.rows, found.files) == (2, {"f": 1})
+
+
+@pytest.mark.parametrize(
+    ("kind", "plainly"),
+    [
+        (pa.large_string(), pa.string()),
+        (pa.string_view(), pa.string()),
+        (pa.large_binary(), pa.binary()),
+        (pa.binary_view(), pa.binary()),
+        (pa.large_list(pa.large_string()), pa.list_(pa.string())),
+    ],
+    ids=str,
+)
+def test_columns_of_every_writer_are_looked_at_in_the_plain_types(kind: pa.DataType, plainly: pa.DataType) -> None:
+    assert plain(pa.table({"user": pa.array([None], kind)})).schema.field("user").type == plainly
+
+
+def test_of_the_columns_that_lose_values_those_that_a_file_lacks_are_passed_over() -> None:
+    rows = pa.table({"email": ["a", "b"], "n": [1, 2]})
+    left = null_in(["email", "phone"], rows, pa.array([True, False]))
+    assert left.to_pydict() == {"email": [None, "b"], "n": [1, 2]}
 
 
 def whole(text: str) -> str:
