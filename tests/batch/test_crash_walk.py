@@ -50,8 +50,8 @@ dedupe = {{ by = ["event_id"] }}
 """
 GAMES = ("alpha", "beta", "gamma")
 NEW, REPLACING = (("a.json", 1), ("b.json", 1)), (("old.json", 2), ("b.json", 1))
-EVERY = int(os.environ.get("FOREBAY_CRASH_EVERY", "12"))
-"""The suite kills at each twelfth PUT. 1 kills at each."""
+EVERY = int(os.environ.get("FOREBAY_CRASH_EVERY", "7"))
+"""The suite kills at each seventh PUT. 1 kills at each."""
 GONE: tuple[ReadOutcome, ...] = ("missing", "denied", "changed")
 
 
