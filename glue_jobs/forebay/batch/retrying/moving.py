@@ -26,8 +26,10 @@ from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, own_table, table_path
+from forebay.lake.log.commit import has_transaction
+from forebay.lake.objects import open_objects
 from forebay.ledger.ledger import NAMES, rows_with
-from forebay.table.commit import is_conflict
+from forebay.table.commit import LogFailed, is_conflict
 
 __all__ = ["Moving", "Retried"]
 
@@ -134,7 +136,16 @@ class Moving:
         self.reserved.release(made, self.dedupe, self.writing, unwritten)
 
     def _written(self, tables: set[str]) -> set[str]:
-        return {table for table in tables if self._has(table_path(self.lake, table))}
+        return {table for table in tables if self._table_has(table_path(self.lake, table))}
+
+    def _table_has(self, path: str) -> bool:
+        """A table may ask for a feature that Kernel lacks. It fails alone, and its log still says what was committed."""
+        try:
+            return self._has(path)
+        except LogFailed as unread:
+            if not unread.lasts:
+                raise
+        return has_transaction(open_objects(path), self.txn.app_id, self.txn.version)
 
     def _has(self, path: str) -> bool:
         return self.logs.has(path, self.txn, again=True)

@@ -10,7 +10,7 @@ from typing import Any
 from forebay.lake.log.listing import LOG, commit_name, list_log, version_of_commit
 from forebay.lake.objects import Objects
 
-__all__ = ["CommitEffect", "effect_of", "newest_transactions", "rows_of_transaction"]
+__all__ = ["CommitEffect", "effect_of", "has_transaction", "newest_transactions", "rows_of_transaction"]
 
 
 NEWEST = 1000
@@ -49,14 +49,24 @@ def effect_of(content: bytes) -> CommitEffect:
 
 
 def rows_of_transaction(table: Objects, app_id: str, version: int) -> int | None:
-    """The number of rows that came with this transaction; None if no recent commit carries it. The newest commits are
-    looked at first: it is asked for what was committed last."""
+    """The number of rows that came with this transaction; None if no recent commit carries it."""
+    actions = _commit_of(table, app_id, version)
+    return None if actions is None else _rows_that_came(actions)
+
+
+def has_transaction(table: Objects, app_id: str, version: int) -> bool:
+    """Whether a recent commit carries it, whatever else the table's log asks of a reader."""
+    return _commit_of(table, app_id, version) is not None
+
+
+def _commit_of(table: Objects, app_id: str, version: int) -> list[dict[str, Any]] | None:
+    """The newest commits are looked at first: they are asked for what was committed last."""
     names = [found.name for found in table.found(LOG) if version_of_commit(found.name) is not None]
     for name in reversed(names[-NEWEST:]):
         actions = [json.loads(line) for line in (table.read(name) or b"").splitlines() if line.strip()]
         txns = [action["txn"] for action in actions if "txn" in action]
         if any(txn["appId"] == app_id and txn["version"] == version for txn in txns):
-            return _rows_that_came(actions)
+            return actions
     return None
 
 
