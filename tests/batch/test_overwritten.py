@@ -3,6 +3,8 @@ table, and the ledger explains each version."""
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -13,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import forebay.batch.writing as writing
+from forebay.address import local_folder
 from forebay.batch.leftovers import remove_leftovers
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.retrying.plan import Choice
@@ -20,6 +23,7 @@ from forebay.batch.retrying.retry import Retry
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 from forebay.table.destination import AppendResult, Failed
+from tests.batch.test_replay import TOMORROW
 from tests.batch.world import SERVICE, Died, World, records, unread
 
 FIRST, SECOND, THIRD = records(alpha=2, beta=2), records(alpha=1, beta=1), records(alpha=3, beta=3)
@@ -56,6 +60,24 @@ def starts_again(world: World) -> None:
     more: dict[str, Any] = {"paused": (), "logs": batch.logs, "emit": world.events.append, "now": datetime.now(UTC)}
     remove_leftovers(world.spark, batch.service, world.lake, **more)
     batch.close()
+
+
+@pytest.mark.deep
+def test_a_file_is_said_to_wait_for_a_table_as_long_as_one_of_its_records_does(world: World) -> None:
+    """Its other records may be held for other reasons."""
+    world.answers = {"a.json": records(alpha=1, beta=2, gamma=1, broken=1), "b.json": records(beta=1)}
+    folders = [local_folder(world.lake) / name for name in ("beta", "gamma")]
+    for folder in folders:
+        (folder / "_delta_log").mkdir(parents=True)
+        (folder / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, TOMORROW)))
+    world.try_batch(0, [world.file("a.json"), world.file("b.json")])
+    assert {row["reason"] for row in world.entries()} == {"table-failed"}
+    shutil.rmtree(folders[0])
+    starts_again(world)
+    assert {key: row["reason"] for key, row in world.ledger().items()} == {"a.json": "table-failed", "b.json": None}
+    shutil.rmtree(folders[1])
+    starts_again(world)
+    assert [world.ledger()["a.json"][name] for name in ("reason", "quarantined")] == [None, 1]
 
 
 def rows_of(world: World, table: str) -> dict[str, int]:

@@ -25,7 +25,7 @@ from forebay.batch.writing import Writing
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, own_table, table_path
+from forebay.lake.layout import LEDGER, QUARANTINE, own_table, table_path
 from forebay.lake.log.commit import has_transaction
 from forebay.lake.objects import open_objects
 from forebay.ledger.ledger import NAMES, rows_with
@@ -108,7 +108,7 @@ class Moving:
         in_tables = self._in_tables(wanted)
         self._remember(wanted, in_tables)
         self.still_ours()
-        self._account([fate for fate in self.chosen.fates if _moves(fate, in_tables)])
+        self._account([fate for fate in self.chosen.fates if _moves(fate, in_tables)], in_tables)
         return in_tables
 
     def _in_tables(self, wanted: set[str]) -> set[str]:
@@ -150,7 +150,7 @@ class Moving:
     def _has(self, path: str) -> bool:
         return self.logs.has(path, self.txn, again=True)
 
-    def _account(self, moved: Sequence[Fate]) -> None:
+    def _account(self, moved: Sequence[Fate], in_tables: Collection[str]) -> None:
         """The ledger's rows of these files, after the move."""
         if not moved:
             return
@@ -167,6 +167,7 @@ class Moving:
                 )
             left = [one for one in self.leftovers(by_file.keys()) if one.tables.keys() & written]
             settled = [(row, self._settled(row, by_file[row["file_id"]])) for row in found]
+            self._say_what_is_held([made for _, made in settled], in_tables)
             return settled + [(one.row, one.without(written)) for one in left]
 
         self.change_ledger(changes)
@@ -197,9 +198,23 @@ class Moving:
             leave = counted(count, "record", "leaves")
             raise Halt(f"{row['key']}: {leave}, but the ledger has {row[held]} {held}")
         made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": tables}
-        if row["reason"] in OF_WHOLE_TABLES and not made["quarantined"]:
-            made["reason"] = None
         return {**made, "written": sum(tables.values())}
+
+    def _say_what_is_held(self, rows: Sequence[dict[str, Any]], in_tables: Collection[str]) -> None:
+        """A reason of whole tables goes from a file whose other records are held for other reasons."""
+        of_tables = [row for row in rows if row["reason"] in OF_WHOLE_TABLES]
+        wait = self._wait_for_tables([row["file_id"] for row in of_tables if row["quarantined"]], in_tables)
+        for row in of_tables:
+            row["reason"] = row["reason"] if row["file_id"] in wait else None
+
+    def _wait_for_tables(self, file_ids: Sequence[str], in_tables: Collection[str]) -> set[str]:
+        """Those of the files that have records in the quarantine for a reason of whole tables, after the move."""
+        if not file_ids:
+            return set()
+        held = self.spark.read.format("delta").load(table_path(self.lake, QUARANTINE))
+        held = rows_with(held.where(held.reason.isin(*OF_WHOLE_TABLES)), "file_id", "string", file_ids)
+        left = held.join(self.chosen.gone(in_tables), [*KEYS], "left_anti").select("file_id").distinct()
+        return {row.file_id for row in left.collect()}
 
     def let_go(self, in_tables: set[str]) -> None:
         """Removes the moved records from the table that held them. Repeated, it changes nothing."""
