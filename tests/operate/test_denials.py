@@ -10,6 +10,7 @@ import pytest
 from forebay.operate.doctor.denial import Asked, Denial, Requests, denials
 
 ROLE = "arn:aws:iam::123456789012:role/forebay-ingest"
+ROOT = "arn:aws:iam::123456789012:root"
 OURS = Requests(ROLE, "AROA1", "123456789012", ("vpce-1",))
 BUCKET = "arn:aws:s3:::drops"
 READ = Asked(("s3:GetObject", "s3:GetObjectVersion"), f"{BUCKET}/in/")
@@ -55,12 +56,15 @@ def test_a_part_of_the_prefix_is_enough(resource: str, denies: bool) -> None:
     [
         ({"Principal": {"AWS": "*"}}, True),
         ({"Principal": {"AWS": [ROLE]}}, True),
-        ({"Principal": {"AWS": "arn:aws:iam::123456789012:root"}}, True),
+        ({"Principal": {"AWS": ROOT}}, True),
         ({"Principal": {"AWS": "123456789012"}}, True),
         ({"Principal": {"AWS": "arn:aws:sts::123456789012:assumed-role/forebay-ingest/GlueJobRunnerSession"}}, True),
         ({"Principal": {"AWS": f"{ROLE}-2"}}, False),
         ({"Principal": {"Service": "s3.amazonaws.com"}}, False),
-        ({"Principal": None, "NotPrincipal": {"AWS": [ROLE]}}, False),
+        ({"Principal": {"AWS": "arn:aws:sts::123456789012:assumed-role/forebay-ingest-2/x"}}, False),
+        ({"Principal": None, "NotPrincipal": {"AWS": [ROLE, ROOT]}}, False),
+        ({"Principal": None, "NotPrincipal": {"AWS": [f"{ROLE}-2", ROOT]}}, True),
+        ({"Principal": None, "NotPrincipal": {"AWS": ["*"]}}, False),
         ({"Principal": None, "NotPrincipal": {"AWS": f"{ROLE}-2"}}, True),
         ({"Action": "s3:PutObject"}, False),
         ({"Action": None, "NotAction": "s3:PutObject"}, True),
@@ -88,6 +92,12 @@ def test_it_must_be_about_the_role_and_what_the_role_does(changes: dict[str, Any
         ({"StringNotEquals": {"aws:PrincipalAccount": "123456789012"}}, None),
         ({"StringNotEqualsIfExists": {"aws:PrincipalAccount": ["210987654321"]}}, ()),
         ({"Null": {"aws:PrincipalArn": "true"}}, None),
+        ({"NumericNotEquals": {"s3:TlsVersion": "1.2"}}, ("NumericNotEquals s3:TlsVersion",)),
+        ({"NumericLessThan": {"aws:userid": "1"}}, ("NumericLessThan aws:userid",)),
+        ({"ForAllValues:StringNotLike": {"aws:PrincipalArn": [f"{ROLE}*"]}}, None),
+        ({"ForAnyValue:StringLike": {"aws:PrincipalArn": [f"{ROLE}*"]}}, ()),
+        ({"StringNotLike": {"aws:PrincipalArn": "*/${aws:PrincipalTag/a}"}}, ("StringNotLike aws:PrincipalArn",)),
+        ({"BoolIfExists": {"aws:SecureTransport": ["false", "true"]}}, ()),
         ({"BoolIfExists": {"aws:ViaAWSService": "false"}}, ()),
         ({"StringNotEquals": {"aws:PrincipalOrgID": "o-1"}}, ("StringNotEquals aws:PrincipalOrgID",)),
         ({"StringNotEquals": {"aws:SourceVpce": ["vpce-1", "vpce-9"]}}, None),
@@ -104,3 +114,22 @@ def test_a_condition_is_decided_where_the_request_is_known(
 ) -> None:
     """None: the statement says nothing against it."""
     assert [one.undecided for one in found(Condition=condition)] == ([] if undecided is None else [undecided])
+
+
+def test_a_role_that_is_spared_without_its_account_is_perhaps_denied() -> None:
+    """AWS asks for both, and then for the session."""
+    (one,) = found(Principal=None, NotPrincipal={"AWS": [ROLE]})
+    assert one.undecided == ("NotPrincipal without arn:aws:iam::123456789012:root",)
+
+
+def test_a_variable_in_a_resource_stands_for_anything() -> None:
+    (one,) = found(Resource=f"{BUCKET}/${{aws:PrincipalTag/team}}/*")
+    assert one.undecided == (f"Resource {BUCKET}/${{aws:PrincipalTag/team}}/*",)
+    assert not found(Resource=f"{BUCKET}/out/${{aws:PrincipalTag/team}}/*")
+
+
+def test_the_session_of_a_role_has_no_path() -> None:
+    session = "arn:aws:sts::123456789012:assumed-role/ingest/GlueJobRunnerSession"
+    policy = json.dumps({"Statement": [{**DENY, "Principal": {"AWS": session}}]})
+    of_path = Requests("arn:aws:iam::123456789012:role/data/ingest", "AROA1", "123456789012")
+    assert list(denials(policy, of_path, [READ]))

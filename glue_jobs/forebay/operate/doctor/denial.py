@@ -8,6 +8,7 @@ simulation leaves out the policies of resources where the caller is a role.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -29,8 +30,9 @@ NUMBERS = {
     "NumericGreaterThan": operator.gt,
     "NumericGreaterThanEquals": operator.ge,
     "NumericEquals": operator.eq,
-    "NumericNotEquals": operator.ne,
 }
+VARIABLE = re.compile(r"\$\{[^}]*\}")
+"""A part of a policy that only AWS can fill in, by the request."""
 
 
 @dataclass(frozen=True)
@@ -43,16 +45,16 @@ class Requests:
     endpoints: tuple[str, ...] = ()
 
     @property
-    def facts(self) -> dict[str, tuple[str, ...]]:
+    def facts(self) -> dict[str, str]:
         return {
-            "aws:principalarn": (self.role,),
-            "aws:principalaccount": (self.account,),
-            "aws:principaltype": ("AssumedRole",),
-            "aws:principalisawsservice": ("false",),
-            "aws:viaawsservice": ("false",),
-            "aws:userid": (f"{self.role_id}:session",),
-            "aws:securetransport": ("true",),
-            "s3:tlsversion": ("1.3",),
+            "aws:principalarn": self.role,
+            "aws:principalaccount": self.account,
+            "aws:principaltype": "AssumedRole",
+            "aws:principalisawsservice": "false",
+            "aws:viaawsservice": "false",
+            "aws:userid": f"{self.role_id}:session",
+            "aws:securetransport": "true",
+            "s3:tlsversion": "1.3",
         }
 
 
@@ -77,33 +79,39 @@ class Denial:
 
 def denials(text: str, requests: Requests, wanted: Sequence[Asked]) -> Iterator[Denial]:
     for number, one in enumerate(statements(text), 1):
-        if one["Effect"] != "Deny" or not _is_for(one, requests):
+        if one["Effect"] != "Deny":
             continue
-        undecided = _undecided(one.get("Condition", {}), requests)
-        if undecided is None:
+        is_for, undecided = _is_for(one, requests), _undecided(one.get("Condition", {}), requests)
+        if is_for is None or undecided is None:
             continue
         name = str(one.get("Sid") or f"number {number}")
         for asked in wanted:
             actions = tuple(action for action in asked.actions if _has_action(one, action))
             if actions and (resource := _resource(one, asked)):
-                yield Denial(name, actions, resource, undecided)
+                by_variable = (f"Resource {resource}",) if VARIABLE.search(resource) else ()
+                yield Denial(name, actions, resource, (*is_for, *undecided, *by_variable))
 
 
-def _is_for(statement: Mapping[str, Any], requests: Requests) -> bool:
-    if "NotPrincipal" in statement:
-        return not _names(statement["NotPrincipal"], requests)
-    return _names(statement.get("Principal", {}), requests)
-
-
-def _names(principal: Any, requests: Requests) -> bool:
-    if principal == "*":
-        return True
-    session = requests.role.replace(":iam:", ":sts:").replace(":role/", ":assumed-role/")
+def _is_for(statement: Mapping[str, Any], requests: Requests) -> tuple[str, ...] | None:
+    """Gives what nobody can decide about it; None where the statement is for others. `NotPrincipal` spares a role only if it
+    names the role and the role's account: the account alone spares nobody but its root user."""
+    spares, principal = "NotPrincipal" in statement, statement.get("NotPrincipal", statement.get("Principal", "*"))
     root = f"{requests.role.partition('iam:')[0]}iam::{requests.account}:root"
-    named = listed(principal.get("AWS", ()))
-    return any(
-        one in ("*", requests.role, requests.account, root) or str(one).startswith(f"{session}/") for one in named
-    )
+    named = listed(principal if isinstance(principal, str) else principal.get("AWS", ()))
+    has_account = bool({"*", requests.account, root} & {*named})
+    has_role = "*" in named or any(_is_role(str(one), requests) for one in named)
+    if not spares:
+        return () if has_role or has_account else None
+    if has_role and not has_account:
+        return (f"NotPrincipal without {root}",)
+    return None if has_role else ()
+
+
+def _is_role(named: str, requests: Requests) -> bool:
+    """The name of a session has the role's name without its path."""
+    before, _, name = requests.role.partition(":role/")
+    session = f"{before.replace(':iam:', ':sts:')}:assumed-role/{name.rpartition('/')[2]}/"
+    return named == requests.role or named.startswith(session)
 
 
 def _has_action(statement: Mapping[str, Any], action: str) -> bool:
@@ -122,7 +130,7 @@ def _resource(statement: Mapping[str, Any], asked: Asked) -> str:
         return "" if is_spared else asked.arn
     found = (str(pattern) for pattern in listed(statement.get("Resource", "*")))
     meets = _may_begin if asked.is_below else like
-    return next((pattern for pattern in found if meets(pattern, asked.arn)), "")
+    return next((pattern for pattern in found if meets(VARIABLE.sub("*", pattern), asked.arn)), "")
 
 
 def _may_begin(pattern: str, prefix: str) -> bool:
@@ -149,20 +157,18 @@ def _undecided(conditions: Mapping[str, Any], requests: Requests) -> tuple[str, 
 
 
 def _is_met(test: str, key: str, values: Sequence[str], requests: Requests) -> bool | None:
+    plain = test.rpartition(":")[2].removesuffix("IfExists")  # each fact is one value, and is there
     if key in NEVER_SENT:
         return False
     if key == "aws:sourcevpce":
-        return _by_endpoint(test, values, requests.endpoints)
-    fact = requests.facts.get(key, ("",))[0]
-    if not fact:
+        return _by_endpoint(plain, values, requests.endpoints)
+    fact = requests.facts.get(key, "")
+    if not fact or any(map(VARIABLE.search, values)):
         return None
-    plain = test.removesuffix("IfExists")
-    if plain == "Null":
-        return values[0].lower() == "false"
-    if plain == "Bool":
-        return values[0].lower() == fact
+    if plain in ("Null", "Bool"):
+        return (fact if plain == "Bool" else "false") in map(str.lower, values)
     if plain in NUMBERS:
-        return any(NUMBERS[plain](float(fact), float(value)) for value in values)
+        return _by_number(plain, values, fact)
     for kind in ("String", "Arn"):
         is_not, rest = plain.startswith(f"{kind}Not"), plain.removeprefix(f"{kind}Not").removeprefix(kind)
         if plain.startswith(kind) and rest in COMPARED:
@@ -171,7 +177,14 @@ def _is_met(test: str, key: str, values: Sequence[str], requests: Requests) -> b
     return None
 
 
+def _by_number(test: str, values: Collection[str], fact: str) -> bool | None:
+    try:
+        return any(NUMBERS[test](float(fact), float(value)) for value in values)
+    except ValueError:
+        return None
+
+
 def _by_endpoint(test: str, values: Collection[str], endpoints: Collection[str]) -> bool | None:
     """A statement spares the requests from the endpoints that it names, and one of them may be ours."""
-    spares = test.removesuffix("IfExists") in ("StringNotEquals", "StringNotLike")
+    spares = test in ("StringNotEquals", "StringNotLike")
     return False if spares and set(values) & set(endpoints) else None
