@@ -182,6 +182,35 @@ def test_nothing_goes_while_a_batch_is_unfinished(lake: str) -> None:
     must_not_be_half_rolled_back(lake)
 
 
+def test_nothing_goes_while_a_service_runs_that_has_loaded_nothing_yet(lake: str) -> None:
+    """Its first batch may bring rows of the table. A rollback asks the same."""
+    lease = hold(writer_of(lake, "newcomer"), wait_s=0)
+    try:
+        failed(1, "tables", "drop", "alpha", "--lake", lake, "--yes")
+        failed(1, "rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    finally:
+        lease.let_go()
+    assert is_there(lake)
+    must_not_be_half_rolled_back(lake)
+
+
+def test_a_job_that_begins_while_the_plan_is_made_keeps_the_table(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It asked for a plan before there was one."""
+    view = LakeView(lake)
+    plan, found = dropping.plan_drop(view, ["alpha"]), []
+
+    def begun(*given: Any) -> Any:
+        found.append(hold(writer_of(lake, "newcomer"), wait_s=0))
+        return plan
+
+    monkeypatch.setattr(dropping, "plan_drop", begun)
+    with pytest.raises(Halt, match="a job of newcomer began meanwhile. Nothing was done; repeat the command"):
+        dropping.drop(view, plan)
+    found[0].let_go()
+    assert is_there(lake)
+    must_not_be_half_rolled_back(lake)
+
+
 def test_declarations_that_a_job_takes_up_meanwhile_keep_the_table(lake: str) -> None:
     view = LakeView(lake)
     plan = dropping.plan_drop(view, ["alpha"])

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, writer_of
+from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, writer_of, writers_of
 from forebay.lake.lease import Lease, hold
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
@@ -22,9 +22,7 @@ __all__ = ["alone"]
 @contextmanager
 def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]:
     """Yields a check that it is still so. `Halt` where somebody works there."""
-    loaded = [row["service"] for row in view.query(LEDGER, "select distinct service from t")]
-    services = sorted({*loaded, *open_objects(f"{view.lake}/{PLANS}").folders()})
-    held: list[Lease] = []
+    services, held = _services(view), list[Lease]()
 
     def all_must_be_finished() -> None:
         for service in services:
@@ -33,6 +31,8 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
     def must_be_alone() -> None:
         for lease in held:
             lease.check()
+        if late := sorted({*_services(view)} - {*services}):
+            raise Halt(f"a job of {late[0]} began meanwhile")
         all_must_be_finished()  # a retry takes none of these leases
 
     with ExitStack() as leases:
@@ -44,6 +44,13 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
             leases.callback(held[-1].let_go)
         all_must_be_finished()
         yield must_be_alone
+
+
+def _services(view: LakeView) -> list[str]:
+    """Also those whose job has begun, and has loaded nothing yet."""
+    loaded = [row["service"] for row in view.query(LEDGER, "select distinct service from t")]
+    begun = (open_objects(folder).folders() for folder in (f"{view.lake}/{PLANS}", writers_of(view.lake)))
+    return sorted({*loaded, *(name for folders in begun for name in folders)})
 
 
 def _must_be_finished(lake: str, service: str) -> None:
