@@ -84,6 +84,9 @@ def test_a_table_goes_and_every_command_agrees_that_it_is_gone(lake: str) -> Non
         "in/b.json": ("table-dropped", 0, 2, {}),
         "in/c.json": (None, 4, 0, {"beta": 4}),
     }
+    life = ran("where", "s3://landing/in/a.json", "--lake", lake)
+    assert "4 records  (table-dropped: table alpha dropped on" in life
+    assert "dropped     3 records, by a rule or a command" in life
     assert accounts(LakeView(lake)).differences() == []
     assert lost_tables(LakeView(lake)) == {}
     for command in (("tables", "list"), ("tables", "health"), ("audit",), ("status",)):
@@ -204,7 +207,7 @@ def test_a_job_that_begins_while_the_plan_is_made_keeps_the_table(lake: str, mon
         return plan
 
     monkeypatch.setattr(dropping, "plan_drop", begun)
-    with pytest.raises(Halt, match="a job of newcomer began meanwhile. Nothing was done; repeat the command"):
+    with pytest.raises(Halt, match=r"a job of newcomer began meanwhile\. Nothing was done; repeat the command"):
         dropping.drop(view, plan)
     found[0].let_go()
     assert is_there(lake)

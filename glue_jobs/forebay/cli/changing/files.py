@@ -380,7 +380,7 @@ def _lines(life: Life, file: LedgerFile) -> list[str]:
     if life.parked:
         lines.append(f"parked      {counted(life.parked, 'record')} that no table wanted")
     if file.dropped:
-        lines.append(f"dropped     {counted(file.dropped, 'record')}, by a rule")
+        lines.append(f"dropped     {counted(file.dropped, 'record')}, by a rule or a command")
     if life.away is not None:
         lines.append(
             f"{life.away.action:<11} {at(life.away.at)}" + (f"  to {life.away.place}" if life.away.place else "")
