@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import boto3
 import pyarrow as pa
 import pytest
+from botocore.exceptions import ClientError
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.held import COLUMNS
@@ -348,10 +350,11 @@ def test_json_is_one_object(lake: str) -> None:
 
 
 @pytest.fixture
-def glue(s3: str) -> Any:
+def glue(s3: str) -> Iterator[Any]:
     glue = boto3.client("glue", endpoint_url=s3, region_name="eu-west-1")
     glue.create_database(DatabaseInput={"Name": "games"})
-    return glue
+    yield glue
+    glue.delete_database(Name="games")
 
 
 def entry_of(place: str) -> dict[str, Any]:
@@ -367,6 +370,44 @@ def test_its_entry_in_the_catalog_goes_and_anothers_stays(lake: str, glue: Any) 
     assert "the entry beta of the Glue database games stays: it is DELTA at s3://other/beta" in said
     assert [one["Name"] for one in glue.get_tables(DatabaseName="games")["TableList"]] == ["beta"]
     assert not is_there(lake)
+
+
+def test_its_entry_goes_also_where_another_person_finishes_the_drop(
+    lake: str, glue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The folder is gone by then, so nobody could name the table again."""
+    glue.create_table(DatabaseName="games", TableInput=entry_of(f"{lake}/alpha"))
+
+    def stopped(*given: Any) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(dropping, "remove_entry", stopped)
+        failed(130, "tables", "drop", "alpha", "--lake", lake, "--yes", "--catalog", "games")
+    assert not is_there(lake)
+    declare(lake, '[[tables]]\nname = "gamma"\n')
+    status, out, err = given(("tables", "drop", "beta", "--lake", lake, "--yes", "--json"), "")
+    assert (status, json.loads(out)["dropped"]) == (0, ["alpha", "beta"]), err
+    assert glue.get_tables(DatabaseName="games")["TableList"] == []
+
+
+def test_an_entry_that_aws_does_not_remove_is_told_with_the_command_that_does(
+    lake: str, glue: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*given: Any) -> None:
+        raise ClientError({"Error": {"Code": "AccessDeniedException", "Message": "no"}}, "DeleteTable")
+
+    monkeypatch.setattr(dropping, "remove_entry", refused)
+    said = failed(1, "tables", "drop", "alpha", "--lake", lake, "--yes", "--catalog", "games")
+    assert "the entry alpha of the Glue database games stays: An error occurred (AccessDeniedException)" in said
+    assert "remove it with `aws glue delete-table --database-name games --name alpha`" in said
+    must_not_be_half_rolled_back(lake)
+
+
+def test_a_mistyped_database_is_named(lake: str, glue: Any) -> None:
+    """Glue says the same of a database that is not there as of an entry."""
+    said = ran("tables", "drop", "alpha", "--lake", lake, "--yes", "--catalog", "gmaes")
+    assert "the Glue database gmaes has no entry alpha: is its name spelled correctly?" in said
 
 
 def test_on_s3_a_table_with_a_longer_name_stays_and_the_entry_of_the_catalog_is_told(s3: str) -> None:

@@ -75,8 +75,9 @@ class Catalog:
         return ""
 
 
-def remove_entry(glue: Any, database: str, name: str, path: str) -> str:
-    """Says what another's entry is, which stays. Empty where ours is gone, now or before."""
+def remove_entry(glue: Any, database: str, name: str, path: str) -> str | None:
+    """Says what another's entry is, which stays; empty where ours is gone now. None where there is none, and perhaps no such
+    database."""
     where = {"DatabaseName": database, "Name": name}
     try:
         found = glue.get_table(**where)["Table"]
@@ -84,7 +85,7 @@ def remove_entry(glue: Any, database: str, name: str, path: str) -> str:
             return f"it is {_said(found)}"
         glue.delete_table(**where)
     except glue.exceptions.EntityNotFoundException:
-        pass
+        return None
     return ""
 
 

@@ -18,9 +18,7 @@ from forebay.counted import agreed, counted
 from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from forebay.operate.changing.drop import Drop, TableGone
+    from forebay.operate.changing.drop import Drop, Dropped, TableGone
     from forebay.operate.lake_view import LakeView
 
 __all__ = ["drop"]
@@ -48,33 +46,34 @@ def drop(
     finished when you repeat it. Undo: declare the table again, then `forebay replay --table TABLE`, while S3 has the files.
     """
     from forebay.lake.rollback_plan import rollback_plan
+    from forebay.operate.changing.drop import Dropped, finish_earlier, plan_drop
     from forebay.operate.changing.drop import drop as drop_tables
-    from forebay.operate.changing.drop import finish_earlier, plan_drop
     from forebay.operate.lake_view import view_of
 
-    view = view_of(lake)
+    view, earlier, done = view_of(lake), Dropped(), Dropped()
     if not dry_run and rollback_plan(view.lake) is not None:
         with interrupts_wait(FINISHES):
             earlier = finish_earlier(view)
-            _told(view, earlier, catalog)
-        tables = [name for name in tables if name not in earlier]
-        if not tables:
+            _told(view, earlier)
+        tables = [name for name in tables if name not in earlier.names]
+    tell(tables=[], dropped=earlier.names)
+    if tables:
+        plan = plan_drop(view, tables)
+        _show(plan)
+        if dry_run:
             return
-    plan = plan_drop(view, tables)
-    _show(plan)
-    if dry_run:
-        return
-    if not yes:
-        confirm(f"Drop {', '.join(plan.names)} for good?")
-    stop_the_job(view, checkpoint, wait_s, yes=yes)
-    with interrupts_wait(FINISHES):
-        drop_tables(view, plan)
-        is_well = _told(view, plan.names, catalog)
-    raise typer.Exit(0 if is_well else 1)
+        if not yes:
+            confirm(f"Drop {', '.join(plan.names)} for good?")
+        stop_the_job(view, checkpoint, wait_s, yes=yes)
+        with interrupts_wait(FINISHES):
+            done = drop_tables(view, plan, catalog)
+            _told(view, done)
+    tell(dropped=[*earlier.names, *done.names])
+    raise typer.Exit(1 if earlier.stay or done.stay else 0)
 
 
 def _show(plan: Drop) -> None:
-    tell(tables=[asdict(one) for one in plan.tables], dropped=[])
+    tell(tables=[asdict(one) for one in plan.tables])
     shown = columns("table", ">rows", ">files", ">objects", ">bytes")
     for one in plan.tables:
         shown.add_row(one.table, f"{one.rows:,}", f"{one.files:,}", f"{one.objects:,}", size(one.bytes))
@@ -97,30 +96,16 @@ def _stays(one: TableGone) -> list[str]:
     return found
 
 
-def _told(view: LakeView, names: Sequence[str], catalog: str) -> bool:
-    """Whether the entries in the catalog went as well."""
-    again = "; ".join(f"forebay replay --table {name}" for name in names)
-    tell(dropped=names)
-    leave_record(view.lake, f"tables drop: {', '.join(names)}", undo=f"declare the table again, then {again}")
-    console.print(f"dropped: {', '.join(names)}. Landed files, archives, the vault and held records stay")
-    if not catalog and is_s3(view.lake):
+def _told(view: LakeView, done: Dropped) -> None:
+    names = ", ".join(done.names)
+    again = "; ".join(f"forebay replay --table {name}" for name in done.names)
+    leave_record(view.lake, f"tables drop: {names}", undo=f"declare the table again, then {again}")
+    console.print(f"dropped: {names}. Landed files, archives, the vault and held records stay")
+    if not done.catalog and is_s3(view.lake):
         console.print(
             "entries in the Glue Data Catalog stay: aws glue delete-table --database-name DATABASE --name TABLE"
         )
-    return [name for name in names if catalog and not _removed(view, name, catalog)] == []
-
-
-def _removed(view: LakeView, name: str, database: str) -> bool:
-    from botocore.exceptions import BotoCoreError, ClientError
-
-    from forebay.aws.client import client
-    from forebay.lake.layout import table_path
-    from forebay.table.catalog import remove_entry
-
-    try:
-        left = remove_entry(client("glue"), database, name, table_path(view.lake, name))
-    except (ClientError, BotoCoreError) as refused:
-        left = str(refused)
-    if left:
-        error_console.print(f"the entry {name} of the Glue database {database} stays: {left}")
-    return not left
+    for name in done.absent:
+        console.print(f"the Glue database {done.catalog} has no entry {name}: is its name spelled correctly?")
+    for name, why in done.stay.items():
+        error_console.print(f"the entry {name} of the Glue database {done.catalog} stays: {why}", markup=False)

@@ -11,24 +11,25 @@ changes only what is left, so a repeated command finishes an interrupted one.
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 import uuid
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from itertools import groupby
 from typing import Any
 
 import pyarrow as pa
+from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.address import is_s3, local_folder
-from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.counted import counted
+from forebay.aws.client import client
 from forebay.declaration.kept.in_force import kept_services
 from forebay.declaration.service import Service
-from forebay.errors import Halt, InvalidConfiguration, Problem
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.conflict import commit
 from forebay.lake.layout import (
     EXPIRED,
@@ -42,17 +43,16 @@ from forebay.lake.layout import (
     table_path,
     tombstones_of,
 )
-from forebay.lake.log.definition import definition_of
-from forebay.lake.log.listing import BrokenLog, NoTable, has_log
+from forebay.lake.log.listing import has_log
 from forebay.lake.objects import open_objects
-from forebay.lake.origin import origins_of
 from forebay.lake.rollback_plan import command_of, is_drop, rollback_plan
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
 from forebay.operate.changing.alone import alone
+from forebay.operate.changing.must_stay import must_stay
 from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of, without_log
-from forebay.operate.looking.held import waiting_for
+from forebay.table.catalog import remove_entry
 
-__all__ = ["Drop", "TableGone", "drop", "finish_earlier", "plan_drop"]
+__all__ = ["Drop", "Dropped", "TableGone", "drop", "finish_earlier", "plan_drop"]
 
 FILES_AT_ONCE = 20_000
 """Files whose rows of the ledger are changed in one commit. A day is never split."""
@@ -82,22 +82,34 @@ class Drop:
         return [one.table for one in self.tables]
 
 
+@dataclass(frozen=True)
+class Dropped:
+    """`stay` are entries of the catalog that could not be removed, each with the reason; `absent` are tables without one."""
+
+    names: tuple[str, ...] = ()
+    catalog: str = ""
+    stay: Mapping[str, str] = field(default_factory=dict)
+    absent: tuple[str, ...] = ()
+
+
 def plan_drop(view: LakeView, names: Sequence[str]) -> Drop:
     """`InvalidConfiguration` with all reasons for which a table must stay for now."""
     services, counts = kept_services(view.lake), _counts(view)
     for name in names:
         if name not in counts and not has_log(open_objects(table_path(view.lake, known_table(view, name)))):
             raise without_log(view, name)  # perhaps a folder of somebody else, such as that of the declarations
-    if problems := [*_declared(services, names), *_needed(view, services, names), *_waiting(view, services, names)]:
+    if problems := must_stay(view, services, names):
         raise InvalidConfiguration(problems)
     return Drop(tuple(_table_gone(view, services, name, *counts.get(name, (0, 0))) for name in dict.fromkeys(names)))
 
 
-def drop(view: LakeView, plan: Drop) -> None:
+def drop(view: LakeView, plan: Drop, catalog: str = "") -> Dropped:
+    """`catalog` is the Glue database whose entries go, too."""
     with _alone(view, plan.names) as must_be_alone:
         plan_drop(view, plan.names)  # again: a job may have taken up other declarations since the plan was shown
         store = open_objects(rollback_of(view.lake))
-        noted = {"number": uuid.uuid4().hex[:12], "tables": [{"table": name, "to": None} for name in plan.names]}
+        tables = [{"table": name, "to": None} for name in plan.names]
+        noted = {"number": uuid.uuid4().hex[:12], "tables": tables, "catalog": catalog}
         if not store.write_over(ROLLBACK_PLAN, json.dumps(noted).encode(), None):
             raise Halt("a rollback or another drop began meanwhile; repeat the command when that has ended")
         try:
@@ -105,27 +117,26 @@ def drop(view: LakeView, plan: Drop) -> None:
         except Halt as lost:
             store.delete([ROLLBACK_PLAN])
             raise Halt(f"{lost}. Nothing was done; repeat the command") from None
-        _carry_out(view, plan.names)
+        return _carry_out(view, plan.names, catalog)
 
 
-def finish_earlier(view: LakeView) -> list[str]:
-    """Finishes what was interrupted, and gives the names of its tables. `Halt` where a rollback was."""
+def finish_earlier(view: LakeView) -> Dropped:
+    """Finishes what was interrupted, with the catalog that was named then. `Halt` where a rollback was."""
     told = rollback_plan(view.lake)
     if told is None:
-        return []
+        return Dropped()
     if not is_drop(told):
         raise Halt(f"a rollback of {view.lake} is unfinished: repeat `{command_of(told)}` to finish it")
     names = [one["table"] for one in told["tables"]]
     with _alone(view, names):
-        _carry_out(view, names)
-    return names
+        return _carry_out(view, names, told["catalog"])
 
 
 def _alone(view: LakeView, names: Sequence[str]) -> Any:
     return alone(view, [*names, *map(tombstones_of, names)])
 
 
-def _carry_out(view: LakeView, names: Sequence[str]) -> None:
+def _carry_out(view: LakeView, names: Sequence[str], catalog: str) -> Dropped:
     _leave_ledger(view, names)
     commit(partial(_forget_ids, view, names), refused=_busy("ids of records"))
     for name in names:
@@ -133,61 +144,10 @@ def _carry_out(view: LakeView, names: Sequence[str]) -> None:
             _delete_folder(table_path(view.lake, folder))
     notes = [f"{place}/{name}.json" for place in (HEALTH, EXPIRED, NOT_MERGED) for name in names]
     open_objects(view.lake).delete(notes)
+    became = {name: _entry_removed(view, name, catalog) for name in names} if catalog else {}
     open_objects(rollback_of(view.lake)).delete([ROLLBACK_PLAN])
-
-
-# --- what must stay ---
-
-
-def _declared(services: Iterable[Service], names: Collection[str]) -> Iterator[Problem]:
-    """Problems of tables that the declarations in force would make again with the next record."""
-    hint = "remove the declaration, run the ingest job once with the others, then repeat this command"
-    for service in services:
-        fixed = {one.name: "sends records to it" for one in service.tables}
-        fixed |= {one.merge.into: f"computes it from {one.name}" for one in service.tables if one.merge}
-        fixed |= {one.name: f"computes it from {', '.join(one.tables)}" for one in service.rollups}
-        yield from (
-            Problem(f"table {name}", f"service {service.name} {fixed[name]}", hint) for name in names if name in fixed
-        )
-        for rollup in service.rollups:
-            for name in set(rollup.tables) & set(names) if rollup.name not in names else ():
-                yield Problem(
-                    f"table {name}", f"the rollup {rollup.name} of service {service.name} counts its rows", hint
-                )
-
-
-def _needed(view: LakeView, services: Iterable[Service], names: Collection[str]) -> Iterator[Problem]:
-    """Problems of tables from which others are computed, and of states whose changes stay: the next merge would make them
-    again."""
-    others = [name for name in view.tables() if name not in names]
-    for other in others:
-        if taken := sorted(set(_origins(view, other)) & set(names)):
-            hint = f"name both: forebay tables drop {' '.join((*taken, other))}"
-            yield Problem(f"table {taken[0]}", f"{other} is computed from it", hint)
-    for service in services:
-        for other in others:
-            maker = service.maker_of(other)
-            if maker is not None and (state := maker.state_of(other)) in names:
-                yield Problem(
-                    f"table {state}", f"is computed from {other}", f"name both: forebay tables drop {other} {state}"
-                )
-
-
-def _waiting(view: LakeView, services: Sequence[Service], names: Collection[str]) -> Iterator[Problem]:
-    """Problems of records in the quarantine that the next start of the job would load, into a table that it makes again."""
-    for reason in (TABLE_FAILED, PAUSED_TABLE):
-        for name, waits in waiting_for(view, reason).items():
-            if name in names and any(service.maker_of(name) is not None for service in services):
-                problem = f"{counted(waits.rows, 'record', 'waits')} for it in the quarantine, and would make it again"
-                hint = f"forebay quarantine drop --table {name} --reason {reason}"
-                yield Problem(f"table {name}", problem, hint)
-
-
-def _origins(view: LakeView, name: str) -> tuple[str, ...]:
-    try:
-        return origins_of(definition_of(open_objects(table_path(view.lake, name))).configuration)
-    except (NoTable, BrokenLog):
-        return ()
+    absent = tuple(name for name, why in became.items() if why is None)
+    return Dropped(tuple(names), catalog, {name: why for name, why in became.items() if why}, absent)
 
 
 # --- what goes ---
@@ -285,6 +245,15 @@ def _delete_folder(place: str) -> None:
     objects.delete([one.name for one in objects.found()])
     if not is_s3(place):
         shutil.rmtree(local_folder(place), ignore_errors=True)
+
+
+def _entry_removed(view: LakeView, name: str, database: str) -> str | None:
+    """Why it stays; empty where it is gone, and None where there was none."""
+    try:
+        return remove_entry(client("glue"), database, name, table_path(view.lake, name))
+    except (ClientError, BotoCoreError) as refused:
+        command = f"aws glue delete-table --database-name {shlex.quote(database)} --name {name}"
+        return f"{refused}; remove it with `{command}`"
 
 
 def _busy(what: str) -> str:
