@@ -162,7 +162,7 @@ def test_killed_at_any_put_it_is_the_lake_without_a_crash_although_the_objects_a
         if walk.tried(world, n):
             break
         if planned := binds(world):
-            gone = unread(GONE[n % len(GONE)])
+            gone = unread(GONE[steps[True] % len(GONE)])
             world.answers |= {f"{key}-{version}": gone for key, version in files}
         steps[planned] += 1
         if killed_again is None or not walk.tried(world, killed_again):
