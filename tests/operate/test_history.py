@@ -61,6 +61,17 @@ def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None
     assert "did you mean alpha?" in failed(2, "history", "--lake", lake, "--table", "alpah")
 
 
+def test_rows_of_a_writer_that_counts_none_are_not_told_as_none(lake: str) -> None:
+    write_deltalake(f"{lake}/alpha", pa.table({"v": [1]}))
+    newest = max(Path(lake, "alpha", "_delta_log").glob("*.json"))
+    added = {"path": "x.parquet", "partitionValues": {}, "size": 1, "modificationTime": 0, "dataChange": True}
+    for number, stats in enumerate(('{"minValues": {}}', '{"numRecords": null}', None), int(newest.stem) + 1):
+        actions = [{"commitInfo": {"operation": "WRITE"}}, {"add": {**added, "stats": stats}}]
+        newest.with_name(f"{number:020}.json").write_text("\n".join(map(json.dumps, actions)))
+        told = ran("history", "--lake", lake, "--table", "alpha", "--json").splitlines()
+        assert f"alpha version {number}: WRITE" in [json.loads(one)["what"] for one in told]
+
+
 def test_a_verb_leaves_its_record(s3: str) -> None:
     place = "s3://studio-lake/history"
     options = {

@@ -123,7 +123,7 @@ def _of_table(view: LakeView, table: str, since: datetime, only_changes: bool) -
 
 
 def _rows_of(actions: list[dict[str, Any]]) -> list[str]:
-    """The number of rows that came, of a commit that only adds some."""
-    added = [json.loads(action["add"].get("stats") or "{}") for action in actions if "add" in action]
-    is_append = added and not any("remove" in action for action in actions)
-    return [counted(sum(stats.get("numRecords", 0) for stats in added), "row")] if is_append else []
+    """The number of rows that came, of a commit that only adds some. Other writers may count none."""
+    added = [json.loads(action["add"].get("stats") or "{}").get("numRecords") for action in actions if "add" in action]
+    is_append = added and None not in added and not any("remove" in action for action in actions)
+    return [counted(sum(added), "row")] if is_append else []
