@@ -255,6 +255,7 @@ def test_a_table_whose_name_a_record_gives_goes_and_the_command_says_that_it_may
 def test_a_service_that_left_the_lake_keeps_no_table_there(lake: str) -> None:
     """docs/declarations.md names the two places that are deleted before."""
     keep_in_force(lake, parse_service({"service.toml": 'name = "other"\n[[tables]]\nname = "alpha"\n'}))
+    write_ledger(lake, entry("in/other.json", service="other", tables={}))
     for name in ("games", "other"):
         hold(writer_of(lake, name), wait_s=0).let_go()
     failed(2, "tables", "drop", "alpha", "--lake", lake, "--yes")
@@ -266,6 +267,7 @@ def test_a_service_that_left_the_lake_keeps_no_table_there(lake: str) -> None:
     assert service_for("", lake).name == "games"
     ran("tables", "drop", "alpha", "--lake", lake, "--yes")
     assert accounts(LakeView(lake)).differences() == []
+    assert service_for("", lake).name == "games", "the drop asked whether a job of the other runs, and left no sign of one"
 
 
 def test_changes_and_their_state_go_together(lake: str) -> None:

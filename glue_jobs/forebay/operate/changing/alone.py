@@ -22,22 +22,22 @@ __all__ = ["alone"]
 @contextmanager
 def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]:
     """Yields a check that it is still so. `Halt` where somebody works there."""
-    services, held = _services(view), list[Lease]()
+    begun, held = _begun(view), list[Lease]()
 
     def all_must_be_finished() -> None:
-        for service in services:
+        for service in _services(view, begun):
             _must_be_finished(view.lake, service)
 
     def must_be_alone() -> None:
         for lease in held:
             lease.check()
-        if late := sorted({*_services(view)} - {*services}):
+        if late := sorted({*_begun(view)} - {*begun}):
             raise Halt(f"a job of {late[0]} began meanwhile")
         all_must_be_finished()  # a retry takes none of these leases
 
     with ExitStack() as leases:
         for place in (
-            *(writer_of(view.lake, one) for one in services),
+            *(writer_of(view.lake, one) for one in begun),
             *(lease_of(view.lake, one) for one in sorted(tables)),
         ):
             held.append(hold(place, wait_s=0))
@@ -46,11 +46,14 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
         yield must_be_alone
 
 
-def _services(view: LakeView) -> list[str]:
-    """Also those whose job has begun, and has loaded nothing yet."""
+def _begun(view: LakeView) -> list[str]:
+    """The services whose job has ever begun. Of one that was removed from the lake, no lease is made anew."""
+    return open_objects(writers_of(view.lake)).folders()
+
+
+def _services(view: LakeView, begun: Iterable[str]) -> list[str]:
     loaded = [row["service"] for row in view.query(LEDGER, "select distinct service from t")]
-    begun = (open_objects(folder).folders() for folder in (f"{view.lake}/{PLANS}", writers_of(view.lake)))
-    return sorted({*loaded, *(name for folders in begun for name in folders)})
+    return sorted({*begun, *loaded, *open_objects(f"{view.lake}/{PLANS}").folders()})
 
 
 def _must_be_finished(lake: str, service: str) -> None:
