@@ -101,6 +101,10 @@ def _told(view: LakeView, done: Dropped) -> None:
     again = "; ".join(f"forebay replay --table {name}" for name in done.names)
     leave_record(view.lake, f"tables drop: {names}", undo=f"declare the table again, then {again}")
     console.print(f"dropped: {names}. Landed files, archives, the vault and held records stay")
+    if is_s3(view.lake):
+        console.print(
+            f"objects of {names} stay where the bucket keeps deleted ones, until its lifecycle rule deletes them"
+        )
     if not done.catalog and is_s3(view.lake):
         console.print(
             "entries in the Glue Data Catalog stay: aws glue delete-table --database-name DATABASE --name TABLE"

@@ -47,7 +47,7 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
 
 
 def _begun(view: LakeView) -> list[str]:
-    """The services whose job has ever begun. Of one that was removed from the lake, no lease is made anew."""
+    """The services whose job has ever begun. Of one that was removed from the lake, no lease is made again."""
     return open_objects(writers_of(view.lake)).folders()
 
 
