@@ -171,6 +171,15 @@ def test_a_drop_leaves_an_unfinished_rollback_to_its_own_command(lake: str) -> N
     assert is_there(lake)
 
 
+def test_a_table_of_others_that_cannot_be_read_stops_no_drop(lake: str) -> None:
+    log = Path(lake, "theirs", "_delta_log")
+    log.mkdir(parents=True)
+    for name in (f"{5:020}.json", f"{4:020}.checkpoint.3a0d65cd-4056-49b8-937b-95f9e3ee90e5.parquet"):
+        (log / name).touch()
+    ran("tables", "drop", "alpha", "--lake", lake, "--yes")
+    assert not is_there(lake)
+
+
 def test_a_folder_that_is_no_table_stays(lake: str) -> None:
     """A deployed job reads the folder `declarations` of its lake."""
     open_objects(lake).write("declarations/service.toml", b"")

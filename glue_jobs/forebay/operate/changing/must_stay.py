@@ -7,6 +7,8 @@ make such a table again, or another table is computed from it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.counted import counted
@@ -14,13 +16,16 @@ from forebay.declaration.service import Service
 from forebay.errors import Problem
 from forebay.lake.layout import table_path
 from forebay.lake.log.definition import definition_of
-from forebay.lake.log.listing import BrokenLog, NoTable
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.objects import open_objects
 from forebay.lake.origin import origins_of
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import waiting_for
 
 __all__ = ["must_stay"]
+
+AT_ONCE = 16
+"""Tables whose logs are read at the same time: a lake may have thousands."""
 
 
 def must_stay(view: LakeView, services: Sequence[Service], names: Sequence[str]) -> list[Problem]:
@@ -51,8 +56,10 @@ def _needed(view: LakeView, services: Iterable[Service], names: Collection[str])
     """Problems of tables from which others are computed, and of states whose changes stay: the next merge would make them
     again."""
     others = [name for name in view.tables() if name not in names]
-    for other in others:
-        if taken := sorted(set(_origins(view, other)) & set(names)):
+    with ThreadPoolExecutor(AT_ONCE, "origins") as threads:
+        origins = list(threads.map(partial(_origins, view), others))
+    for other, of_other in zip(others, origins, strict=True):
+        if taken := sorted(set(of_other) & set(names)):
             hint = f"name both: forebay tables drop {' '.join((*taken, other))}"
             yield Problem(f"table {taken[0]}", f"{other} is computed from it", hint)
     for service in services:
@@ -77,5 +84,5 @@ def _waiting(view: LakeView, services: Sequence[Service], names: Collection[str]
 def _origins(view: LakeView, name: str) -> tuple[str, ...]:
     try:
         return origins_of(definition_of(open_objects(table_path(view.lake, name))).configuration)
-    except (NoTable, BrokenLog):
-        return ()
+    except (NoTable, BrokenLog, UnsupportedTable):
+        return ()  # forebay makes no table that it cannot read
