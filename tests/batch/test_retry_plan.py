@@ -14,6 +14,9 @@ from forebay.batch.retrying.plan import Choice, RetryPlan
 from forebay.batch.retrying.retry import Retried, Retry
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
+from forebay.lake.layout import last_versions_of
+from forebay.lake.objects import open_objects
+from forebay.ledger.last_versions import KeptVersions, Versions
 from tests.batch.world import SERVICE
 
 PLAN = RetryPlan(3, 17, "2026-05-05T00:00:00+00:00", Choice("parked", table="alpha"), {"name": "studio"}, 4)
@@ -63,3 +66,21 @@ def test_nothing_is_retried_before_the_first_batch_has_ended(tmp_path: Path) -> 
     assert not tries.concerns_any(Choice("quarantine"))
     assert tries.run(Choice("quarantine")) == Retried()
     assert [*tmp_path.rglob("*.json")] == []
+
+
+def test_a_batch_that_ends_while_a_retry_begins_is_not_taken_for_an_older_ledger(tmp_path: Path) -> None:
+    """It commits the ledger, then keeps its version."""
+    lake, ledger = f"file://{tmp_path}", iter(range(7, 100))
+    kept = KeptVersions(open_objects(last_versions_of(lake)), "studio")
+
+    def look(path: str, *, again: bool) -> Any:
+        if not path.endswith("/ledger"):
+            return None
+        version = next(ledger)
+        kept.keep(Versions(version + 1, None, None))
+        return SimpleNamespace(version=version)
+
+    logs, no_spark = SimpleNamespace(look=look), None
+    service = parse_service({"service.toml": SERVICE})
+    tries = Retry(no_spark, service, lake=lake, emit=print, logs=logs)  # type: ignore[arg-type]
+    assert tries.run(Choice("quarantine")) == Retried()

@@ -194,7 +194,7 @@ class Batch:
         if seen is None and self.had_ledger:
             raise Halt(self.ledger.lost)
         if seen is not None and not self.is_newest:
-            self.ledger.last_versions.must_not_be_older(self.versions())
+            self.ledger.last_versions.must_not_be_older(self.versions)
             self.is_newest = True
         self.had_ledger = seen is not None
         return isinstance(seen, Skipped)

@@ -9,6 +9,7 @@ Other writers only add to both tables, so what the object says may be too little
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
 from forebay.counted import counted
@@ -61,9 +62,11 @@ class KeptVersions:
             self._last = Versions(**json.loads(content)) if content else NONE
         return self._last
 
-    def must_not_be_older(self, now: Versions) -> None:
-        """`Halt` if they are older than those that were kept."""
-        if older := now.older_than(self.last):
+    def must_not_be_older(self, now: Callable[[], Versions]) -> None:
+        """`Halt` if they are older than those that were kept. The tables are looked at last: beside a retry, a batch may end
+        between the two looks."""
+        last = self.last
+        if older := now().older_than(last):
             raise Halt(
                 f"service {self._service}: {older}. Somebody restored an older version, or deleted the table. Nothing was "
                 "changed. Restore the newest version, and start again. To continue with the present one, delete "

@@ -150,7 +150,7 @@ class Ledger:
             now = read_snapshot(objects)
         except NoTable as gone:
             raise Halt(self.lost) from gone
-        self.last_versions.must_not_be_older(Versions(now.listing.version, None, rows_in(now.files)))
+        self.last_versions.must_not_be_older(lambda: Versions(now.listing.version, None, rows_in(now.files)))
         rows = rows_of_keys(objects, now.files, days, hints, self.names)
         return self._rows_by_spark(days, hints) if rows is None else rows
 

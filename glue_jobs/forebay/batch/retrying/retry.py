@@ -116,8 +116,7 @@ class Retry:
             lease.let_go()
 
     def _run(self, choice: Choice) -> Retried:
-        ids = self._version_of("ids") if self.service.drops_duplicates else None
-        self.last_versions.must_not_be_older(Versions(self._version_of("ledger"), ids, None))
+        self.last_versions.must_not_be_older(self._versions)
         self._finish_earlier()
         done, after = Retried(), ""
         while self._is_there(choice.held):
@@ -129,6 +128,10 @@ class Retry:
 
     def _is_there(self, name: str) -> bool:
         return self._version_of(name) != NO_VERSION
+
+    def _versions(self) -> Versions:
+        ids = self._version_of("ids") if self.service.drops_duplicates else None
+        return Versions(self._version_of("ledger"), ids, None)
 
     def _version_of(self, name: str) -> int:
         seen = self.logs.look(self._path(name), again=True)
