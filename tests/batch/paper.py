@@ -49,6 +49,7 @@ from forebay.errors import ForebayError, Halt
 from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_of, own_table
 from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Key
 from forebay.ledger.entry import as_known, key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.last_versions import KeptVersions
@@ -550,9 +551,12 @@ class PaperRetry(Retry):
         keys = {file.key for file in files}
         return sorted({row["file_id"] for row in self._held(plan) if row["key"] in keys})
 
-    def _brought_back(self, plan: RetryPlan) -> BroughtBack | None:
-        counts = Counter(row["file_id"] for row in self._held(plan))
+    def _brought_back(self, plan: RetryPlan, changing: Callable[[], Collection[Key]]) -> BroughtBack | None:
+        held = self.paper.rows(own_table(plan.choice.held))
+        counts, keys = Counter(row["file_id"] for row in held if row["service"] == self.service.name), changing()
         for row in self.paper.rows(LEDGER):
+            if (row["bucket"], row["key"]) in keys:
+                continue
             if counts[row["file_id"]] > row[COUNTED[plan.choice.held]]:
                 return BroughtBack(row["key"], counts[row["file_id"]], row[COUNTED[plan.choice.held]])
         return None

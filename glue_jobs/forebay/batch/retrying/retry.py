@@ -16,7 +16,7 @@ Whole files that could not be read are not included: announce them again to load
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
@@ -51,6 +51,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Key
 from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.table.commit import Txn
 from forebay.table.kernel import NO_VERSION, TableLogs
@@ -157,22 +158,22 @@ class Retry:
         except Halt:
             self.plans.delete([PLAN])  # or the rollback would wait for this retry
             raise
-        in_batches = [file for plan in self.batches.left() for file in plan.files]
+        in_batches = self._in_batches()
         held = self.logs.look(self._path(choice.held), again=True)
         assert held is not None
         service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
         plan = replace(intent, version=held.version, service=pinned(service), intent=False)
         plan = replace(plan, without=tuple(self._held_of(plan, in_batches)))
-        self._must_be_counted(plan)
+        self._must_be_counted(plan, in_batches)
         plan = replace(plan, until=self._until(plan))
         if tagged is None or tagged[0] != intent.as_json():
             raise Halt(ANOTHER)
         self._write_over(plan, tagged[1])
         return plan
 
-    def _must_be_counted(self, plan: RetryPlan) -> None:
+    def _must_be_counted(self, plan: RetryPlan, in_batches: Iterable[LandedFile]) -> None:
         """Records that have left come back with an older version of the table that held them, and would land again."""
-        if (found := self._brought_back(plan)) is not None:
+        if (found := self._brought_back(plan, partial(self._changing, in_batches))) is not None:
             self.plans.delete([PLAN])
             raise Halt(
                 f"{own_table(plan.choice.held)} has {counted(found.rows, 'record')} of {found.key}, and the ledger counts "
@@ -181,9 +182,17 @@ class Retry:
                 "See docs/disasters.md, An older ledger"
             )
 
-    def _brought_back(self, plan: RetryPlan) -> BroughtBack | None:
+    def _brought_back(self, plan: RetryPlan, changing: Callable[[], Collection[Key]]) -> BroughtBack | None:
         held, ledger = (open_objects(self._path(name)) for name in (plan.choice.held, "ledger"))
-        return brought_back_of(held, ledger, COUNTED[plan.choice.held], plan.without)
+        return brought_back_of(held, ledger, COUNTED[plan.choice.held], self.service.name, changing)
+
+    def _changing(self, before: Iterable[LandedFile]) -> set[Key]:
+        """The keys of the files of batches that have not ended. A batch that was open `before`, and has ended meanwhile, may
+        have removed records that were still read."""
+        return {(file.bucket, file.key) for file in [*before, *self._in_batches()]}
+
+    def _in_batches(self) -> list[LandedFile]:
+        return [file for plan in self.batches.left() for file in plan.files]
 
     def _write_over(self, plan: RetryPlan, tag: str | None) -> None:
         if not self.plans.write_over(PLAN, plan.as_json(), tag):
