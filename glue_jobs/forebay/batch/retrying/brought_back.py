@@ -1,8 +1,8 @@
 """Held records that have left, and are back: somebody restored an older version of the table that holds them.
 
 In: that table, and the ledger, which counts the held records of each file. Out: a file with more records than the ledger
-counts. Files of other services say nothing, because their retries may be under way. Neither do files of batches that have not
-ended: the ledger does not know them, or it still has the counts of an earlier version. It runs no Spark job.
+counts. Files of other services say nothing, because their retries may be under way. Files of batches that have not ended say
+nothing: the ledger does not know them, or it still has the counts of an earlier version. It runs no Spark job.
 """
 
 from __future__ import annotations
