@@ -42,6 +42,7 @@ NOT_RUN = {
 """Programs that blocks call, and why no test runs them."""
 PROVED = {
     "docs/declarations.md": "tests/test_query_page.py",
+    "docs/disasters.md": "tests/batch/test_without_plan.py",
     "docs/query.md": "tests/test_query_page.py",
     "docs/source.md": "tests/source/test_contents.py",
     "docs/tutorial.md": "tests/test_query_page.py",

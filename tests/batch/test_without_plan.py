@@ -3,12 +3,15 @@ changes nothing, and asks for the plan. Otherwise it ends as begun."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from copy import deepcopy
+from pathlib import Path
 from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from forebay.errors import Halt
 from tests.batch.paper import Record
@@ -152,3 +155,30 @@ def test_a_deleted_plan_and_an_unreadable_file_halt_the_stream_until_the_file_is
     world.try_batch(0, files)
     world.tables_agree_with_the_ledger("alpha", "beta")
     assert world.rows_of("alpha") == {"a.json": 2, "b.json": 1}
+
+
+@pytest.mark.deep
+def test_the_statement_of_the_page_on_disasters_deletes_the_rows_that_no_plan_and_no_ledger_knows(
+    spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And neither known rows nor those of others."""
+    page = (Path(__file__).resolve().parents[2] / "docs" / "disasters.md").read_text()
+    (statement,) = re.findall(r"```sql\n(.*?)```", page, re.DOTALL)
+    world = World(spark, lake, monkeypatch, answers={"a.json": records(alpha=2), "b.json": records(alpha=1)})
+    world.try_batch(0, [world.file("a.json")])
+    with pytest.raises(Died):
+        world.try_batch(1, [world.file("b.json")], dies_after=1)
+    (plan,) = world.plans()
+    plan.unlink()
+    alpha = f"{lake}/alpha"
+    one = spark.read.format("delta").load(alpha).limit(1)
+    of_others = one.withColumn("_file_id", F.lit(None).cast("string"))
+    of_others.write.format("delta").mode("append").save(alpha)
+
+    def there() -> list[str | None]:
+        return [row[0] for row in spark.read.format("delta").load(alpha).select("_file_id").collect()]
+
+    known = world.file("a.json").file_id
+    assert len(there()) == 4
+    spark.sql(statement.replace("s3://LAKE/orders", alpha).replace("s3://LAKE", lake))
+    assert sorted(there(), key=str) == sorted([known, known, None], key=str)
