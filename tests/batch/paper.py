@@ -426,7 +426,7 @@ class PaperWriting(Writing):
 class PaperLedger(Ledger):
     def __init__(self, lake: Lake, service: str) -> None:
         super().__init__(None, PLACE, service)  # type: ignore[arg-type]
-        self.lake, self._index = lake, Index()
+        self.lake, self._index = lake, Index(table_rows=len(lake.rows(LEDGER)))
         self.last_versions = KeptVersions(Store(lake, last_versions_of(PLACE)), service)  # type: ignore[arg-type]
         self.known = {row["key_hash"] for row in lake.rows(LEDGER)}
 
@@ -434,9 +434,9 @@ class PaperLedger(Ledger):
     def first(self) -> str:
         return FIRST
 
-    @property
-    def rows(self) -> int:
-        return len(self.lake.rows(LEDGER))
+    def remember(self, entries: Sequence[Any], at: datetime, *, more: int) -> None:
+        super().remember(entries, at, more=more)
+        assert self.rows == len(self.lake.rows(LEDGER))
 
     def deletions_of_ours(self, files: Sequence[LandedFile], earlier: Any) -> frozenset[str]:
         """The first look at a lake's notes; those of a batch that goes on are in its plan."""

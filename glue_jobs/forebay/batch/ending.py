@@ -81,8 +81,9 @@ class Ending:
 
     @property
     def leaving(self) -> list[str]:
-        """Ids of the files whose rows these replace."""
-        return [row["file_id"] for row in self.changed] + [file.file_id for file in self.split.retried]
+        """Ids of the files whose rows these replace, each once: a replay that was not read is in both."""
+        ids = [row["file_id"] for row in self.changed] + [file.file_id for file in self.split.retried]
+        return [*dict.fromkeys(ids)]
 
     @property
     def waiting(self) -> Iterator[Waiting]:

@@ -38,7 +38,7 @@ class Index:
     """An index of hashes and days. It is not thread-safe: one batch at a time uses it. `table_rows` are all rows of the table
     that it was loaded from, None if its log does not say how many."""
 
-    def __init__(self, entries: Packed = NOTHING, table_rows: int | None = 0) -> None:
+    def __init__(self, entries: Packed = NOTHING, *, table_rows: int | None = 0) -> None:
         """`entries` are the index's own from now on."""
         self.table_rows = table_rows
         self._runs: list[Packed] = []
@@ -83,7 +83,7 @@ def load_index(ledger: Objects, services: Collection[str]) -> Index:
         return Index()
     with ThreadPoolExecutor(READ_AT_ONCE, "index") as threads:
         parts = list(threads.map(partial(_entries_of, ledger, services), files))
-    return Index(_together(parts), rows_in(files))
+    return Index(_together(parts), table_rows=rows_in(files))
 
 
 def rows_in(files: Iterable[LiveFile]) -> int | None:
