@@ -32,6 +32,7 @@ from forebay.ledger.versions import Earlier
 from forebay.ledger.withheld import FIRST_PAUSE, Withheld
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import Written
+from forebay.table.staged import StagedTable
 
 AT = datetime(2026, 11, 22, tzinfo=UTC)
 
@@ -57,7 +58,7 @@ class Tables:
         self.has_batch = False
 
     def stage(self, *_: object) -> Staged:
-        return Staged()
+        return Staged(tables={"alpha": StagedTable("alpha", "", None, (), ())})
 
     def delete(self, staged: object) -> None:
         pass
@@ -105,7 +106,7 @@ class Driver(Batch):
         self.logs: Any = None
         self.recent_ids: Any = None
         self.one_pass: Any = SimpleNamespace(of=self.of, without_duplicates=lambda made, dedupe: made)
-        self.arriving = lambda service, files, to_read: None
+        self.arriving, self.may_have_begun = (lambda service, files, to_read: None), (lambda batch: False)
         self.earlier, self.tables = earlier, Tables()
         self.ends: Mapping[str, ReadOutcome] = {}
         self.hashes: Mapping[str, str] = {}
