@@ -56,6 +56,22 @@ def test_before_the_first_batch_nothing_is_older(tmp_path: Path) -> None:
     KeptVersions(store, "others").must_not_be_older(lambda: Versions(0, -1, 0))
 
 
+def test_older_code_reads_what_newer_code_kept(tmp_path: Path) -> None:
+    store = open_objects(last_versions_of(str(tmp_path)))
+    store.write("games.json", b'{"ledger": 7, "ids": 3, "rows": 40, "colour": "blue"}')
+    assert KeptVersions(store, "games").last == LAST
+    store.write("games.json", b'{"ledger": 7}')
+    assert KeptVersions(store, "games").last == Versions(7, None, None)
+
+
+@pytest.mark.parametrize("content", [b"{", b"[]", b"7", b'{"ledger": "seven"}'])
+def test_an_object_that_is_something_else_halts_and_is_named(tmp_path: Path, content: bytes) -> None:
+    store = open_objects(last_versions_of(str(tmp_path)))
+    store.write("games.json", content)
+    with pytest.raises(Halt, match=r"last-versions/games.json are not versions of the ledger.*delete it"):
+        KeptVersions(store, "games").must_not_be_older(lambda: LAST)
+
+
 @pytest.fixture
 def ledger(tmp_path: Path) -> Ledger:
     """A driver's, after a batch of two files that came one after the other. It has read them."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from forebay.counted import counted
 from forebay.errors import Halt
@@ -59,8 +59,20 @@ class KeptVersions:
         """Those after the last batch. Before the first one, they are as little as can be."""
         if self._last is None:
             content = self._store.read(self._name)
-            self._last = Versions(**json.loads(content)) if content else NONE
+            self._last = self._decoded(content) if content else NONE
         return self._last
+
+    def _decoded(self, content: bytes) -> Versions:
+        """Without what newer code may have added."""
+        try:
+            told = json.loads(content)
+            numbers = {name: told.get(name) for name in ("ledger", "ids", "rows")}
+            return replace(NONE, **{name: int(number) for name, number in numbers.items() if number is not None})
+        except (ValueError, TypeError, AttributeError) as broken:
+            raise Halt(
+                f"the contents of {self._store.place}/{self._name} are not versions of the ledger ({broken}). Nothing was "
+                "changed. Restore its newest version, or delete it, and start again"
+            ) from broken
 
     def must_not_be_older(self, now: Callable[[], Versions]) -> None:
         """`Halt` if they are older than those that were kept. The tables are looked at last: beside a retry, a batch may end
