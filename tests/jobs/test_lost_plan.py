@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import pyarrow as pa
 import pytest
@@ -20,16 +22,18 @@ REFUSED = (
 )
 
 
-def commits(table: Path, file_id: str | None, app_id: str = "forebay/games/g", number: int = 7) -> None:
-    rows = pa.table({"_file_id": pa.array([file_id], pa.string())})
+def commits(
+    table: Path, file_id: str | None, app_id: str = "forebay/games/g", number: int = 7, column: str = "_file_id"
+) -> None:
+    rows = pa.table({column: pa.array([file_id], pa.string())})
     properties = CommitProperties(app_transactions=[Transaction(app_id, number)])
     write_deltalake(table, rows, mode="append", commit_properties=properties)
 
 
-def begins(lake: Path, **more: bytes) -> None:
+def begins(lake: Path, more: Mapping[str, bytes] = MappingProxyType({})) -> None:
     checkpoint = open_objects(str(lake / "checkpoint"))
     for name, content in more.items():
-        checkpoint.write(f"stream/{name}", content)
+        checkpoint.write(name, content)
     must_have_its_plans(str(lake), "games", checkpoint)
 
 
@@ -48,8 +52,23 @@ def test_rows_of_files_that_nobody_knows_are_refused(lake: Path) -> None:
             begins(lake)
 
 
+@pytest.mark.parametrize("name", ["_forebay/quarantine", "_forebay/parked"])
+def test_records_that_are_held_for_files_that_nobody_knows_are_refused(tmp_path: Path, name: str) -> None:
+    """The batch had no other ones."""
+    write_ledger(tmp_path, known := entry("in/a.json"))
+    commits(tmp_path / name, known["file_id"], number=6, column="file_id")
+    begins(tmp_path)
+    commits(tmp_path / name, "unknown", column="file_id")
+    with pytest.raises(InvalidConfiguration, match=REFUSED.replace("alpha", name)):
+        begins(tmp_path)
+
+
 def test_a_stream_that_goes_on_asks_no_table(lake: Path) -> None:
-    begins(lake, metadata=b'{"id": "of the stream"}')
+    """It has a name once its first batch has begun."""
+    metadata = {"stream/metadata": b'{"id": "of the stream"}'}
+    with pytest.raises(InvalidConfiguration, match=REFUSED):
+        begins(lake, metadata)
+    begins(lake, {**metadata, "generation": b'{"generation": "g", "stream": "of the stream"}'})
 
 
 def test_a_plan_that_is_there_is_finished_by_the_new_stream(lake: Path) -> None:

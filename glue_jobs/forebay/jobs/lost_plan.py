@@ -14,7 +14,7 @@ from forebay.batch.dedupe import RETRY
 from forebay.batch.plan import Plans
 from forebay.errors import InvalidConfiguration
 from forebay.jobs.generation import known_generation
-from forebay.lake.layout import LEDGER, PLANS, application, table_path
+from forebay.lake.layout import LEDGER, PARKED, PLANS, QUARANTINE, application, is_own, table_path
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.log.tables import tables_of
@@ -35,7 +35,7 @@ def must_have_its_plans(lake: str, service: str, checkpoint: Objects) -> None:
     """While no other driver loads files of this service."""
     if known_generation(checkpoint) is not None:
         return
-    names = tables_of(lake)
+    names = [*tables_of(lake), QUARANTINE, PARKED]
     with ThreadPoolExecutor(AT_ONCE, "tables") as threads:
         newest = dict(zip(names, threads.map(lambda name: _newest(lake, service, name), names), strict=True))
     plans = Plans(open_objects(f"{lake}/{PLANS}"), service).left() if any(newest.values()) else []
@@ -65,8 +65,9 @@ def _newest(lake: str, service: str, name: str) -> frozenset[Transaction]:
 
 def _has_unknown_rows(lake: str, name: str) -> bool:
     """A table whose rows cannot be counted by file says nothing."""
+    table, column = open_objects(table_path(lake, name)), "file_id" if is_own(name) else "_file_id"
     try:
-        found = {file_id for rows in rows_by_file(open_objects(table_path(lake, name))) for file_id in rows}
+        found = {file_id for rows in rows_by_file(table, column=column) for file_id in rows}
     except (NoTable, BrokenLog, UnsupportedTable, DerivedTable):
         return False
     found.discard(None)
