@@ -33,8 +33,8 @@ def held(lake: Path, *rows: tuple[str, int | None], service: str = "games") -> N
 
 def found(lake: Path, in_batches: Callable[[], Collection[Key]] = tuple) -> BroughtBack | None:
     own = open_objects(str(lake / "_forebay"))
-    places = (open_objects(f"{own.place}/{name}") for name in ("quarantine", "ledger"))
-    return brought_back_of(*places, "quarantined", "games", in_batches)
+    quarantine, ledger = (open_objects(f"{own.place}/{name}") for name in ("quarantine", "ledger"))
+    return brought_back_of(quarantine, ledger, "quarantined", "games", in_batches)
 
 
 def test_records_that_the_ledger_counts_are_where_they_should_be(lake: Path) -> None:
