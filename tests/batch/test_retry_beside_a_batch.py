@@ -111,6 +111,19 @@ def test_a_batch_whose_driver_dies_and_a_retry_before_the_next_one(how: str) -> 
         scene.check()
 
 
+def test_a_replay_that_brings_more_held_records_is_not_taken_for_a_restored_quarantine() -> None:
+    """Its driver dies between the commits of the quarantine and of the ledger. The retry chooses other records."""
+    for dies in range(MOST_EFFECTS):
+        with pytest.MonkeyPatch.context() as patch:
+            scene = Scene(patch, "replays", failing=())
+            scene.lake.answers[FIRST.file_id] = [*RECORDS, Record("alpha", "4", broken=True)]
+            scene.dying(dies)
+            scene.retry()
+            scene.end()
+            (row,) = scene.lake.rows(LEDGER)
+            assert row["quarantined"] == len(scene.lake.rows(QUARANTINE)) == 2
+
+
 def test_a_second_retry_at_the_same_time_in_which_a_table_fails() -> None:
     """Both would have one plan: rows that the first one writes after the other one left them out are counted nowhere."""
     for at in range(MOST_EFFECTS):
