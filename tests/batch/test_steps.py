@@ -28,7 +28,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.skips import Skips
-from forebay.ledger.versions import Earlier
+from forebay.ledger.versions import SAME_BYTES, Earlier
 from forebay.ledger.withheld import FIRST_PAUSE, Withheld
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import Written
@@ -235,3 +235,16 @@ def test_a_replay_that_s3_withholds_comes_again_by_itself_after_growing_pauses(t
     driver.ends = {"e1": "missing"}
     assert driver.runs(version(1)) == {"e1": "loaded"}
     assert len(driver.ledger.withheld) == 0, "what is gone for good is not asked for again"
+
+
+def test_two_replays_that_are_gone_have_one_duplicate_of_theirs_read_and_the_ledger_has_it_once(tmp_path: Path) -> None:
+    """The first one was replayed, and was gone. Its later duplicate waits to be read in its place when it is replayed again."""
+    about = {"bucket": "landing", "key": "in/a.json", "detail": None, "content_hash": "same"}
+    told = {1: ("replay", None), 2: ("duplicate", SAME_BYTES), 3: ("replay", SAME_BYTES)}
+    rows = {n: {**loaded(version(n)).row, **about, "outcome": how, "reason": why} for n, (how, why) in told.items()}
+    driver, changed = Driver(tmp_path, "append", [Earlier(version(n), row) for n, row in rows.items()]), list[str]()
+    driver.commit = lambda writing, ending: changed.extend(row["etag"] for row in ending.changed)  # type: ignore[method-assign]
+    driver.ends = {"e1": "missing", "e3": "missing"}
+    driver.runs(version(1), version(3))
+    assert sorted(changed) == ["e1", "e2", "e3"]
+    assert len(driver.ledger.withheld) == 1

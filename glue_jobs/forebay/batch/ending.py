@@ -61,9 +61,11 @@ class Ending:
 
     @cached_property
     def stand_ins(self) -> list[Earlier]:
-        """Duplicates of those of them that are gone. They have the same bytes, so they are read in their place."""
+        """Duplicates of those of them that are gone. They have the same bytes, so they are read in their place. Two that are
+        gone may have the same one."""
         gone = (end.file.file_id for end in self.plan.ends if end.outcome in ("missing", "changed"))
-        return [self.split.stand_ins[one] for one in gone if one in self.split.stand_ins]
+        found = (self.split.stand_ins[one] for one in gone if one in self.split.stand_ins)
+        return list({one.file.file_id: one for one in found}.values())
 
     @cached_property
     def forgotten(self) -> list[dict[str, Any]]:
