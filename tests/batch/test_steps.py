@@ -248,3 +248,23 @@ def test_two_replays_that_are_gone_have_one_duplicate_of_theirs_read_and_the_led
     driver.runs(version(1), version(3))
     assert sorted(changed) == ["e1", "e2", "e3"]
     assert len(driver.ledger.withheld) == 1
+
+
+@pytest.mark.parametrize("gone", ["", "e1"])
+def test_a_replay_and_its_duplicate_that_is_read_in_its_place_have_one_row_each_in_the_ledger(
+    tmp_path: Path, gone: str
+) -> None:
+    about = {"bucket": "landing", "key": "in/a.json", "detail": None, "content_hash": "same"}
+    told = {1: ("replay", None), 2: ("replay", SAME_BYTES)}
+    rows = {n: {**loaded(version(n)).row, **about, "outcome": how, "reason": why} for n, (how, why) in told.items()}
+    driver, written = Driver(tmp_path, "append", [Earlier(version(n), row) for n, row in rows.items()]), list[str]()
+
+    def commit(writing: object, ending: Ending) -> None:
+        written.extend([entry.file.etag for entry in ending.new] + [row["etag"] for row in ending.changed])
+
+    driver.commit, driver.hashes = commit, {"e1": "same", "e2": "same"}  # type: ignore[method-assign]
+    driver.ends = {gone: "missing"} if gone else {}
+    with pytest.raises(Died):
+        driver.runs(version(1), version(2), dies=True)
+    driver.runs(version(1), version(2))
+    assert (sorted(written), driver.loaded) == (["e1", "e2"], {"e2"})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -406,6 +407,43 @@ def test_duplicates_stand_in_for_a_replay_one_after_the_other_the_latest_first()
     (itself,) = (one for one in found.superseded if one.is_replay)
     assert itself.not_replayed("missing", "gone")["outcome"] == "duplicate"
     assert itself.not_replayed("denied", "no")["outcome"] == "replay"
+
+
+@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
+@pytest.mark.parametrize("order", [(1, 2), (2, 1)])
+@pytest.mark.parametrize("gone", [(), (1,), (2,)])
+def test_a_replay_and_what_stands_in_for_it_in_one_batch_bring_their_rows_once(
+    rule: Overwritten, order: tuple[int, int], gone: tuple[int, ...]
+) -> None:
+    """The object is back, and an operator asks for it again, before the batch that reads its duplicate."""
+    files = {1: version(1), 2: replace(version(2), etag="etag1")}
+    known = [replayed(files[1]), stand_in(files[2])]
+    found = decided([files[n] for n in order], known, rule, broken=[files[n] for n in gone])
+    landing = [file for file in found.fresh if file not in [files[n] for n in gone]]
+    assert landing == ([files[1]] if gone == (2,) else [files[2]])
+    leaving = Counter(one.earlier.file for one in found.superseded_by([landing[0].file_id]))
+    assert leaving == (Counter([files[1]]) if gone == (2,) else Counter([files[1], files[2]]))
+    assert not (files[1] in found.fresh and gone == (1,)), "its row changes once"
+
+
+@pytest.mark.parametrize("unknown", [{}, {"sequencer": None, "event_time": None}])
+@pytest.mark.parametrize("order", [(2, 3), (3, 2)])
+def test_two_files_that_stand_in_for_one_bring_its_rows_once(order: tuple[int, int], unknown: dict[str, Any]) -> None:
+    twins = {n: replace(version(n), etag="etag1", **unknown) for n in (2, 3)}
+    known = [loaded(version(1)), *map(stand_in, twins.values())]
+    found = decided([twins[n] for n in order], known, "append")
+    assert found.fresh == (twins[order[1] if unknown else 3],)
+    assert Counter(one.earlier.file for one in found.superseded) == Counter([version(1), *twins.values()])
+
+
+def test_what_stands_in_for_a_file_keeps_nobody_from_forgetting_it() -> None:
+    again = replace(version(2), etag="etag1")
+    found = decided([version(1), again], [loaded(version(1), outcome="forget"), stand_in(again)], "append")
+    assert version(1) in found.fresh
+
+
+def stand_in(file: LandedFile) -> Earlier:
+    return duplicate(file, outcome="replay", records=0, tables={}, written=0, detail=None)
 
 
 def test_a_duplicate_of_what_an_operator_forgot_keeps_nothing_in_force() -> None:

@@ -313,6 +313,8 @@ class _Deciding:
 
     def _is_outdone(self, file: LandedFile) -> bool:
         """If neither of two files is known to be later, the one that came first is the older one."""
+        if self._has_stand_in(file):
+            return True
         if self.claim.rule_of(file.key) != "replace":
             return False
         here = [other for other in self.fresh.get(self._key(file), []) if other.file_id != file.file_id]
@@ -320,6 +322,27 @@ class _Deciding:
             return True
         behind = self.claim.files[self.claim.files.index(file) + 1 :]
         return any(other in behind and not self._later(file, other) for other in here)
+
+    def _has_stand_in(self, file: LandedFile) -> bool:
+        """Whether the batch could read a duplicate that was marked in place of this replay. Of two of those, the later one is
+        loaded."""
+        his = self._marks(file)
+        if not his or any(seen.wants_forgetting for seen in his):
+            return False
+        stands_in, place = any(seen.stands_in for seen in his), self.claim.files.index
+        return any(
+            other.file_id != file.file_id
+            and any(seen.stands_in for seen in self._marks(other))
+            and self._same_bytes(file, other)
+            and (
+                not stands_in or (written_later(other, file), place(other)) > (written_later(file, other), place(file))
+            )
+            for other in self.fresh.get(self._key(file), [])
+        )
+
+    def _marks(self, file: LandedFile) -> list[Earlier]:
+        """The rows of a file that was marked."""
+        return [seen for seen in self._earlier(file) if seen.file.file_id == file.file_id and seen.is_marked]
 
     def _later(self, a: LandedFile, b: LandedFile) -> bool:
         return written_later(self._written_last(a), self._written_last(b))
