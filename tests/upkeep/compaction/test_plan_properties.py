@@ -89,7 +89,9 @@ def test_the_engine_does_what_the_plan_foretold(tables: list[TableState], policy
         assert (len(was), len(is_)) == (task.files_before, task.files_after)
         size = {file.path: file.bytes for file in was}  # of files of one size, either may be the one that is packed
         assert sorted(size[path] for path in gone) == sorted(size[path] for path in task.files)
-        assert sum(file.bytes for file in written) == task.bytes_after
+        live = {file.path: file.live_bytes for file in was}
+        assert sum(file.bytes for file in written) == sum(live[path] for path in gone)
+        assert task.bytes_after == sum(live[path] for path in task.files)
 
 
 @given(
