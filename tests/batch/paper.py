@@ -634,6 +634,12 @@ class PaperMoving(Moving):
     def change_ledger(self, changes: Any) -> None:
         change_counts_in(self.paper, changes(), self.txn)
 
+    def wait_for_tables(self, file_ids: Collection[str], in_tables: Collection[str]) -> set[str]:
+        gone: Any = self.chosen.gone({*in_tables})
+        held = [row for row in self.paper.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES]
+        left = {row["file_id"] for row in held if (row["file_id"], row["byte_offset"]) not in gone}
+        return left & {*file_ids}
+
     def let_go(self, in_tables: set[str]) -> None:
         gone: Any = self.chosen.gone(in_tables)
         table = self.paper.tables[own_table(self.plan.choice.held)]

@@ -113,7 +113,9 @@ def test_before_a_plan_is_carried_out_the_data_files_of_several_tables_are_looke
     together = dataclasses.replace(writing, lake=lake, logs=Slow(), tables_at_once=2)  # type: ignore[arg-type]
     together.must_have_files([staged("done", "gone.parquet"), staged("alpha", "there.parquet")], "the plan")
     lost = [staged("beta", "gone.parquet", "gone too.parquet"), staged("alpha", "there.parquet")]
-    with pytest.raises(Halt, match=r"lacks 2 data files, such as .*/beta/gone\.parquet.* Restore the data files of the plan"):
+    with pytest.raises(
+        Halt, match=r"lacks 2 data files, such as .*/beta/gone\.parquet.* Restore the data files of the plan"
+    ):
         together.must_have_files(lost, "the plan")
 
 

@@ -203,11 +203,11 @@ class Moving:
     def _say_what_is_held(self, rows: Sequence[dict[str, Any]], in_tables: Collection[str]) -> None:
         """A reason of whole tables goes from a file whose other records are held for other reasons."""
         of_tables = [row for row in rows if row["reason"] in OF_WHOLE_TABLES]
-        wait = self._wait_for_tables([row["file_id"] for row in of_tables if row["quarantined"]], in_tables)
+        wait = self.wait_for_tables([row["file_id"] for row in of_tables if row["quarantined"]], in_tables)
         for row in of_tables:
             row["reason"] = row["reason"] if row["file_id"] in wait else None
 
-    def _wait_for_tables(self, file_ids: Sequence[str], in_tables: Collection[str]) -> set[str]:
+    def wait_for_tables(self, file_ids: Sequence[str], in_tables: Collection[str]) -> set[str]:
         """Those of the files that have records in the quarantine for a reason of whole tables, after the move."""
         if not file_ids:
             return set()
