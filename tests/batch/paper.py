@@ -260,6 +260,10 @@ class Logs:
     def look(self, path: str, *, again: bool = False) -> Table | None:
         return self._table(path)
 
+    def version_at(self, path: str, *, again: bool = False) -> int:
+        table = self._table(path)
+        return NO_VERSION if table is None else table.version
+
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
         table = self._table(path)
         return NO_VERSION if table is None else self.last_version(table, app_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -15,7 +16,7 @@ from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.retrying.reserved import ReservedIds
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import Written
-from forebay.table.kernel import NO_VERSION
+from forebay.table.kernel import NO_VERSION, TableLogs
 from tests.batch.world import Died
 
 TXN = Txn("forebay/s/retry", 3)
@@ -41,7 +42,9 @@ def pass_with(ids: int) -> Pass:
 
 def test_records_without_ids_are_retried_where_no_record_ever_had_one() -> None:
     """So there is no table of ids, and none comes to be."""
-    dedupe: Any = SimpleNamespace(as_of=None, path="ids", logs=SimpleNamespace(look=lambda path, again: None))
+    logs: Any = SimpleNamespace(look=lambda path, again: None)
+    logs.version_at = partial(TableLogs.version_at, logs)
+    dedupe: Any = SimpleNamespace(as_of=None, path="ids", logs=logs)
     writing: Any = SimpleNamespace(
         ids_of=lambda made, replaces: None, own=lambda name: name, commit_beside=lambda *_: None
     )

@@ -17,6 +17,7 @@ from forebay.errors import Halt
 from forebay.lake.layout import last_versions_of
 from forebay.lake.objects import open_objects
 from forebay.ledger.last_versions import KeptVersions, Versions
+from forebay.table.kernel import NO_VERSION
 from tests.batch.world import SERVICE
 
 PLAN = RetryPlan(3, 17, "2026-05-05T00:00:00+00:00", Choice("parked", table="alpha"), {"name": "studio"}, 4)
@@ -60,7 +61,7 @@ def test_a_plan_takes_as_many_files_as_its_driver_may_hold_and_at_least_one(
 
 def test_nothing_is_retried_before_the_first_batch_has_ended(tmp_path: Path) -> None:
     """Its driver died between the commits of the quarantine and of the ledger."""
-    logs: Any = SimpleNamespace(look=lambda path, *, again: None if path.endswith("/ledger") else object())
+    logs: Any = SimpleNamespace(version_at=lambda path, *, again: NO_VERSION if path.endswith("/ledger") else 0)
     no_spark: Any = None
     tries = Retry(no_spark, parse_service({"service.toml": SERVICE}), lake=f"file://{tmp_path}", emit=print, logs=logs)
     assert not tries.concerns_any(Choice("quarantine"))
@@ -73,14 +74,14 @@ def test_a_batch_that_ends_while_a_retry_begins_is_not_taken_for_an_older_ledger
     lake, ledger = f"file://{tmp_path}", iter(range(7, 100))
     kept = KeptVersions(open_objects(last_versions_of(lake)), "studio")
 
-    def look(path: str, *, again: bool) -> Any:
+    def version_at(path: str, *, again: bool) -> int:
         if not path.endswith("/ledger"):
-            return None
+            return NO_VERSION
         version = next(ledger)
         kept.keep(Versions(version + 1, None, None))
-        return SimpleNamespace(version=version)
+        return version
 
-    logs, no_spark = SimpleNamespace(look=look), None
+    logs, no_spark = SimpleNamespace(version_at=version_at), None
     service = parse_service({"service.toml": SERVICE})
     tries = Retry(no_spark, service, lake=lake, emit=print, logs=logs)  # type: ignore[arg-type]
     assert tries.run(Choice("quarantine")) == Retried()

@@ -36,7 +36,8 @@ def lake(tmp_path: Path) -> str:
 
 def retry_of(lake: str) -> Retry:
     """One that goes as far as it can without Spark."""
-    logs = SimpleNamespace(look=lambda *_, **__: SimpleNamespace(version=0), last_version_at=lambda *_, **__: 0)
+    zero = {"version_at": lambda *_, **__: 0, "last_version_at": lambda *_, **__: 0}
+    logs = SimpleNamespace(look=lambda *_, **__: SimpleNamespace(version=0), **zero)
     spark = cast(Any, None)
     return Retry(spark, load_service(""), lake=lake, emit=lambda event: None, logs=cast(TableLogs, logs))
 

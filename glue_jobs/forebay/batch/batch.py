@@ -44,16 +44,7 @@ from forebay.declaration.kept.pinned import pinned, unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import (
-    IDS,
-    LEDGER,
-    PLANS,
-    application,
-    new_tables_of,
-    plans_of,
-    skips_of,
-    table_path,
-)
+from forebay.lake.layout import IDS, PLANS, application, new_tables_of, plans_of, skips_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
@@ -201,12 +192,11 @@ class Batch:
 
     def versions(self) -> Versions:
         """Those of the ledger, and of the ids."""
-        ids = self.version_of(IDS) if self.service.drops_duplicates else None
-        return Versions(self.version_of(LEDGER), ids, self.ledger.rows)
 
-    def version_of(self, name: str) -> int:
-        seen = self.logs.look(table_path(self.lake, name))
-        return NO_VERSION if seen is None else seen.version
+        def version_of(name: str) -> int:
+            return self.logs.version_at(table_path(self.lake, name))
+
+        return Versions.of(version_of, self.ledger.rows, has_ids=self.service.drops_duplicates)
 
     def close(self) -> None:
         """Waits for the tables' checkpoints that are under way."""

@@ -31,6 +31,11 @@ class Versions:
     ids: int | None
     rows: int | None
 
+    @classmethod
+    def of(cls, version_of: Callable[[str], int], rows: int | None, *, has_ids: bool) -> Versions:
+        """Those that the tables have now."""
+        return cls(version_of(LEDGER), version_of(IDS) if has_ids else None, rows)
+
     def older_than(self, last: Versions) -> str:
         """The table that is older, and the consequence; empty where none is."""
         if self.ledger < last.ledger:

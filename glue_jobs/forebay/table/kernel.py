@@ -109,6 +109,11 @@ class TableLogs:
         with self._failures():
             return int(self._log.lastVersion(seen.snapshot, app_id))
 
+    def version_at(self, path: str, *, again: bool = False) -> int:
+        """The version of the table at a path; -1 where there is none."""
+        seen = self.look(path, again=again)
+        return NO_VERSION if seen is None else seen.version
+
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
         """The same of the table at a path; -1 also where there is no table."""
         seen = self.look(path, again=again)

@@ -26,7 +26,6 @@ from forebay.lake.lease import holder
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
 from forebay.table.commit import is_conflict
-from forebay.table.kernel import NO_VERSION
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -65,8 +64,7 @@ class ReservedIds:
         ids = writing.ids_of(dataclasses.replace(made, ids=self.of(made, dedupe)), replaces=False)
         writing.commit_beside(writing.own(IDS), ids, 0 if ids is None else ids.rows)
         self.wait_for_batches()
-        seen = dedupe.logs.look(dedupe.path, again=True)
-        return NO_VERSION if seen is None else seen.version
+        return dedupe.logs.version_at(dedupe.path, again=True)
 
     def of(self, made: Pass, dedupe: Dedupe) -> Iterable[pa.Table]:
         """The ids of all its rows, as rows of the table of ids."""

@@ -128,15 +128,13 @@ class Retry:
         return done
 
     def _is_there(self, name: str) -> bool:
-        return self._version_of(name) != NO_VERSION
+        return self.logs.version_at(self._path(name), again=True) != NO_VERSION
 
     def _versions(self) -> Versions:
-        ids = self._version_of("ids") if self.service.drops_duplicates else None
-        return Versions(self._version_of("ledger"), ids, None)
+        def version_of(name: str) -> int:
+            return self.logs.version_at(table_path(self.lake, name), again=True)
 
-    def _version_of(self, name: str) -> int:
-        seen = self.logs.look(self._path(name), again=True)
-        return NO_VERSION if seen is None else seen.version
+        return Versions.of(version_of, None, has_ids=self.service.drops_duplicates)
 
     def _finish_earlier(self) -> None:
         if (plan := self._left()) is not None:
