@@ -34,7 +34,7 @@ from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
-from forebay.batch.retrying.brought_back import COUNTED, BroughtBack
+from forebay.batch.retrying.brought_back import BroughtBack
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import RetryPlan
@@ -50,7 +50,7 @@ from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_o
 from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Key
-from forebay.ledger.entry import as_known, key_hash
+from forebay.ledger.entry import HELD, as_known, key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.last_versions import KeptVersions
 from forebay.ledger.ledger import FILE_COLUMNS, Ledger
@@ -561,8 +561,8 @@ class PaperRetry(Retry):
         for row in self.paper.rows(LEDGER):
             if (row["bucket"], row["key"]) in keys:
                 continue
-            if counts[row["file_id"]] > row[COUNTED[plan.choice.held]]:
-                return BroughtBack(row["key"], counts[row["file_id"]], row[COUNTED[plan.choice.held]])
+            if counts[row["file_id"]] > row[HELD[own_table(plan.choice.held)]]:
+                return BroughtBack(row["key"], counts[row["file_id"]], row[HELD[own_table(plan.choice.held)]])
         return None
 
     def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:

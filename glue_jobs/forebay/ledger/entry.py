@@ -14,6 +14,7 @@ from typing import Any, Literal
 from forebay.content.outcome import POISON
 from forebay.counted import agreed, counted
 from forebay.errors import Halt
+from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "DELETED",
     "FORGET",
     "FORGOTTEN",
+    "HELD",
     "IGNORED",
     "NOT_FINAL",
     "NOT_FINAL_REASONS",
@@ -82,6 +84,9 @@ NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN)
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
 """Among those, the outcomes that the job itself retries. A missing file returns with its own announcement."""
+
+HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
+"""The tables of records that are kept aside, and the ledger's column that counts those of each file."""
 
 COLUMNS = (
     "day date, file_id string, file_hash long, key_hash long, bucket string, key string, version_id string, etag string, "

@@ -21,13 +21,11 @@ from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE, is_own, table_path
 from forebay.lake.log.tables import tables_of
+from forebay.ledger.entry import HELD
 from forebay.ledger.versions import Superseded, standing
 from forebay.table.commit import LogFailed
 
 __all__ = ["Brought", "must_bring_the_same"]
-
-COUNTED = {QUARANTINE: "quarantined", PARKED: "parked"}
-"""The ledger's column for the rows of each of our own tables that a batch fills before the ledger."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +61,7 @@ class Brought:
         """Whether rows of an earlier version, which may have left this place already, have none that take their place."""
         leave = {one.earlier.file.file_id for one in self.superseded}
         stay = (one for one in self.may_leave if one.earlier.file.file_id not in leave)
-        return any(one.earlier.row[COUNTED[place]] if place in COUNTED else place in one.tables for one in stay)
+        return any(one.earlier.row[HELD[place]] if place in HELD else place in one.tables for one in stay)
 
 
 def must_bring_the_same(brought: Brought, writing: Staging, staged: Staged, plan: str) -> None:
@@ -110,7 +108,7 @@ def _begun(writing: Staging) -> dict[str, bool]:
             )
         return last == number or (False if removed == number else None)
 
-    names = [*tables_of(writing.lake), *COUNTED]
+    names = [*tables_of(writing.lake), *HELD]
     with ThreadPoolExecutor(writing.tables_at_once, "tables") as threads:
         states = dict(zip(names, threads.map(state, names), strict=True))
     return {name: has_batch for name, has_batch in states.items() if has_batch is not None}

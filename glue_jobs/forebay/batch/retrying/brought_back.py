@@ -19,10 +19,7 @@ from forebay.lake.objects import Objects
 from forebay.ledger.claim import Key
 from forebay.ledger.data_files import data_files, opened, plainly_typed, rows_of
 
-__all__ = ["COUNTED", "BroughtBack", "brought_back_of"]
-
-COUNTED = {"quarantine": "quarantined", "parked": "parked"}
-"""The ledger's column for each place of held records."""
+__all__ = ["BroughtBack", "brought_back_of"]
 
 
 class BroughtBack(NamedTuple):

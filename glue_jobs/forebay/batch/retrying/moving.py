@@ -28,6 +28,7 @@ from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, QUARANTINE, own_table, table_path
 from forebay.lake.log.commit import has_transaction
 from forebay.lake.objects import open_objects
+from forebay.ledger.entry import HELD
 from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import LogFailed, is_conflict
 
@@ -193,7 +194,7 @@ class Moving:
                 tables[fate.table] = tables.get(fate.table, 0) + fate.rows
         count = sum(fate.rows for fate in moved)
         dropped = sum(fate.rows for fate in moved if fate.fate == "drop")
-        held = "quarantined" if self.plan.choice.held == "quarantine" else "parked"
+        held = HELD[own_table(self.plan.choice.held)]
         if row[held] < count:
             leave = counted(count, "record", "leaves")
             raise Halt(f"{row['key']}: {leave}, but the ledger has {row[held]} {held}")

@@ -31,7 +31,7 @@ from forebay.batch.one_pass.outcome import ReadAgain
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import Known
 from forebay.batch.plan import Plans
-from forebay.batch.retrying.brought_back import COUNTED, BroughtBack, brought_back_of
+from forebay.batch.retrying.brought_back import BroughtBack, brought_back_of
 from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up
 from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import PLAN, THIS_RETRY, Choice, RetryPlan
@@ -52,6 +52,7 @@ from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Key
+from forebay.ledger.entry import HELD
 from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.table.commit import Txn
 from forebay.table.kernel import NO_VERSION, TableLogs
@@ -182,7 +183,7 @@ class Retry:
 
     def _brought_back(self, plan: RetryPlan, changing: Callable[[], Collection[Key]]) -> BroughtBack | None:
         held, ledger = (open_objects(self._path(name)) for name in (plan.choice.held, "ledger"))
-        return brought_back_of(held, ledger, COUNTED[plan.choice.held], self.service.name, changing)
+        return brought_back_of(held, ledger, HELD[own_table(plan.choice.held)], self.service.name, changing)
 
     def _changing(self, before: Iterable[LandedFile]) -> set[Key]:
         """The keys of the files of batches that have not ended. A batch that was open `before`, and has ended meanwhile, may

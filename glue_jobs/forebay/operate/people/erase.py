@@ -33,6 +33,7 @@ from forebay.lake.layout import (
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import NoTable, UnsupportedTable
 from forebay.lake.objects import open_objects
+from forebay.ledger.entry import HELD
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase_report import report_of
 from forebay.operate.people.landing import (
@@ -48,7 +49,7 @@ from forebay.operate.people.unseen import unseen
 from forebay.privacy.erased import add_erased
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
-from forebay.upkeep.erase.counts import HELD, change_ledger
+from forebay.upkeep.erase.counts import change_ledger
 from forebay.upkeep.erase.due import erasure_of, gone_from, tables_due
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.table import Refused

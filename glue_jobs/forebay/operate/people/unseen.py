@@ -12,13 +12,12 @@ from dataclasses import dataclass
 
 from forebay.declaration.service import Service
 from forebay.lake.health import HealthRecords
-from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
+from forebay.lake.layout import LEDGER
+from forebay.ledger.entry import HELD
 from forebay.operate.changing.replay import STANDING
 from forebay.operate.lake_view import LakeView, quoted
 
 __all__ = ["Unseen", "unseen"]
-
-HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
 
 
 @dataclass(frozen=True)

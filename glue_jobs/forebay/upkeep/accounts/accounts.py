@@ -21,11 +21,12 @@ import numpy as np
 
 from forebay.counted import counted
 from forebay.lake.health import HealthRecords
-from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
+from forebay.lake.layout import LEDGER, QUARANTINE, table_path
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import origin_gone, table_lost
+from forebay.ledger.entry import HELD
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
 from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
 from forebay.upkeep.accounts.open_batches import Ended, OpenBatch, open_batches
@@ -33,8 +34,6 @@ from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
 
 __all__ = ["Accounts", "Apart", "accounts", "lasting"]
 
-ASIDE = {QUARANTINE: "quarantined", PARKED: "parked"}
-"""Our tables of rows that are kept aside, with the ledger's column that counts them. No table of a game has such a name."""
 TABLES_AT_ONCE = 4
 SAMPLED = 64
 """Pairs of table and bucket in which files are looked for by name."""
@@ -135,10 +134,10 @@ class _Count:
         self._lake, self._s3, self._open = lake.rstrip("/"), s3_client_for(lake), tuple(open_)
         self._without = self._of_open_batches()
         records = HealthRecords(self._lake, s3=self._s3)
-        self._since = {name: records.of(name).expired_until or "" for name in ASIDE}
+        self._since = {name: records.of(name).expired_until or "" for name in HELD}
 
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
-        names = [*tables_of(self._lake, s3=self._s3), *ASIDE]
+        names = [*tables_of(self._lake, s3=self._s3), *HELD]
         held, uncounted = self._tables(names)
         expected, sums, files, (uneven, twice) = self._ledger()
         apart = {
@@ -177,7 +176,7 @@ class _Count:
                     tally.add(_hashes(found), np.fromiter(found.values(), dtype=np.int64, count=len(found)))
                 held[name] = tally
             except NoTable:
-                if name in ASIDE:
+                if name in HELD:
                     held[name] = tally
             except DerivedTable as found:
                 derived[name] = found.origins  # which are counted
@@ -204,7 +203,7 @@ class _Count:
 
     def _all_rows_of(self, name: str) -> Iterator[RowsByFile]:
         table = open_objects(table_path(self._lake, name), s3=self._s3)
-        if name not in ASIDE:
+        if name not in HELD:
             return rows_by_file(table)
         must_have = "line" if name == QUARANTINE else None
         return rows_by_file(table, column="file_id", must_have=must_have, since=self._since[name])
@@ -242,7 +241,7 @@ class _Count:
 
     def _all_by_table(self, rows: LedgerRows) -> Iterator[tuple[str, Any, Any]]:
         yield from rows.by_table()
-        for name, column in ASIDE.items():
+        for name, column in HELD.items():
             stays = rows.since(date.fromisoformat(self._since[name] or "0001-01-01"))
             yield name, rows.hashes[stays], rows.counts(column)[stays]
 

@@ -19,20 +19,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, table_path
+from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
-from forebay.ledger.entry import hashes_in
+from forebay.ledger.entry import HELD, hashes_in
 from forebay.upkeep.erase.rows import MOMENT, Found, plain
 from forebay.upkeep.erase.table import FILES_AT_ONCE, Find, Leaving, TableErasure
 
-__all__ = ["HELD", "change_hashes", "change_ledger", "counts_after"]
+__all__ = ["change_hashes", "change_ledger", "counts_after"]
 
 FILE, WHEN, HASH = "file_id", "committed_at", "content_hash"
 SAME = ("generation", "batch", WHEN)
 """These identify an entry: a batch that reads a file again writes another one."""
-HELD = {QUARANTINE: "quarantined", PARKED: "parked"}
 NUMBERS = ("written", *HELD.values(), "dropped")
 Leaves = Mapping[str, Mapping[str, int]]
 
