@@ -8,14 +8,22 @@ while it restores a table, so a lease is not renewed and may expire.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from forebay.errors import Halt
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["command_of", "is_drop", "must_not_be_half_rolled_back", "rollback_plan", "tables_going_back"]
+__all__ = [
+    "command_of",
+    "delete_plan",
+    "is_drop",
+    "must_not_be_half_rolled_back",
+    "rollback_plan",
+    "tables_going_back",
+    "write_plan",
+]
 
 
 def rollback_plan(lake: str) -> dict[str, Any] | None:
@@ -23,6 +31,22 @@ def rollback_plan(lake: str) -> dict[str, Any] | None:
     text = open_objects(rollback_of(lake)).read(ROLLBACK_PLAN)
     plan: dict[str, Any] | None = None if text is None else json.loads(text)
     return plan
+
+
+def write_plan(lake: str, plan: Mapping[str, Any], must_be_alone: Callable[[], None]) -> None:
+    """From now on the plan keeps every writer away. `Halt`, and no plan is left, if a writer began before it was there."""
+    store = open_objects(rollback_of(lake))
+    if not store.write_over(ROLLBACK_PLAN, json.dumps(plan).encode(), None):
+        raise Halt("a rollback or a drop of tables began meanwhile; repeat the command when that has ended")
+    try:
+        must_be_alone()
+    except Halt as lost:
+        delete_plan(lake)
+        raise Halt(f"{lost}. Nothing was done; repeat the command") from None
+
+
+def delete_plan(lake: str) -> None:
+    open_objects(rollback_of(lake)).delete([ROLLBACK_PLAN])
 
 
 def is_drop(plan: Mapping[str, Any]) -> bool:

@@ -10,7 +10,6 @@ changes only what is left, so a repeated command finishes an interrupted one.
 
 from __future__ import annotations
 
-import json
 import shlex
 import shutil
 import uuid
@@ -38,14 +37,12 @@ from forebay.lake.layout import (
     LEDGER,
     NOT_MERGED,
     QUARANTINE,
-    ROLLBACK_PLAN,
-    rollback_of,
     table_path,
     tombstones_of,
 )
 from forebay.lake.log.listing import has_log
 from forebay.lake.objects import open_objects
-from forebay.lake.rollback_plan import command_of, is_drop, rollback_plan
+from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollback_plan, write_plan
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.must_stay import must_stay
@@ -107,16 +104,9 @@ def drop(view: LakeView, plan: Drop, catalog: str = "") -> Dropped:
     """`catalog` is the Glue database whose entries go, too."""
     with _alone(view, plan.names) as must_be_alone:
         plan_drop(view, plan.names)  # again: a job may have taken up other declarations since the plan was shown
-        store = open_objects(rollback_of(view.lake))
         tables = [{"table": name, "to": None} for name in plan.names]
         noted = {"number": uuid.uuid4().hex[:12], "tables": tables, "catalog": catalog}
-        if not store.write_over(ROLLBACK_PLAN, json.dumps(noted).encode(), None):
-            raise Halt("a rollback or another drop began meanwhile; repeat the command when that has ended")
-        try:
-            must_be_alone()
-        except Halt as lost:
-            store.delete([ROLLBACK_PLAN])
-            raise Halt(f"{lost}. Nothing was done; repeat the command") from None
+        write_plan(view.lake, noted, must_be_alone)
         return _carry_out(view, plan.names, catalog)
 
 
@@ -145,7 +135,7 @@ def _carry_out(view: LakeView, names: Sequence[str], catalog: str) -> Dropped:
     notes = [f"{place}/{name}.json" for place in (HEALTH, EXPIRED, NOT_MERGED) for name in names]
     open_objects(view.lake).delete(notes)
     became = {name: _entry_removed(view, name, catalog) for name in names} if catalog else {}
-    open_objects(rollback_of(view.lake)).delete([ROLLBACK_PLAN])
+    delete_plan(view.lake)
     absent = tuple(name for name, why in became.items() if why is None)
     return Dropped(tuple(names), catalog, {name: why for name, why in became.items() if why}, absent)
 

@@ -12,7 +12,6 @@ do its counts.
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections import Counter
@@ -33,14 +32,12 @@ from forebay.lake.layout import (
     DERIVED_FROM,
     ERASED,
     LEDGER,
-    ROLLBACK_PLAN,
     application,
-    rollback_of,
     table_path,
 )
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
-from forebay.lake.rollback_plan import command_of, is_drop, rollback_plan
+from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollback_plan, write_plan
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.reopen import reopen
 from forebay.operate.changing.rollback_erased import must_have_nobody_erased
@@ -77,15 +74,8 @@ def roll_back(view: LakeView, plan: Rollback) -> Rollback:
     """The rollback without the tables that stay, such as one that somebody changed since the plan."""
     with alone(view, [one.table for one in plan.tables]) as must_be_alone:
         entries_after(_there(view, LEDGER), plan)  # again: a job may have ended its batch since the plan was shown
-        store = open_objects(rollback_of(view.lake))
-        if not store.write_over(ROLLBACK_PLAN, json.dumps(asdict(plan)).encode(), None):
-            raise Halt("another rollback began meanwhile; repeat the command when that has ended")
-        try:
-            must_be_alone()
-        except Halt as lost:
-            store.delete([ROLLBACK_PLAN])
-            raise Halt(f"{lost}. Nothing was done; repeat the command") from None
-        return _carry_out(view, plan, store)
+        write_plan(view.lake, asdict(plan), must_be_alone)
+        return _carry_out(view, plan)
 
 
 def finish_earlier(view: LakeView) -> Rollback | None:
@@ -97,10 +87,10 @@ def finish_earlier(view: LakeView) -> Rollback | None:
         raise Halt(f"a drop of tables of {view.lake} is unfinished: repeat `{command_of(told)}` to finish it")
     plan = Rollback(told["number"], tuple(TableBack(**one) for one in told["tables"]), told["replay"])
     with alone(view, [one.table for one in plan.tables]):
-        return _carry_out(view, plan, open_objects(rollback_of(view.lake)))
+        return _carry_out(view, plan)
 
 
-def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
+def _carry_out(view: LakeView, plan: Rollback) -> Rollback:
     reopen(view, plan.files)
     stay = {one.table: why for one in plan.tables if (why := _restore(view, one, plan.number))}
     done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
@@ -108,7 +98,7 @@ def _carry_out(view: LakeView, plan: Rollback, store: Objects) -> Rollback:
         _change_ledger(view, done)
     reopen(view, plan.files)  # again: somebody may have looked before the ledger changed
     ids_as_then(view, done)
-    store.delete([ROLLBACK_PLAN])
+    delete_plan(view.lake)
     return done
 
 
