@@ -6,7 +6,7 @@ of a file that does not land are in no data file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,7 @@ from forebay.batch.one_pass.gathering import packed
 from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED, NoRoom
-from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, TableRows
+from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, Made, TableRows
 from forebay.batch.one_pass.told import TASK_BYTES, Held, Told
 from forebay.batch.one_pass.vault import VaultRows
 from forebay.batch.staged import PARKED, QUARANTINE, VAULT
@@ -153,25 +153,28 @@ class Writer:
                     self.vault.add(rows)
                 if made.rows is not None:
                     self.write(table.name, table.place, made.rows, table.columns, table.declared)
-                    self.count(table, made.rows, [rows["piece"] for rows in made.written])
+                    self.count(table, made)
                 for rows in made.written:
                     self.move(table.name, rows)
 
-    def count(self, table: TableRows, written: pa.Table, pieces: list[pa.ChunkedArray]) -> None:
-        """The rows of each file. Most violate nothing. Then their pieces are counted, which is faster than counting texts.
-        There may be a thousand tables."""
-        violated, counts = written[VIOLATED], list[tuple[str, str | None, int]]()
+    def count(self, table: TableRows, made: Made) -> None:
+        for file_id, violated, rows in self.counted(made):
+            judged = Judged(file_id, "write", table.name, table.declared, violated=names_of(violated))
+            self.answer.fates[judged] += rows
+
+    def counted(self, made: Made) -> Iterator[tuple[str, str | None, int]]:
+        """The rows of each file by their violation. Most violate nothing. Then their pieces are counted: that is faster than
+        counting texts or grouping by two columns, and there may be a thousand tables."""
+        assert made.rows is not None
+        files, violated = made.rows["_file_id"], made.rows[VIOLATED]
         if violated.null_count == len(violated):
-            of_rows = np.concatenate([np.asarray(chunk) for column in pieces for chunk in column.chunks])
-            for piece, count in zip(*(found.tolist() for found in np.unique(of_rows, return_counts=True)), strict=True):
-                counts.append((self.landed.files[piece].file_id, None, count))
-        else:
-            rows = pa.table([written["_file_id"], violated], ["file", "violated"])
-            groups = rows.group_by(["file", "violated"], use_threads=False).aggregate([([], "count_all")])
-            counts += ((one["file"], one["violated"], one["count_all"]) for one in groups.to_pylist())
-        for file_id, violation, count in counts:
-            judged = Judged(file_id, "write", table.name, table.declared, violated=names_of(violation))
-            self.answer.fates[judged] += count
+            pieces = np.concatenate([np.asarray(chunk) for rows in made.written for chunk in rows["piece"].chunks])
+            for piece, count in zip(*np.unique(pieces, return_counts=True), strict=True):
+                yield self.landed.files[int(piece)].file_id, None, int(count)
+            return
+        rows = pa.table([files, violated], ["file", "violated"]).group_by(["file", "violated"], use_threads=False)
+        for one in rows.aggregate([([], "count_all")]).to_pylist():
+            yield one["file"], one["violated"], one["count_all"]
 
     def move(self, table: str | None, rows: pa.Table) -> None:
         """Held records leave where they were."""
