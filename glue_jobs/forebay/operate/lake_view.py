@@ -40,6 +40,7 @@ __all__ = [
     "begun_view",
     "checkpoint_of",
     "columns_there",
+    "counted_in_ledger",
     "has_ledger",
     "known_column",
     "known_service",
@@ -202,8 +203,8 @@ def without_log(view: LakeView, table: str) -> InvalidConfiguration:
 
 def lost_table(view: LakeView, table: str) -> InvalidConfiguration | None:
     """For a table whose rows the ledger counts, and whose log is gone."""
-    rows = _rows_in_ledger(view).get(table)
-    if rows is None or has_log(open_objects(table_path(view.lake, table))):
+    rows, _ = counted_in_ledger(view).get(table, (0, 0))
+    if not rows or has_log(open_objects(table_path(view.lake, table))):
         return None
     return InvalidConfiguration.one(f"table {table}", table_lost(table, rows))
 
@@ -211,7 +212,8 @@ def lost_table(view: LakeView, table: str) -> InvalidConfiguration | None:
 def lost_tables(view: LakeView) -> dict[str, int]:
     """The tables whose rows the ledger counts, and whose log is gone; and those rows. Once a job has created the table again,
     only an audit finds it."""
-    rows, s3 = _rows_in_ledger(view), s3_client_for(view.lake)
+    rows = {name: rows for name, (rows, _) in counted_in_ledger(view).items() if rows}
+    s3 = s3_client_for(view.lake)
 
     def is_there(name: str) -> bool:
         return has_log(open_objects(table_path(view.lake, name), s3=s3))
@@ -220,11 +222,11 @@ def lost_tables(view: LakeView) -> dict[str, int]:
         return {name: rows[name] for name, there in zip(rows, threads.map(is_there, rows), strict=True) if not there}
 
 
-def _rows_in_ledger(view: LakeView) -> dict[str, int]:
-    """The rows of each table that has some. Counting a ledger of a million files takes 0.2 seconds."""
+def counted_in_ledger(view: LakeView) -> dict[str, tuple[int, int]]:
+    """The rows and the files of each table that the ledger names. Counting a ledger of a million files takes 0.2 seconds."""
     by_table = "select unnest(map_keys(tables)) name, unnest(map_values(tables)) rows from t"
-    counted = view.query(LEDGER, f"select name, sum(rows) n from ({by_table}) x group by name having sum(rows) > 0")
-    return {row["name"]: row["n"] for row in sorted(counted, key=lambda row: row["name"])}
+    counts = f"select name, sum(rows) n, count(*) files from ({by_table}) x group by name order by name"
+    return {row["name"]: (row["n"], row["files"]) for row in view.query(LEDGER, counts)}
 
 
 def _perhaps(name: str, there: Sequence[str]) -> str:

@@ -46,7 +46,7 @@ from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollbac
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.must_stay import must_stay
-from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of, without_log
+from forebay.operate.lake_view import LakeView, counted_in_ledger, known_table, quoted, rows_of, without_log
 from forebay.table.catalog import remove_entry
 
 __all__ = ["Drop", "Dropped", "TableGone", "drop", "finish_earlier", "plan_drop"]
@@ -91,7 +91,7 @@ class Dropped:
 
 def plan_drop(view: LakeView, names: Sequence[str]) -> Drop:
     """`InvalidConfiguration` with all reasons for which a table must stay for now."""
-    services, counts = kept_services(view.lake), _counts(view)
+    services, counts = kept_services(view.lake), counted_in_ledger(view)
     for name in names:
         if name not in counts and not has_log(open_objects(table_path(view.lake, known_table(view, name)))):
             raise without_log(view, name)  # perhaps a folder of somebody else, such as that of the declarations
@@ -149,13 +149,6 @@ def _table_gone(view: LakeView, services: Iterable[Service], name: str, rows: in
     waiting = {row["reason"]: row["n"] for row in view.query(QUARANTINE, sql) if row["n"]}
     made_by = tuple(service.name for service in services if service.maker_of(name) is not None)
     return TableGone(name, rows, files, len(found), sum(one.bytes for one in found), waiting, made_by)
-
-
-def _counts(view: LakeView) -> dict[str, tuple[int, int]]:
-    """Rows and files of each table that the ledger counts."""
-    by_table = "select unnest(map_keys(tables)) name, unnest(map_values(tables)) rows from t"
-    found = view.query(LEDGER, f"select name, sum(rows) n, count(*) files from ({by_table}) x group by name")
-    return {row["name"]: (row["n"], row["files"]) for row in found}
 
 
 def _leave_ledger(view: LakeView, names: Sequence[str]) -> None:
