@@ -17,8 +17,9 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.declared_sql.columns import OWN_COLUMNS
 from forebay.errors import Problem
+from forebay.lake.layout import table_path
 from forebay.lake.log.definition import Definition, definition_of
-from forebay.lake.log.listing import LOG, BrokenLog, NoTable, UnsupportedTable
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable, has_log
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.operate.declaring.columns import type_name
@@ -71,9 +72,9 @@ def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
 
     with ThreadPoolExecutor(TABLES_AT_ONCE, "tables") as threads:
         found = [one for drifts in threads.map(look, made) for one in drifts]
-    objects = open_objects(lake, s3=s3)
     rest = (name for name in there if name not in made and not _is_computed(service, name))
-    return LakeDrift(len(made), tuple(name for name in rest if any(objects.found(f"{name}/{LOG}"))), tuple(found))
+    others = tuple(name for name in rest if has_log(open_objects(table_path(lake, name), s3=s3)))
+    return LakeDrift(len(made), others, tuple(found))
 
 
 def _is_computed(service: Service, name: str) -> bool:
