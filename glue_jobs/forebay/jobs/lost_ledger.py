@@ -16,7 +16,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.ledger.lost import lost_ledger
 
-__all__ = ["must_have_its_ledger", "table_without_ledger"]
+__all__ = ["Transaction", "loading_transactions", "must_have_its_ledger", "table_without_ledger"]
 
 Transaction = tuple[str, int]
 """An application, and the number of its batch."""
@@ -37,7 +37,7 @@ def table_without_ledger(lake: str, first: frozenset[Transaction] = frozenset())
     batch, so tables are read first and the ledger last."""
     if _has_ledger(lake):
         return None
-    loaded = {name: _transactions(lake, name) for name in tables_of(lake)}
+    loaded = {name: loading_transactions(lake, name) for name in tables_of(lake)}
     half_done = frozenset(_half_done(lake)) | first
     found = next((name for name, some in loaded.items() if some - half_done), None)
     return None if _has_ledger(lake) else found
@@ -58,7 +58,7 @@ def _half_done(lake: str) -> Iterator[Transaction]:
                 yield application(service, plan.generation), plan.batch
 
 
-def _transactions(lake: str, name: str) -> frozenset[Transaction]:
+def loading_transactions(lake: str, name: str) -> frozenset[Transaction]:
     """The newest one of each stream that loads files."""
     try:
         newest = read_snapshot(open_objects(table_path(lake, name))).transactions

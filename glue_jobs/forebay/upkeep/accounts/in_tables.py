@@ -18,13 +18,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.errors import ForebayError, TryAgain
-from forebay.lake.log.listing import UnsupportedTable
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.lake.origin import origins_of
 
-__all__ = ["DerivedTable", "RowsByFile", "rows_by_file"]
+__all__ = ["DerivedTable", "RowsByFile", "file_ids_in", "rows_by_file"]
 
 FILES_AT_ONCE = 16
 IN_FLIGHT = 256
@@ -74,6 +74,15 @@ class _Look:
         for count in pc.value_counts(rows[self.column].combine_chunks()):
             file_id = count["values"].as_py()
             found[file_id] = found.get(file_id, 0) + count["counts"].as_py()
+
+
+def file_ids_in(table: Objects, column: str = "_file_id") -> frozenset[str]:
+    """The files that have rows there. None of them where the rows cannot be counted by file."""
+    try:
+        found = {file_id for rows in rows_by_file(table, column=column) for file_id in rows}
+    except (NoTable, BrokenLog, UnsupportedTable, DerivedTable):
+        return frozenset()
+    return frozenset(file_id for file_id in found if file_id is not None)
 
 
 def rows_by_file(

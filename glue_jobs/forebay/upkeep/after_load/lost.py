@@ -16,7 +16,7 @@ from forebay.lake.layout import table_path
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects
-from forebay.upkeep.accounts.in_tables import DerivedTable, rows_by_file
+from forebay.upkeep.accounts.in_tables import file_ids_in
 
 __all__ = ["LostRows"]
 
@@ -49,12 +49,9 @@ class LostRows:
         except (BrokenLog, UnsupportedTable):
             return EVER
 
-    def _files_in(self, table: str) -> frozenset[str | None]:
+    def _files_in(self, table: str) -> frozenset[str]:
         """None of them if the table cannot be counted: then their objects stay."""
-        try:
-            return frozenset(file_id for rows in rows_by_file(self._objects(table)) for file_id in rows)
-        except (NoTable, BrokenLog, UnsupportedTable, DerivedTable):
-            return frozenset()
+        return file_ids_in(self._objects(table))
 
     def _objects(self, table: str) -> Objects:
         return open_objects(table_path(self._lake, table))
