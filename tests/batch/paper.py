@@ -19,6 +19,10 @@ from unittest.mock import MagicMock
 
 import pytest
 
+import forebay.batch.attempt.attempt as attempt
+import forebay.batch.attempt.carrying_out as carrying_out
+import forebay.batch.attempt.ended as ended
+import forebay.batch.attempt.parts as parts
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
@@ -31,7 +35,7 @@ from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover
 from forebay.batch.one_pass.landed import HeldFile
-from forebay.batch.one_pass.outcome import Pass, ReadAgain
+from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
 from forebay.batch.retrying.brought_back import BroughtBack
@@ -40,7 +44,6 @@ from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import RetryPlan
 from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.retrying.retry import Retry
-from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
@@ -466,27 +469,12 @@ class PaperBatch(heart.Batch):
         rows = [SimpleNamespace(**{f.name: getattr(file, f.name) for f in fields(file)}) for file in files]
         self.process(SimpleNamespace(collect=lambda: rows), number)  # type: ignore[arg-type]
 
-    def dedupe(self, *given: Any) -> Dedupe:
-        made = super().dedupe(*given)
-        return PaperDedupe(**{f.name: getattr(made, f.name) for f in fields(made)})
-
-    def records_of(self, files: Sequence[LandedFile]) -> tuple[Rows, list[FileEnd]]:
-        lake: Lake = self.logs.lake  # type: ignore[attr-defined]
-        ends, rows = [], []
-        for file in files:
-            in_s3 = replace(file, service="").file_id
-            answer = lake.answers[in_s3]
-            ends.append(_end(file, answer, lake.hashes.get(in_s3, "")))
-            if not isinstance(answer, str):
-                rows += [_row(file, n, record, self.service.name) for n, record in enumerate(answer)]
-        return Rows(rows), ends
-
 
 class PaperPass:
     """Each third one cannot be used, but never the last one that a batch would try."""
 
-    def __init__(self, batch: PaperBatch) -> None:
-        self.batch, self.in_vain = batch, Counter[int]()
+    def __init__(self, lake: Lake) -> None:
+        self.lake, self.in_vain = lake, Counter[int]()
 
     def of(
         self,
@@ -503,7 +491,7 @@ class PaperPass:
         if next(CLOCK) % 3 == 0 and self.in_vain[batch] < IN_VAIN_AT_MOST - 1:
             self.in_vain[batch] += 1
             raise ReadAgain("said the test")
-        rows, ends = self.batch.records_of(files)
+        rows, ends = self.records_of(files, service)
         if only_unwritten:
             rows = Rows(row for row in rows if row["fate"] == "write" and row["table"] in unwritten)
         fates = _fates(rows)
@@ -517,13 +505,22 @@ class PaperPass:
     def without_duplicates(self, made: Pass, dedupe: PaperDedupe) -> Pass:
         if not dedupe.wanted:
             return made
-        lake: Lake = self.batch.logs.lake  # type: ignore[attr-defined]
         told = vars(made.written)
         rows = Rows(row for row in pickle.loads(told["rows"]) if row["_file_id"] in made.landed)
-        _drop_duplicates(rows, dedupe.known_to(lake, made.landed, rows))
+        _drop_duplicates(rows, dedupe.known_to(self.lake, made.landed, rows))
         written: Any = SimpleNamespace(**told | {"rows": pickle.dumps(rows)})
         ids = dedupe.ids(rows, told["kept_out"])
         return replace(made, fates=_fates(rows), written=written, ids=[ids] if len(ids) else [])
+
+    def records_of(self, files: Sequence[LandedFile], service: Service) -> tuple[Rows, list[FileEnd]]:
+        ends, rows = [], []
+        for file in files:
+            in_s3 = replace(file, service="").file_id
+            answer = self.lake.answers[in_s3]
+            ends.append(_end(file, answer, self.lake.hashes.get(in_s3, "")))
+            if not isinstance(answer, str):
+                rows += [_row(file, n, record, service.name) for n, record in enumerate(answer)]
+        return Rows(rows), ends
 
 
 class PaperRetry(Retry):
@@ -703,12 +700,14 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     """A driver of its own for this lake; what stood in for Spark stays as long as `patch`."""
     patch.setattr(heart, "TableLogs", lambda *_, **__: Logs(lake))
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
-    patch.setattr(heart, "arrow_rows", lambda rows, columns: Rows(rows))
-    patch.setattr(heart, "Writing", PaperWriting)
-    patch.setattr(heart, "change_times", lambda _, path, rows: change_times_in(lake, rows))
+    patch.setattr(heart, "OnePass", lambda *_: PaperPass(lake))
+    patch.setattr(ended, "arrow_rows", lambda rows, columns: Rows(rows))
+    patch.setattr(attempt, "Dedupe", PaperDedupe)
+    patch.setattr(parts, "Writing", PaperWriting)
+    patch.setattr(carrying_out, "change_times", lambda _, path, rows: change_times_in(lake, rows))
     _without_spark(patch, lake)
     lake.effects = 0
-    batch = PaperBatch(
+    return PaperBatch(
         lake,  # type: ignore[arg-type]
         service,
         lake=PLACE,
@@ -717,8 +716,6 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
         emit=lambda event: None,
         **more,
     )
-    batch.one_pass = PaperPass(batch)  # type: ignore[assignment]
-    return batch
 
 
 def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:

@@ -17,7 +17,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.accounting import Fate
-from forebay.batch.batch import Batch
+from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.events import BatchReadTwice, ExpectationViolated
 from forebay.batch.names import names_of
 from forebay.batch.one_pass import duplicates, staging
@@ -341,7 +341,7 @@ def both(
     for way in ("one-pass", "by-spark"):
         with monkeypatch.context() as patched:
             world = World(spark, f"file://{tmp_path}/{way}", patched, service=service, paused=paused)
-            world.way = Batch if way == "one-pass" else BySpark
+            world.way = Beginning if way == "one-pass" else BySpark
             patched.setattr(
                 Plans, "pin", lambda plans, plan, way=way: (fates[way].append({*plan.fates}), pin(plans, plan))
             )

@@ -20,12 +20,11 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.one_pass.outcome import ReadAgain
+from forebay.batch.attempt.turns import Turns
+from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, ReadAgain
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retrying.plan import Choice
-from forebay.batch.seen import IN_VAIN_AT_MOST
-from forebay.batch.turns import Turns
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import Halt

@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from forebay.batch.accounting import Fate
+from forebay.batch.attempt.ending import Ending
+from forebay.batch.attempt.parts import Parts
+from forebay.batch.attempt.turns import Turns
 from forebay.batch.batch import Batch
-from forebay.batch.ending import Ending
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.plan import Plan, Plans
-from forebay.batch.reporting import Stages
 from forebay.batch.retrying.plan import PLAN
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
-from forebay.batch.turns import Turns
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
@@ -51,7 +52,8 @@ class Tables:
     generation, began_at, txn = "g", AT, Txn("a", 7)
     shared: Mapping[str, Any] = {"service": "studio", "generation": "g", "batch": 7}
 
-    def __init__(self) -> None:
+    def __init__(self, service: Service) -> None:
+        self.service = service
         self.rows: dict[str, int] = {}
         self.left: list[str] = []
         self.dies = False
@@ -92,22 +94,54 @@ class Known:
         return Claim(files, earlier, service.rule_of, skipped)
 
 
+@dataclass(frozen=True, kw_only=True)
+class PartsOfTest(Parts):
+    driver: Driver
+
+    def writing(self, *_: object) -> Any:
+        return self.driver.tables
+
+    def writing_of(self, *_: object) -> Any:
+        return self.driver.tables
+
+
 class Driver(Batch):
     """Files end as a test says; what would go to the ledger is kept."""
+
+    generation = "g"
+    declarations = None
 
     def __init__(self, lake: Path, rule: str, earlier: Sequence[Earlier] = ()) -> None:
         text = f'name = "studio"\noverwritten = "{rule}"\n[[tables]]\nname = "{{game}}"\n'
         self.service = parse_service({"service.toml": text})
-        self.lake, self.plans = str(lake), Plans(open_objects(str(lake)), "studio")
-        self.ledger, self.skips = Known(self), Skips(open_objects(f"{lake}/skips"))  # type: ignore[assignment]
-        self.turns = Turns(open_objects(f"{lake}/tries"))
-        self.emit, self.clock, self.still_ours = (lambda event: None), (lambda: AT), (lambda: None)
-        self.spark: Any = None
-        self.logs: Any = None
-        self.recent_ids: Any = None
+        self.lake, self.emit, none = str(lake), (lambda event: None), cast("Any", None)
+        self.ledger, self.logs = Known(self), none  # type: ignore[assignment]
+        self.plans = Plans(open_objects(str(lake)), "studio")
         self.one_pass: Any = SimpleNamespace(of=self.of, without_duplicates=lambda made, dedupe: made)
-        self.arriving, self.may_have_begun = (lambda service, files, to_read: None), (lambda batch: False)
-        self.earlier, self.tables = earlier, Tables()
+        ended: Any = SimpleNamespace(had_ledger=False, add=lambda ending, *_: self.commit(ending))
+        self.parts = PartsOfTest(
+            driver=self,
+            spark=none,
+            lake=self.lake,
+            ledger=self.ledger,
+            ended=ended,
+            plans=self.plans,
+            logs=none,
+            one_pass=self.one_pass,
+            new_tables=none,
+            recent_ids=none,
+            skips=Skips(open_objects(f"{lake}/skips")),
+            turns=Turns(open_objects(f"{lake}/tries")),
+            late=none,
+            catalog=None,
+            tables_at_once=1,
+            emit=self.emit,
+            clock=lambda: AT,
+            still_ours=lambda: None,
+            arriving=lambda service, files, to_read: None,
+            may_have_begun=lambda batch: False,
+        )
+        self.earlier, self.tables = earlier, Tables(self.service)
         self.ends: Mapping[str, ReadOutcome] = {}
         self.hashes: Mapping[str, str] = {}
         self.entries: dict[str, str] = {}
@@ -124,10 +158,7 @@ class Driver(Batch):
         told: dict[str, Any] = {"reason": None, "detail": None, "head": "", **counts}
         return FileEnd(file=file, outcome=outcome, content_hash=self.hashes.get(file.etag, ""), **told)
 
-    def writing(self, txn: Txn, plan: Plan | None = None) -> Any:
-        return self.tables
-
-    def commit(self, writing: object, ending: Ending) -> None:
+    def commit(self, ending: Ending) -> None:
         self.entries = {entry.file.etag: entry.outcome for entry in ending.new}
         self.entries |= {row["etag"]: row["outcome"] for row in ending.changed}
 
@@ -135,9 +166,9 @@ class Driver(Batch):
         self.tables.dies = dies
         plan = self.plans.of("g", 7)
         if plan is not None and plan.settled:
-            self.go_on(plan, self.tables.txn)
+            self.go_on(plan)
         else:
-            self.begin(files, self.tables.txn, Stages())
+            self.begin(files, self.tables.txn)
         return self.entries
 
     @property
@@ -206,10 +237,10 @@ def test_a_replay_and_a_later_version_in_one_batch_end_as_the_later_one(tmp_path
     replay = loaded(version(1))
     driver = Driver(tmp_path, "replace", [Earlier(version(1), {**replay.row, "outcome": "replay"})])
     for unreadable in ({}, {"e1": "missing"}):
-        driver.tables, driver.ends = Tables(), unreadable  # type: ignore[assignment]
+        driver.tables, driver.ends = Tables(driver.service), unreadable  # type: ignore[assignment]
         assert driver.runs(version(1), version(2)) == {"e1": "superseded", "e2": "loaded"}
         assert driver.loaded == {"e2"}
-    driver.tables, driver.ends = Tables(), {"e2": "denied"}
+    driver.tables, driver.ends = Tables(driver.service), {"e2": "denied"}
     assert driver.runs(version(1), version(2)) == {"e1": "loaded", "e2": "denied"}
     assert driver.loaded == {"e1"}
 
@@ -243,7 +274,7 @@ def test_two_replays_that_are_gone_have_one_duplicate_of_theirs_read_and_the_led
     told = {1: ("replay", None), 2: ("duplicate", SAME_BYTES), 3: ("replay", SAME_BYTES)}
     rows = {n: {**loaded(version(n)).row, **about, "outcome": how, "reason": why} for n, (how, why) in told.items()}
     driver, changed = Driver(tmp_path, "append", [Earlier(version(n), row) for n, row in rows.items()]), list[str]()
-    driver.commit = lambda writing, ending: changed.extend(row["etag"] for row in ending.changed)  # type: ignore[method-assign]
+    driver.commit = lambda ending: changed.extend(row["etag"] for row in ending.changed)  # type: ignore[method-assign]
     driver.ends = {"e1": "missing", "e3": "missing"}
     driver.runs(version(1), version(3))
     assert sorted(changed) == ["e1", "e2", "e3"]
@@ -259,7 +290,7 @@ def test_a_replay_and_its_duplicate_that_is_read_in_its_place_have_one_row_each_
     rows = {n: {**loaded(version(n)).row, **about, "outcome": how, "reason": why} for n, (how, why) in told.items()}
     driver, written = Driver(tmp_path, "append", [Earlier(version(n), row) for n, row in rows.items()]), list[str]()
 
-    def commit(writing: object, ending: Ending) -> None:
+    def commit(ending: Ending) -> None:
         written.extend([entry.file.etag for entry in ending.new] + [row["etag"] for row in ending.changed])
 
     driver.commit, driver.hashes = commit, {"e1": "same", "e2": "same"}  # type: ignore[method-assign]

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from forebay.batch.attempt.turns import Turns
 from forebay.batch.retrying.plan import PLAN
-from forebay.batch.turns import Turns
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim

@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from copy import deepcopy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -108,10 +109,10 @@ def test_a_version_that_was_to_replace_rows_that_are_gone_must_be_readable(play:
 
 def test_a_batch_that_has_not_begun_before_asks_no_table(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
-    monkeypatch.setattr("forebay.batch.batch.must_bring_the_same", lambda *given: asked.append(given))
+    monkeypatch.setattr("forebay.batch.attempt.beginning.must_bring_the_same", lambda *given: asked.append(given))
     play.put("add/a")
     driver = play.driver()
-    driver.may_have_begun = lambda batch: False
+    driver.parts = replace(driver.parts, may_have_begun=lambda batch: False)
     driver.process_files(0, play.waiting)
     assert asked == []
 

@@ -21,10 +21,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.one_pass.reader as reader
 import forebay.batch.writing as writing
 import forebay.table.removal as removal
+from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.one_pass.answers import Answer
@@ -131,7 +133,7 @@ class World:
     metadata: dict[str, Mapping[str, str]] = field(default_factory=dict)
     """That of the object with this key."""
     events: list[Event] = field(default_factory=list)
-    way: type[Batch] = Batch
+    way: type[Beginning] = Beginning
 
     def __post_init__(self) -> None:
         self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: self._answers(told))
@@ -180,6 +182,7 @@ class World:
         names = names_of(self.spark, files)
         batch = self.batch()
         with self.monkeypatch.context() as patched:
+            patched.setattr(heart, "Beginning", self.way)
             if dies_after == BEFORE_THE_PLAN:
                 patched.setattr(Plans, "pin", _die)
             elif dies_after is not None:
@@ -201,7 +204,7 @@ class World:
     def batch(self) -> Batch:
         service = parse_service({"service.toml": self.service}).with_paused(self.paused)
         ledger = Ledger(self.spark, self.lake, service.name)
-        return self.way(
+        return Batch(
             self.spark,
             service,
             lake=self.lake,

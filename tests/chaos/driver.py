@@ -22,6 +22,7 @@ import forebay.batch.writing as writing
 import forebay.jobs.ingest as job
 import forebay.lake.lease as lease
 import forebay.table.removal as removal
+from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.plan import Plans
 from forebay.settings import IngestSettings
@@ -123,7 +124,7 @@ def _announce_then_wait(_: Death) -> None:
 # The batch writes three tables, the quarantine, the parked records and the ledger, one after the other.
 POINTS: dict[str, Callable[[Death], None]] = {
     "when the batch begins": lambda death: death.before(batch.Batch, "process"),
-    "after the files are claimed": lambda death: death.before(batch.Batch, "begun"),
+    "after the files are claimed": lambda death: death.before(Beginning, "begun"),
     "after the files are read": lambda death: death.after(OnePass, "of"),
     "after the data files are written": lambda death: death.after(writing.Writing, "stage"),
     "after the plan is durable": lambda death: death.after(Plans, "pin"),

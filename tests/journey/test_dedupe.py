@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.batch import Batch
+from forebay.batch.attempt.ended import EndedBatches
 from forebay.batch.events import DuplicatesDropped
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate import body
@@ -84,11 +84,11 @@ def test_a_replayed_batch_does_not_take_its_own_records_for_duplicates(
 ) -> None:
     put(told, "a.json", [event("alpha", 1), event("alpha", 1), event("beta", 2)])
 
-    def dies(self: Batch, *_: Any) -> None:
+    def dies(self: EndedBatches, *_: Any) -> None:
         raise OSError("the driver is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Batch, "commit", dies)
+        patched.setattr(EndedBatches, "add", dies)
         with pytest.raises(Exception, match="the driver is gone"):
             told.run()
     sums = told.run()

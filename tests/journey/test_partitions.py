@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.batch import Batch
+from forebay.batch.attempt.ended import EndedBatches
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
 from forebay_local.fabricate import body
@@ -90,11 +90,11 @@ def test_each_record_is_in_its_day_or_beside_with_the_reason(told: Story, tmp_pa
 def test_a_replayed_batch_does_not_take_a_table_for_failed_because_of_single_records(
     told: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def dies(self: Batch, *_: Any) -> None:
+    def dies(self: EndedBatches, *_: Any) -> None:
         raise OSError("the driver is gone")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Batch, "commit", dies)
+        patched.setattr(EndedBatches, "add", dies)
         with pytest.raises(Exception, match="the driver is gone"):
             take_in(told, tmp_path, "quarantine")
     sums = told.run()

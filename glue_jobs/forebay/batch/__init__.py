@@ -1,21 +1,20 @@
 """The batch: file names go in, rows come out in every table that they belong to, and the ledger is written last.
 
-* `batch` the steps, in order      * `names` of its files, as rows
+* `batch` the driver: which batches are begun, or go on      * `attempt` the steps of one of them
+* `names` of its files, as rows
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
-* `declarations` those that it works by      * `seen` what earlier passes over its files have shown
+* `declarations` those that it works by
 * `poison` files that kill their readers, found by halving
 * `reasons` why a record is in the quarantine: every reason, once
 * `expectations` how tables stood up to theirs      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
 * `erased` the service, with those who were erased since
 * `retrying` held records: quarantined or parked
-* `turns` of a batch and a retry that concern the same file
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
 * `one_pass` reads files and writes data files in one Spark job
 * `staging` which tables are not written      * `writing` they become rows of tables
 * `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` the limit on new tables a day      * `held` the quarantine and the parked records
-* `accounting` the counts of a batch, made to add up      * `ending` the ledger's rows of it
-* `reporting` what is said about it, in the words of `events`
+* `accounting` the counts of a batch, made to add up      * `events` what is said about it
 """

@@ -15,11 +15,10 @@ from pyspark.sql import functions as F
 
 import forebay.batch.one_pass.reader as reader
 from forebay.batch.accounting import Fate, Standing, arriving
-from forebay.batch.batch import Batch, Begun
+from forebay.batch.attempt.beginning import Beginning, Begun
 from forebay.batch.held import COLUMNS as HELD
 from forebay.batch.held import whole_files
 from forebay.batch.one_pass.questions import encrypted_values
-from forebay.batch.reporting import Stages
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.staging import Changes, by_declaration, parked_rows, quarantined_rows
 from forebay.batch.writing import Writing
@@ -82,40 +81,36 @@ class Read:
         return rows.where(F.col("_file_id").isin(mine))
 
 
-class BySpark(Batch):
+class BySpark(Beginning):
     """No file of it is forgotten, waits for a retry, or ends its task."""
 
-    def begun(
-        self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, writing: Writing, stages: Stages
-    ) -> Begun:
+    def begun(self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted) -> Begun:
         with ExitStack() as cached:
-            return self._begun(files, claim, to_read, writing, cached)
+            return self._begun(files, claim, to_read, cached)
 
-    def _begun(
-        self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, writing: Writing, cached: ExitStack
-    ) -> Begun:
+    def _begun(self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, cached: ExitStack) -> Begun:
         read = self.by_spark(to_read.fresh, cached)
         split = claim.decided(read.landed)
-        dedupe = self.dedupe(writing, split, self.last_try())
+        dedupe = self.dedupe(split, self.last_try())
         landed = {file.file_id for file in split.fresh} & read.landed.keys()
         read = Read(until(cached, read.landing(landed)), [e for e in read.ends if e.file in split.fresh])
         if dedupe.wanted:
             pieces = [piece for end in read.ends if end.lands for piece in end.lines_before]
             read = replace(read, rows=until(cached, without_duplicates(dedupe, read.rows, pieces, cached, landed)))
         changes, fates = Changes(split.superseded_by(landed), split.released), read.fates
-        to_stage = _Rows(writing, read.rows, changes)
+        to_stage = _Rows(self.writing, read.rows, changes)
         staged = to_stage.staged(read.ends, fates, partial(ids_of_rows, dedupe) if dedupe.wanted else None)
-        plan = self.plan_of(files, split, writing, read.ends, fates, landed, dedupe, staged)
+        plan = self.plan_of(files, split, read.ends, fates, landed, dedupe, staged)
         return Begun(plan, split, changes, dedupe, landed)
 
     def by_spark(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
-        pieces = cut(files, self.limits)
+        pieces = cut(files, self.parts.one_pass.limits)
         content = self.content(pieces).withColumn("_piece", F.col("piece"))
         columns = "_piece int, _file_id string, bucket string, key string, version_id string, _landed_at timestamp"
         known = [
             (p.number, p.file.file_id, p.file.bucket, p.file.key, p.file.version_id, p.file.event_time) for p in pieces
         ]
-        content = content.join(self.spark.createDataFrame(known, columns), "_piece", "left").drop("_piece")
+        content = content.join(self.parts.spark.createDataFrame(known, columns), "_piece", "left").drop("_piece")
         rows = until(cached, with_final_fates(checked(routed(self.sealed(content), self.service), self.service)))
         ends = [
             PieceEnd.from_row(*(r[name] for name in END)) for r in rows.where("_fate = 'end'").select(*END).collect()
@@ -124,12 +119,13 @@ class BySpark(Batch):
 
     def content(self, pieces: Sequence[Piece]) -> DataFrame:
         metadata: Any = {} if self.service.asks_for_metadata else None
-        get = reader.source(self.limits, metadata)
-        batches: Iterable[pa.RecordBatch] = read_pieces(pieces, get, self.limits, metadata, self.service.forms)
+        limits = self.parts.one_pass.limits
+        get = reader.source(limits, metadata)
+        batches: Iterable[pa.RecordBatch] = read_pieces(pieces, get, limits, metadata, self.service.forms)
         columns = f"{COLUMNS}, {COLUMN}" if self.service.forms.have_a_vault else COLUMNS
         names = [column.split()[0] for column in COLUMNS.split(", ")] + ["personal"] * (columns != COLUMNS)
         found = [tuple(row[name] for name in names) for batch in batches for row in batch.to_pylist()]
-        return self.spark.createDataFrame(found, columns)
+        return self.parts.spark.createDataFrame(found, columns)
 
     def sealed(self, content: DataFrame) -> DataFrame:
         """With the personal values encrypted."""

@@ -28,5 +28,5 @@
 | `tables` | its data files, as the tables that a batch commits |
 | `without_plan` | tables that have the batch already, although it has no plan |
 
-Everything here happens before the plan of the batch, so a pass that cannot be used is repeated (`batch.seen`).
+Everything here happens before the plan of the batch, so a pass that cannot be used is repeated (`attempt.seen`).
 """

@@ -8,7 +8,7 @@ its own application id; the last step removes a record from where it was held.
 
 A batch that replaces or replays a file moves the file's held records, too. The two never overlap: each makes its plan durable
 before it looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a
-retry leaves such files for later (`batch.turns`). Nor does a retry begin while a rollback is unfinished, or vice versa. An
+retry leaves such files for later (`attempt.turns`). Nor does a retry begin while a rollback is unfinished, or vice versa. An
 erasure writes its list before it looks for plans, so either the retry goes by that list or the erasure waits for it.
 
 Whole files that could not be read are not included: announce them again to load them.
@@ -27,7 +27,7 @@ from forebay.batch.erased import without_erased
 from forebay.batch.events import RecordsRetried
 from forebay.batch.leftovers import brought_back
 from forebay.batch.new_tables import NewTables
-from forebay.batch.one_pass.outcome import ReadAgain
+from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, ReadAgain
 from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import Known
 from forebay.batch.plan import Plans
@@ -36,7 +36,6 @@ from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up
 from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import PLAN, THIS_RETRY, Choice, RetryPlan
 from forebay.batch.retrying.reserved import ReservedIds
-from forebay.batch.seen import IN_VAIN_AT_MOST
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
 from forebay.counted import counted

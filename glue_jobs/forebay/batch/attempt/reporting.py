@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from forebay.batch.accounting import Totals, arriving, percentile, quarantined_by_reason
-from forebay.batch.ending import Ending
+from forebay.batch.attempt.ending import Ending
 from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld, RecordsQuarantined
 from forebay.content.outcome import ERASED
 from forebay.events import Event

@@ -10,18 +10,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from forebay.batch.accounting import Standing
-from forebay.batch.one_pass.outcome import Pass, ReadAgain
+from forebay.batch.attempt.turns import waiting_end
+from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut, Known
-from forebay.batch.turns import waiting_end
 from forebay.content.end import FileEnd, unread_end
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Sorted, standing
 
-__all__ = ["IN_VAIN_AT_MOST", "Seen"]
-
-IN_VAIN_AT_MOST = 3
-"""Passes that showed nothing to leave out, and yet could not be used."""
+__all__ = ["Seen"]
 
 
 class Seen:

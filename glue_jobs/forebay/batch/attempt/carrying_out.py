@@ -1,0 +1,99 @@
+"""From a plan to the ledger: all commits of a batch, the ledger's last.
+
+In: a plan, of this attempt or of an earlier one. Out: its rows are in their tables, and the ledger has its files. Only where a
+table fails at its commit are files read again, for the quarantine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+from forebay.batch.attempt.attempt import Attempt
+from forebay.batch.attempt.ending import Ending, without_failed_replays
+from forebay.batch.attempt.reporting import reports_of
+from forebay.batch.dedupe import Dedupe
+from forebay.batch.ledger_change import change_times
+from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
+from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.plan import Plan
+from forebay.batch.staging import Changes
+from forebay.errors import Halt
+from forebay.ledger.versions import Sorted, standing
+
+__all__ = ["CarryingOut"]
+
+
+@dataclass(frozen=True)
+class CarryingOut(Attempt):
+    """The commits of one batch. `run` again, it does what is left to do."""
+
+    def go_on(self, plan: Plan) -> None:
+        """With the plan of an earlier attempt, whose files were claimed then."""
+        with self.stages.stage("claim"):
+            claim = self.claimed(plan.files, plan.skipped, plan.cleared)
+            split = plan.sorted_as_begun(claim)
+            _must_be_unknown(plan, claim.to_read())
+        self.writing.must_have_files(plan.staged, self.parts.plans.address(plan.generation, plan.batch))
+        changes = Changes(split.superseded_by({end.file.file_id for end in plan.ends if end.lands}), split.released)
+        self.run(plan, split, changes, self.dedupe(split, plan.tries_until))
+
+    def run(self, plan: Plan, split: Sorted, changes: Changes, dedupe: Dedupe) -> None:
+        self.parts.still_ours()
+        with self.stages.stage("write"):
+            ends = without_failed_replays(plan.ends, split)
+            refused = sum(end.outcome == "unreadable" for end in ends)
+            again = partial(self.kept_out_of, plan, split, dedupe)
+            unwritten = self.writing.commit(plan, refused, changes, dedupe, again)
+        self.finish(Ending(plan, split, changes.superseded, unwritten, self.parts.clock()))
+
+    def finish(self, ending: Ending) -> None:
+        """Commits the ledger, then reports the batch."""
+        parts, ledger = self.parts, self.parts.ledger
+        parts.still_ours()
+        with self.stages.stage("ledger"):
+            if put_again := ending.split.put_again:
+                change_times(parts.spark, ledger.path, [seen.row for seen in put_again])
+            parts.ended.add(ending, self.writing, parts.clock())
+            ledger.withheld.add(ending.waiting)
+        parts.forget(ending.plan if ending.plan.ends else None, self.service)
+        for event in reports_of(self.service.name, ending, self.stages, parts.clock()):
+            parts.emit(event)
+
+    def kept_out_of(self, plan: Plan, split: Sorted, dedupe: Dedupe, tables: Mapping[str, KeptOut]) -> Pass:
+        """Only the rows of tables that failed at their commit, as records, to be kept in the quarantine. Their files are read
+        once more, maybe by another driver than the one that began."""
+        dedupe = replace(dedupe, planned=partial(self.writing.staged_ids, plan.staged))
+        for _ in range(IN_VAIN_AT_MOST):
+            try:
+                made = self.read_unwritten(plan, split, dedupe, tables)
+            except ReadAgain as found:
+                self.tell_read_twice(str(found))
+                continue
+            if plan.reads_like(made.ends, made.fates, tables):
+                return made
+            made.undo()
+            break
+        raise Halt(
+            f"a table of batch {plan.batch} cannot be written, and its records cannot be quarantined, because their "
+            "files now have other contents. The rows are safe in data files that the batch's plan names, and nothing was "
+            "marked as done. Fix the table that the event TableFailed names, then start again"
+        )
+
+    def read_unwritten(self, plan: Plan, split: Sorted, dedupe: Dedupe, tables: Mapping[str, KeptOut]) -> Pass:
+        """Forgotten files and deletions land, as they did before, so their ids do not count."""
+        unread = {end.file.file_id for end in plan.without_bytes}
+        files = [file for file in plan.landing if file.file_id not in unread]
+        made = self.read(files, tables, standing(split.superseded), only_unwritten=True)
+        made = replace(made, ends=[*made.ends, *plan.without_bytes])
+        return self.parts.one_pass.without_duplicates(made, dedupe)
+
+
+def _must_be_unknown(plan: Plan, split: Sorted) -> None:
+    """The files of the plan, to the ledger, which is committed last."""
+    if not {end.file.file_id for end in plan.ends} <= split.new:
+        raise Halt(
+            f"batch {plan.batch} of generation {plan.generation} began with other files than those that are new to the "
+            "ledger now: does another job write to this lake? Nothing was marked as done"
+        )
