@@ -14,12 +14,12 @@ import pyarrow as pa
 import pytest
 
 import forebay.batch.one_pass.gathering as gathering
-import forebay.batch.one_pass.staging as staging
+import forebay.batch.one_pass.jobs as jobs
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.gathering import OfTable, Parcels, unpacked
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.rows import Block
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask
 from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 def gathered(readers: int, writers: int) -> Any:
     """What Spark does with the tasks, in this process."""
 
-    def answers(self: OnePass, told: Told) -> list[Answer]:
+    def answers(self: Jobs, told: Told) -> list[Answer]:
         hands = deal(told.pieces, readers)
         boxes = defaultdict(list)
         for number, hand in enumerate(hands):
@@ -92,7 +92,7 @@ def test_many_tasks_make_the_lake_that_one_makes(
         with monkeypatch.context() as patched:
             world = World(spark, f"file://{tmp_path}/{way}", patched, service=service)
             if way == "gathered":
-                patched.setattr(OnePass, "_answers", gathered(4, 3))
+                patched.setattr(Jobs, "of_pieces", gathered(4, 3))
             world.answers |= {f"{n}.json": content(n) for n in range(5)} | {"again.json": content(0) + content(1)}
             world.answers["torn.json.gz"] = b"\x1f\x8b\x08\x00torn"
             world.try_batch(0, [world.file(key) for key in world.answers])
@@ -114,7 +114,7 @@ def test_a_file_that_several_tasks_read_lands_whole_with_its_lines(
             file = world.file("a.json")
             batch = world.batch()
             if way == "cut":
-                patched.setattr(OnePass, "_answers", gathered(3, 2))
+                patched.setattr(Jobs, "of_pieces", gathered(3, 2))
                 batch.parts.one_pass.limits = Limits(piece_bytes=len(whole) // 3)
             patched.setattr(type(world), "batch", lambda _, made=batch: made)
             world.try_batch(0, [replace(file, size=len(whole))])
@@ -127,8 +127,8 @@ def test_a_reader_that_cannot_go_on_leaves_no_data_file(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=SERVICE)
-    monkeypatch.setattr(OnePass, "_answers", gathered(2, 2))
+    monkeypatch.setattr(Jobs, "of_pieces", gathered(2, 2))
     world.answers |= {"a.json": content(1), "b.json": b'{"game": "g1", "a": 1, "game": "g2"}'}
-    monkeypatch.setattr(staging, "READER_BYTES", 1)
+    monkeypatch.setattr(jobs, "READER_BYTES", 1)
     world.try_batch(0, [world.file(key) for key in world.answers])
     world.tables_agree_with_the_ledger(*(f"g{n}" for n in range(3)), *(f"g{n}_purchases" for n in range(3)))

@@ -19,6 +19,7 @@ import forebay.content.reading as contents
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass import lean
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.lean import EndsTask, Hands, Lean
 from forebay.batch.one_pass.reader import Reading
 from forebay.batch.one_pass.staging import OnePass
@@ -152,13 +153,13 @@ def test_readings_after_one_for_which_memory_was_short_begin_with_little_if_they
     spark: Any = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=2))
     one_pass, tried = OnePass(spark, "file:///lake", Limits(), logs), list[int]()
 
-    def crowded(self: OnePass, told: Told) -> list[Answer]:
+    def crowded(self: Jobs, told: Told) -> list[Answer]:
         tried.append(len(told.pieces))
         return [Answer(odd="no room", is_crowded=len(told.pieces) > 1)]
 
-    monkeypatch.setattr(OnePass, "_answers", crowded)
-    monkeypatch.setattr(OnePass, "_ends", lambda self, told, hands: list(EndsTask(told)(hands)))
-    monkeypatch.setattr(OnePass, "_by_hand", lambda self, told, hands: written(told, hands))
+    monkeypatch.setattr(Jobs, "of_pieces", crowded)
+    monkeypatch.setattr(Jobs, "ends", lambda self, told, hands: list(EndsTask(told)(hands)))
+    monkeypatch.setattr(Jobs, "of_hands", lambda self, told, hands: written(told, hands))
     whys = [one_pass._answer(large).read_twice for _ in range(lean.READINGS + 2)]
     assert whys == ["no room", *["memory ran short before"] * lean.READINGS, "no room"]
     assert tried == [4, 4]
@@ -184,7 +185,7 @@ def test_a_batch_in_little_memory_makes_the_lake_that_one_pass_makes(
                 patched.setattr(writer, "TASK_BYTES", 2_000)
                 patched.setattr(contents, "joined", lambda batches: batches)
                 patched.setattr(
-                    OnePass, "_answers", lambda self, told: [Answer(odd="memory is running short", is_crowded=True)]
+                    Jobs, "of_pieces", lambda self, told: [Answer(odd="memory is running short", is_crowded=True)]
                 )
             world.try_batch(0, [world.file(key) for key in files])
             told_of = [event.why for event in world.events if isinstance(event, BatchReadTwice)]

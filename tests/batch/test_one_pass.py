@@ -16,13 +16,14 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+import forebay.batch.one_pass.jobs as one_pass_jobs
 from forebay.batch.accounting import Fate
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.events import BatchReadTwice, ExpectationViolated
 from forebay.batch.names import names_of
-from forebay.batch.one_pass import duplicates, staging
+from forebay.batch.one_pass import duplicates
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.plan import Plans
 from forebay.declaration.loading import parse_service
 from forebay.landed_file import LandedFile
@@ -405,7 +406,7 @@ def test_random_files_become_the_same_lake_both_ways(
 def test_spark_answers_in_the_job_that_reads_and_writes(
     spark: SparkSession, twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tasks: str, service: str
 ) -> None:
-    jobs = {name: getattr(OnePass, name) for name in ("_answers", "_ends", "_by_hand")}
+    jobs = {name: getattr(Jobs, name) for name in ("of_pieces", "ends", "of_hands")}
     random, lakes, vaults = Random(7), [], []
     make_secret(f"{tmp_path}/secret")
     add_local_key(f"{tmp_path}/key")
@@ -425,12 +426,12 @@ def test_spark_answers_in_the_job_that_reads_and_writes(
             world.metadata |= dict.fromkeys(contents, metadata)
             if way == "in a job":
                 for name, job in jobs.items():
-                    patched.setattr(OnePass, name, job)
-                patched.setattr(staging, "READER_BYTES", 1)
-                patched.setattr(staging, "ALONE_AT_MOST", 0 if tasks == "gathered" else 4)
+                    patched.setattr(Jobs, name, job)
+                patched.setattr(one_pass_jobs, "READER_BYTES", 1)
+                patched.setattr(one_pass_jobs, "ALONE_AT_MOST", 0 if tasks == "gathered" else 4)
                 if tasks == "in little memory":
                     short = [Answer(odd="memory is running short", is_crowded=True)]
-                    patched.setattr(OnePass, "_answers", lambda self, told, short=short: short)
+                    patched.setattr(Jobs, "of_pieces", lambda self, told, short=short: short)
             world.try_batch(0, landed)
             twice = way == "in a job" and tasks == "in little memory"
             told_of = [event.why for event in world.events if isinstance(event, BatchReadTwice)]

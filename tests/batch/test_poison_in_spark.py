@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.task import Task
 from forebay.batch.one_pass.told import Told
 from forebay.lake.layout import skips_of
@@ -39,7 +39,7 @@ class WorkersDie:
         return list(Task(told)([list(told.pieces)]))
 
     def read_in(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(OnePass, "_answers", lambda _, told: self.answers(told))
+        patch.setattr(Jobs, "of_pieces", lambda _, told: self.answers(told))
 
 
 def test_a_file_that_kills_its_worker_is_quarantined_alone_and_better_code_reads_it_when_it_is_retried(

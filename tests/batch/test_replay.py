@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.told import Told
 from forebay.content.outcome import ReadOutcome
 from forebay.errors import Halt
@@ -112,9 +112,9 @@ def test_a_table_that_got_other_columns_since_its_files_were_written_gets_their_
 def test_a_pass_in_which_a_task_was_repeated_and_read_otherwise_is_repeated(world: World, times: int) -> None:
     """As where Spark loses an executor between the tasks that read and those that write."""
     world.answers = {"a.json": BOTH, "b.json": BOTH}
-    real, lost_before, files = OnePass._answers, list[int](), [world.file("a.json"), world.file("b.json")]
+    real, lost_before, files = Jobs.of_pieces, list[int](), [world.file("a.json"), world.file("b.json")]
 
-    def with_rows_lost(self: OnePass, told: Told) -> list[Answer]:
+    def with_rows_lost(self: Jobs, told: Told) -> list[Answer]:
         answers = real(self, told)
         if len(lost_before) < times:
             (lost, *_) = (one for one in answers[0].fates if one.table == "alpha")
@@ -123,7 +123,7 @@ def test_a_pass_in_which_a_task_was_repeated_and_read_otherwise_is_repeated(worl
         return answers
 
     with world.monkeypatch.context() as patched:
-        patched.setattr(OnePass, "_answers", with_rows_lost)
+        patched.setattr(Jobs, "of_pieces", with_rows_lost)
         if times == 3:
             with pytest.raises(
                 Halt, match=r"the files were read 3 times, and nothing was marked as done: .* gave different"

@@ -13,6 +13,7 @@ import pytest
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass import staging
 from forebay.batch.one_pass.answers import Answer
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.told import Told
 from forebay.batch.one_pass.too_many import TOO_MANY_IDS, too_many
 from forebay.content.end import unread_end
@@ -60,12 +61,12 @@ def test_a_task_with_more_than_its_share_of_few_ids_reads_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=DEDUPED)
-    answers = staging.OnePass._answers
+    answers = Jobs.of_pieces
 
-    def few(self: staging.OnePass, told: Told) -> list[Answer]:
+    def few(self: Jobs, told: Told) -> list[Answer]:
         return answers(self, told if told.ids_at_most == sys.maxsize else replace(told, ids_at_most=2))
 
-    monkeypatch.setattr(staging.OnePass, "_answers", few)
+    monkeypatch.setattr(Jobs, "of_pieces", few)
     world.answers["a.json"] = records(alpha=3)
     world.try_batch(0, [world.file("a.json")])
     assert world.rows_of("alpha") == {"a.json": 3}

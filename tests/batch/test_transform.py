@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchReadTwice, TableFailed
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.questions import Given, Question, Questions
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.batch.retrying.plan import Choice
@@ -175,7 +175,7 @@ def test_a_table_that_fails_in_one_task_is_written_by_none(
     """A function that filters rows works where it leaves out none."""
     monkeypatch.setattr("transforms.shop.some", lambda rows: rows.filter(rows["amount"].is_valid()), raising=False)
     world = World(spark, lake, monkeypatch, service=ORDERS.replace("priced", "some") + OTHERS)
-    monkeypatch.setattr(OnePass, "_answers", lambda _, told: list(Task(told)([piece] for piece in told.pieces)))
+    monkeypatch.setattr(Jobs, "of_pieces", lambda _, told: list(Task(told)([piece] for piece in told.pieces)))
     world.answers = {"a.json": LINES[0].encode(), "b.json": "\n".join(LINES[2:]).encode()}
     world.try_batch(0, [world.file("a.json"), world.file("b.json")])
     assert (world.rows_of("others"), world.kept("quarantine")) == ({"b.json": 1}, {"a.json": 1, "b.json": 2})
@@ -223,12 +223,12 @@ def test_a_function_that_ends_its_process_has_only_that_row_refused_in_batches_a
     use_folder(str(tmp_path))
     world = World(spark, lake, monkeypatch, service=ORDERS + OTHERS)
 
-    def answers(_: OnePass, told: Told) -> list[Answer]:
+    def answers(_: Jobs, told: Told) -> list[Answer]:
         if not told.functions_apart:
             spark.sparkContext.parallelize([0], 1).foreach(lambda _: os._exit(7))
         return list(Task(told)([list(told.pieces)]))
 
-    monkeypatch.setattr(OnePass, "_answers", answers)
+    monkeypatch.setattr(Jobs, "of_pieces", answers)
     world.answers = {"a.json": "\n".join(LINES).encode()}
     world.try_batch(0, [world.file("a.json")])
     assert world.rows_of("orders") == {"a.json": 3}

@@ -31,9 +31,9 @@ from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, QuestionsTask, parcels_of
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.lean import EndsTask
 from forebay.batch.one_pass.questions import Questions, answered
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.batch.plan import Plans
@@ -136,11 +136,11 @@ class World:
     way: type[Beginning] = Beginning
 
     def __post_init__(self) -> None:
-        self.monkeypatch.setattr(OnePass, "_answers", lambda _, told: self._answers(told))
-        self.monkeypatch.setattr(OnePass, "_ends", lambda _, told, hands: list(EndsTask(told)(hands)))
+        self.monkeypatch.setattr(Jobs, "of_pieces", lambda _, told: self._answers(told))
+        self.monkeypatch.setattr(Jobs, "ends", lambda _, told, hands: list(EndsTask(told)(hands)))
         self.monkeypatch.setattr(
-            OnePass,
-            "_by_hand",
+            Jobs,
+            "of_hands",
             lambda _, told, hands: [self._gathered(told, hand, at, len(hands)) for at, hand in enumerate(hands)],
         )
         self.monkeypatch.setattr(reader, "source", self._source)

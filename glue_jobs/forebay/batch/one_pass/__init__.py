@@ -21,7 +21,8 @@
 | `task` | the tasks |
 | `too_many` | files that wait because a batch has too many ids |
 | `lean` | a pass in little memory |
-| `staging` | the driver: tasks in, a pass out |
+| `jobs` | the Spark jobs that run the tasks |
+| `staging` | the driver: answers of tasks in, a pass out |
 | `outcome` | the pass, and the reasons to read again |
 | `fewer_rows` | data files written again without some of their rows |
 | `duplicates` | the pass without the rows that came before |

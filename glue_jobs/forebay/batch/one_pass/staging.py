@@ -6,7 +6,6 @@ In: new files, and what the batch writes with. Out: `Pass`, or `ReadAgain`. A pa
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,20 +16,18 @@ from forebay.batch.accounting import Standing
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
-from forebay.batch.one_pass.asking import AnswersTask, FromHeld, FromParcels, FromPieces, QuestionsTask, SentTask
 from forebay.batch.one_pass.duplicates import without_duplicates
-from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
+from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.landed import HeldFile
-from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Lean, ShortMemory
+from forebay.batch.one_pass.lean import Lean, ShortMemory
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.questions import Questions, answered, conditions_of, questions_of
-from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
+from forebay.batch.one_pass.questions import Questions, conditions_of, questions_of
 from forebay.batch.one_pass.told import Held, KeptOut, Known, Told
 from forebay.batch.one_pass.too_many import rows_with_ids, too_many
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, read_apart
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
-from forebay.content.piece import Piece, cut, deal
+from forebay.content.piece import Piece, cut
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -41,31 +38,22 @@ from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.record.conform import writable
 from forebay.record.growth import Rules
 from forebay.table.data_files.data_file import TableFolder, Written
-from forebay.table.data_files.in_arrow import arrow_schema, columns_of_ddl, map_in_arrow
+from forebay.table.data_files.in_arrow import arrow_schema, columns_of_ddl
 from forebay.table.data_files.storage import storage_as
 from forebay.table.kernel import Seen, TableLogs
 from forebay.table.shaping import RESCUED, Shaping, known_columns
 from forebay.transforms import folders
 
 if TYPE_CHECKING:
-    from pyspark import RDD
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
 __all__ = ["OnePass", "fixed_columns_of"]
 
-ALONE_AT_MOST = 4
-"""Up to this many tasks write the records that they read, each a file for each table. With more, rows are gathered."""
 IDS_AT_MOST = 20_000_000
 """The most ids in a batch. Each takes 21 bytes on its way to the driver, and Spark accepts answers of a gigabyte in total by
 default."""
-SENT = "writer int, parcel binary"
 FUNCTIONS_APART = "a task ended; functions of `transform` now run in processes of their own"
-READER_BYTES = 16 << 20
-"""The bytes of a batch for each task that reads."""
-
-
-Parcelled = FromPieces | FromParcels | FromHeld
 
 
 class OnePass:
@@ -73,7 +61,7 @@ class OnePass:
 
     def __init__(self, spark: SparkSession, lake: str, limits: Limits, logs: TableLogs) -> None:
         self.spark, self.lake, self.limits, self.logs = spark, lake, limits, logs
-        self.short_memory = ShortMemory()
+        self.jobs, self.short_memory = Jobs(spark), ShortMemory()
         self._asked: tuple[tuple[Sequence[Table], str], tuple[Questions, Questions]] | None = None
 
     def of(
@@ -148,7 +136,7 @@ class OnePass:
         )
         told = self._told(pieces, service.without_vault, batch=batch, shared=shared, known=known)
         told = replace(told, ends=ends, held=held, ids_at_most=sys.maxsize)
-        answer = self._answer_of_held(rows, told)
+        answer = self._answer_of_held(told, rows)
         made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
         odd = answer.odd
         if odd is None and made.unaccounted():
@@ -158,13 +146,11 @@ class OnePass:
             raise ReadAgain(odd)
         return made
 
-    def _answer_of_held(self, rows: DataFrame, told: Told) -> Answer:
+    def _answer_of_held(self, told: Told, rows: DataFrame) -> Answer:
         """A retry has no files to leave out. Only functions may end its tasks, or need too much memory."""
-        read = ReadTask(told, self.spark.sparkContext.defaultParallelism, 1)
-        parcels = self._parcels_of(rows.coalesce(read.readers), FromHeld(read.of_held), read)
         is_last = told.functions_apart or not told.has_functions
         try:
-            answer = together(parcels.mapPartitions(GatherTask(told, alone=True)).collect())
+            answer = together(self.jobs.of_held(told, rows))
         except Exception as failure:
             if is_last or not blames_a_file(failure):
                 raise
@@ -172,7 +158,7 @@ class OnePass:
             if is_last or not answer.is_crowded:
                 return answer
             self._pass_of(answer, told.service).undo()
-        return self._answer_of_held(rows, replace(told, functions_apart=True))
+        return self._answer_of_held(replace(told, functions_apart=True), rows)
 
     def _told(
         self,
@@ -247,7 +233,7 @@ class OnePass:
         if self.short_memory.is_expected(weight):
             answer = Answer(odd="memory ran short before")
         else:
-            answer = together(self._answers(told))
+            answer = together(self.jobs.of_pieces(told))
             if not answer.is_crowded:
                 return answer
             self.short_memory.learn(weight)
@@ -256,67 +242,11 @@ class OnePass:
             self._pass_of(answer, told.service).undo()
 
         undo(answer)
-        tasks = self.spark.sparkContext.defaultParallelism
         told = replace(told, functions_apart=True)  # a row that needs too much memory is then refused alone
         return replace(
-            Lean(told, tasks, self._ends, self._by_hand, undo).answer(),
+            Lean(told, self.jobs.at_once, self.jobs.ends, self.jobs.of_hands, undo).answer(),
             read_twice=answer.odd or "memory is running short",
         )
-
-    def _ends(self, told: Told, hands: list[list[Piece]]) -> list[EndsOfHand]:
-        return self._dealt(hands).mapPartitions(EndsTask(told)).collect()
-
-    def _by_hand(self, told: Told, hands: list[list[Piece]]) -> list[Answer]:
-        """Each task writes what it reads."""
-        documents = {end.piece: end.documents for end in told.ends}
-        if sum(documents[piece.number] for hand in hands for piece in hand) > told.ids_at_most:
-            told = replace(told, ids_at_most=told.ids_at_most // len(hands))
-        parcels = self._parcels(hands, ReadTask(told, len(hands), 1))
-        return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
-
-    def _answers(self, told: Told) -> list[Answer]:
-        weight = sum(piece.weight for piece in told.pieces)
-        hands = deal(told.pieces, self._tasks(weight, READER_BYTES)) or [[]]  # reading nothing may fail, too
-        alone = len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces)
-        writers = self._tasks(weight, WRITER_BYTES)
-        told = replace(told, ids_at_most=told.ids_at_most // (len(hands) if alone else writers))
-        if alone and not (told.questions or told.conditions):
-            return self._dealt(hands).mapPartitions(Task(told)).collect()
-        parcels = self._parcels(hands, ReadTask(told, len(hands), 1 if alone else writers))
-        if alone:
-            return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
-        answers = parcels.partitionBy(writers, int).mapPartitions(GatherTask(told)).collect()
-        return [answers[0], *(replace(answer, ends=[]) for answer in answers[1:])] if answers else []
-
-    def _parcels(self, hands: list[list[Piece]], read: ReadTask) -> RDD[tuple[int, Parcel]]:
-        told = read.told
-        if not (told.questions or told.conditions):
-            return self._dealt(hands).mapPartitionsWithIndex(read)
-        tasks = self._dealt([(number, pickle.dumps(hand)) for number, hand in enumerate(hands)])
-        return self._parcels_of(self.spark.createDataFrame(tasks, "number int, pieces binary"), FromPieces(read), read)
-
-    def _parcels_of(self, rows: DataFrame, made: Parcelled, read: ReadTask) -> RDD[tuple[int, Parcel]]:
-        """The parcels that tasks make of these rows, with Spark's answers if it is asked."""
-        told = read.told
-        if told.conditions:
-            rows = self._with_answers(rows, QuestionsTask(told.asked_first, made), told.conditions)
-            made = FromParcels(read.routed)
-        if told.questions:
-            return self._sent(self._with_answers(rows, QuestionsTask(told.asked, made), told.questions))
-        if told.conditions:
-            return self._sent(rows).mapPartitions(read.routed)
-        return self._sent(map_in_arrow(rows, SentTask(made), SENT))
-
-    def _with_answers(self, rows: DataFrame, task: QuestionsTask, questions: Questions) -> DataFrame:
-        sent = map_in_arrow(rows, task, questions.sent)
-        return map_in_arrow(answered(sent, questions), AnswersTask(), SENT)
-
-    def _sent(self, rows: DataFrame) -> RDD[tuple[int, Parcel]]:
-        return rows.rdd.map(lambda row: (row["writer"], pickle.loads(row["parcel"])))
-
-    def _dealt(self, hands: list[Any]) -> RDD[Any]:
-        """Each of them to a task."""
-        return self.spark.sparkContext.parallelize(hands, len(hands))
 
     def _questions(self, service: Service) -> tuple[Questions, Questions]:
         """Spark's parser finds the names in their SQL, once."""
@@ -324,9 +254,6 @@ class OnePass:
         if self._asked is None or self._asked[0] != of:
             self._asked = of, (questions_of(service), conditions_of(service))
         return self._asked[1]
-
-    def _tasks(self, weight: int, each: int) -> int:
-        return max(1, min(self.spark.sparkContext.defaultParallelism, -(-weight // each)))
 
     def _known(self, service: Service) -> dict[str, Known]:
         """The tables that need not be looked up."""
