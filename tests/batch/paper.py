@@ -27,6 +27,7 @@ import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
 import forebay.batch.one_pass.without_plan as without_plan
+import forebay.batch.retrying.planning as planning
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
 import forebay.batch.staging as staging
@@ -42,6 +43,7 @@ from forebay.batch.retrying.brought_back import BroughtBack
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import RetryPlan
+from forebay.batch.retrying.planning import Planning
 from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.retrying.retry import Retry
 from forebay.batch.writing import Writing
@@ -523,14 +525,12 @@ class PaperPass:
         return Rows(rows), ends
 
 
-class PaperRetry(Retry):
-    in_vain = 0
-
+class PaperPlanning(Planning):
     @property
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
 
-    def _held(self, plan: RetryPlan) -> Any:
+    def held(self, plan: RetryPlan) -> Any:
         rows = self.paper.tables[own_table(plan.choice.held)].versions[plan.version]
         return [
             row
@@ -545,12 +545,12 @@ class PaperRetry(Retry):
 
     def _until(self, plan: RetryPlan) -> str:
         """Sometimes one file is enough for a plan."""
-        file_ids = sorted({row["file_id"] for row in self._held(plan)})
+        file_ids = sorted({row["file_id"] for row in self.held(plan)})
         return file_ids[0] if len(file_ids) > 1 and next(CLOCK) % 2 else ""
 
     def _held_of(self, plan: RetryPlan, files: Collection[LandedFile]) -> list[str]:
         keys = {file.key for file in files}
-        return sorted({row["file_id"] for row in self._held(plan) if row["key"] in keys})
+        return sorted({row["file_id"] for row in self.held(plan) if row["key"] in keys})
 
     def _brought_back(self, plan: RetryPlan, changing: Callable[[], Collection[Key]]) -> BroughtBack | None:
         held = self.paper.rows(own_table(plan.choice.held))
@@ -562,13 +562,21 @@ class PaperRetry(Retry):
                 return BroughtBack(row["key"], counts[row["file_id"]], row[HELD[own_table(plan.choice.held)]])
         return None
 
+
+class PaperRetry(Retry):
+    in_vain = 0
+
+    @property
+    def paper(self) -> Lake:
+        return self.logs.lake  # type: ignore[attr-defined,no-any-return]
+
     def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
         made = super()._dedupe(plan, service)
         return PaperDedupe(**{f.name: getattr(made, f.name) for f in fields(made)})
 
     def _chosen_of(self, plan: RetryPlan, service: Service, dedupe: Any, writing: Any, known: Any) -> Chosen:
         """Each third pass cannot be used, but never the last one."""
-        rows = Rows({**row, "violated": ()} for row in self._held(plan))
+        rows = Rows({**row, "violated": ()} for row in self.planning.held(plan))
         if plan.choice.give_up:
             for row in rows:
                 row["fate"] = "drop"
@@ -580,7 +588,7 @@ class PaperRetry(Retry):
         if dedupe.wanted:
             _drop_duplicates(
                 rows,
-                self.reserved.compared_with(made, dedupe, writing, partial(self._keep, plan)).known_to(
+                self.reserved.compared_with(made, dedupe, writing, partial(self.planning.keep, plan)).known_to(
                     self.paper, (), rows
                 ),
             )
@@ -792,7 +800,9 @@ def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
 def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     """An operator's process, or that of a job that starts."""
     patch.setattr(retrying, "open_objects", lambda place: Store(lake, place))
-    patch.setattr(retrying, "paused_tables", lambda place: service.paused)
+    patch.setattr(planning, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(planning, "paused_tables", lambda place: service.paused)
+    patch.setattr(retrying, "Planning", PaperPlanning)
     patch.setattr(retrying, "hold", lambda place, wait_s: PaperLease(lake, place, wait_s))
     patch.setattr(retrying, "Writing", PaperWriting)
     patch.setattr(retrying, "ReservedIds", PaperReservedIds)

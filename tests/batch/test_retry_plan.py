@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-import forebay.batch.retrying.retry as retrying
+import forebay.batch.retrying.planning as planning
 from forebay.batch.retrying.plan import Choice, RetryPlan
 from forebay.batch.retrying.retry import Retried, Retry
 from forebay.declaration.loading import parse_service
@@ -54,9 +54,9 @@ def test_what_may_decide_is_refused_with_the_remedy(more: dict[str, Any]) -> Non
 def test_a_plan_takes_as_many_files_as_its_driver_may_hold_and_at_least_one(
     monkeypatch: pytest.MonkeyPatch, records: list[int], last: str
 ) -> None:
-    monkeypatch.setattr(retrying, "FILES_AT_ONCE", 3)
-    monkeypatch.setattr(retrying, "RECORDS_AT_ONCE", 5)
-    assert retrying.last_of([str(number) for number in range(len(records))], records) == last
+    monkeypatch.setattr(planning, "FILES_AT_ONCE", 3)
+    monkeypatch.setattr(planning, "RECORDS_AT_ONCE", 5)
+    assert planning.last_of([str(number) for number in range(len(records))], records) == last
 
 
 def test_nothing_is_retried_before_the_first_batch_has_ended(tmp_path: Path) -> None:

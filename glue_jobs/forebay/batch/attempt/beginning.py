@@ -18,7 +18,7 @@ from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.one_pass.without_plan import Brought, must_bring_the_same
 from forebay.batch.plan import Plan
-from forebay.batch.retrying.retry import app_id
+from forebay.batch.retrying.planning import app_id
 from forebay.batch.staged import Staged
 from forebay.batch.staging import Changes
 from forebay.content.end import FileEnd

@@ -1,6 +1,6 @@
 """Retries held records: quarantined ones after a fix, parked ones when a table accepts them.
 
-* `retry` chooses them, and carries the choice out      * `plan` which ones, durable before anything happens
+* `retry` carries a choice of them out      * `plan` which ones      * `planning` makes that durable before anything happens
 * `chosen` those records, through the pass that a batch goes through
 * `reserved` ids of theirs, so that no batch loads a copy at the same time
 * `brought_back` records that have left, and are there again
