@@ -11,7 +11,7 @@ from functools import partial
 
 import pytest
 
-import forebay.batch.retrying.retry as retrying
+import forebay.batch.retrying.planning as planning
 from forebay.batch.attempt.turns import RETRY_UNDER_WAY
 from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
@@ -174,7 +174,7 @@ def test_a_retry_goes_by_the_list_of_an_erasure_or_the_erasure_sees_its_plan() -
                 by += [str(self.plan.service["erased"])] if waited == [False] else []
                 return Moving.run(self)
 
-            patch.setattr(retrying, "without_erased", lambda service, _, lists=lists: service.with_erased(lists[-1]))
+            patch.setattr(planning, "without_erased", lambda service, _, lists=lists: service.with_erased(lists[-1]))
             patch.setattr(PaperMoving, "run", moved)
             scene.lake.meanwhile = (at, erase)
             scene.retry()

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-import forebay.batch.retrying.retry as retrying
+import forebay.batch.retrying.planning as planning
 from forebay.batch.events import RecordsRetried, TableFailed
 from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import Choice
@@ -211,7 +211,7 @@ def test_killed_anywhere_it_is_finished_first_and_nothing_stands_twice(
 def test_a_choice_that_is_too_large_for_one_plan_takes_several(
     told: Story, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(retrying, "FILES_AT_ONCE", 1)
+    monkeypatch.setattr(planning, "FILES_AT_ONCE", 1)
     assert tried(told, spark, Choice("quarantine")) == Retried(6, {"alpha": 2})
     assert [(e.records, e.written) for e in told.events if isinstance(e, RecordsRetried)] == [(3, 1), (3, 1)]
     sums = told.accounts()

@@ -7,7 +7,6 @@
 | `routing` | which records of a block go to which table |
 | `columns` | the columns of a table's rows |
 | `times` | the event time of rows within its bounds |
-| `day` | the day of a declared moment |
 | `ids` | the ids by which duplicates are found |
 | `rows` | the rows of one table in one task |
 | `held` | the rows that are kept beside the tables |

@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.expectations import USUAL_VALUES
-from forebay.batch.one_pass.day import day_source
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.questions import Question
 from forebay.batch.one_pass.times import Times
@@ -33,6 +32,7 @@ from forebay.declaration.column import Column
 from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
+from forebay.declared_sql.day import day_source
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.number import write_json
