@@ -23,6 +23,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Earlier
 from forebay.operate.people import landing
+from forebay.operate.people.rewriting import NOT_LOADED, WOULD_BE_LOADED
 from forebay.privacy.secret import make_secret
 from tests.operate.command import given, ran
 from tests.operate.ledger import entry, write_ledger
@@ -154,14 +155,7 @@ def test_the_notice_of_what_was_rewritten_is_a_duplicate_and_so_is_what_a_produc
     bucket: Bucket, rule: Any
 ) -> None:
     bucket.erase("rewrite")
-    new = bucket.client.head_object(Bucket=bucket.name, Key="mixed.json")
-    file = LandedFile(bucket.name, "mixed.json", 1, new["ETag"].strip('"'), new.get("VersionId"))
-    rows = DeltaTable(bucket.place / "lake/_forebay/ledger").to_pyarrow_table().to_pylist()
-    earlier = [
-        Earlier(LandedFile(row["bucket"], row["key"], row["size"], row["etag"], row["version_id"]), row)
-        for row in rows
-        if row["key"] == "mixed.json"
-    ]
+    file, earlier = notice_of(bucket, "mixed.json"), versions_of(bucket, "mixed.json")
     claim = Claim([file], {(file.bucket, file.key): earlier}, lambda key: rule)
     for content in (bucket.now("mixed.json") or b"", ANNA + BEN + ANNA):
         (left_out,) = claim.decided({file.file_id: hash_of(content)}).left_out
@@ -177,6 +171,68 @@ def test_earlier_versions_with_their_records_go_and_others_stay(bucket: Bucket) 
     assert (bucket.now("mixed.json"), bucket.versions("mixed.json")) == (BEN + BEN, 1)
     assert (bucket.now("only.json"), bucket.versions("only.json")) == (None, 1), "no earlier version is the object now"
     assert len(bucket.client.list_object_versions(Bucket=bucket.name, Prefix="only.json")["DeleteMarkers"]) == 1
+
+
+def versions_of(bucket: Bucket, key: str) -> list[Earlier]:
+    rows = DeltaTable(bucket.place / "lake/_forebay/ledger").to_pyarrow_table().to_pylist()
+    return [
+        Earlier(LandedFile(row["bucket"], row["key"], row["size"], row["etag"], row["version_id"]), row)
+        for row in rows
+        if row["key"] == key
+    ]
+
+
+def notice_of(bucket: Bucket, key: str) -> LandedFile:
+    new = bucket.client.head_object(Bucket=bucket.name, Key=key)
+    return LandedFile(bucket.name, key, 1, new["ETag"].strip('"'), new.get("VersionId"))
+
+
+def test_what_no_job_has_loaded_yet_stays_until_one_has(bucket: Bucket) -> None:
+    """Rewritten, it would be a duplicate of nothing that was loaded, or of an earlier version with other records."""
+    new = ANNA + BEN + BEN + BEN
+    bucket.put("mixed.json", new, loaded=False)
+    assert bucket.erase("rewrite")[0] == ("mixed.json", False, NOT_LOADED)
+    assert bucket.now("mixed.json") == new
+    bucket.put("mixed.json", new + BEN, loaded=False)
+    assert bucket.erase("rewrite", "--now")[0] == ("mixed.json", False, NOT_LOADED)
+    if bucket.versions("mixed.json") > 1:
+        assert new in bucket.everything(), "a version that is not the object now"
+    bucket.put("mixed.json", new)
+    left = bucket.erase("rewrite", "--now")[0]
+    assert bucket.now("mixed.json") == BEN + BEN + BEN
+    stays = bucket.versions("mixed.json") > 1
+    assert left == ("mixed.json", not stays, NOT_LOADED if stays else "")
+
+
+def test_an_earlier_version_with_other_records_is_no_equal_of_what_was_rewritten(bucket: Bucket) -> None:
+    """A replay of it would take the rewritten object in its place."""
+    bucket.put("mixed.json", ANNA + BEN + BEN + BEN)
+    bucket.erase("rewrite")
+    file = notice_of(bucket, "mixed.json")
+    first, second = sorted(versions_of(bucket, "mixed.json"), key=lambda one: one.row["content_hash"].count(" "))
+    new = hash_of(bucket.now("mixed.json") or b"")
+    assert (new in first.row["content_hash"], new in second.row["content_hash"]) == (False, True)
+    again = Earlier(file, {**second.row, "outcome": "duplicate", "reason": "same-key-same-bytes", "content_hash": new})
+    wanted = Earlier(first.file, {**first.row, "outcome": "replay"})
+    claim = Claim([first.file], {(file.bucket, file.key): [wanted, second, again]}, lambda key: "append")
+    assert not claim.to_read().stand_ins
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        {"outcome": "skipped", "reason": "by-operator"},
+        {"outcome": "denied"},
+        {"reason": "rolled-back", "records": 2, "dropped": 2},
+        {"reason": "table-dropped", "records": 2, "dropped": 2},
+    ],
+    ids=lambda row: row.get("reason") or row["outcome"],
+)
+def test_an_object_whose_other_records_would_be_loaded_anew_stays(bucket: Bucket, row: dict[str, Any]) -> None:
+    other(bucket, "out.json", ANNA + BEN, **row)
+    found = bucket.erase("rewrite", "anna-4711", "--search-landing")
+    assert [one for one in found if one[0] == "out.json"] == [("out.json", False, WOULD_BE_LOADED)]
+    assert bucket.now("out.json") == ANNA + BEN
 
 
 def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -> None:
@@ -233,7 +289,7 @@ def test_objects_whose_records_are_in_no_table_are_counted_and_read_on_request(b
     dropped = {"records": 1, "dropped": 1}
     other(bucket, "twice.json", ANNA, **dropped)
     other(bucket, "twice-of-others.json", BEN, **dropped)
-    other(bucket, "skipped.json", ANNA + BEN, outcome="skipped")
+    other(bucket, "ruled.json", ANNA + BEN, records=2, dropped=2)
     listed = {one[0] for one in bucket.erase("rewrite")}
     assert "twice.json" not in listed
     assert not_read(bucket)[0] == {"objects": 3, "bytes": 300}
@@ -241,9 +297,9 @@ def test_objects_whose_records_are_in_no_table_are_counted_and_read_on_request(b
     bucket.erase("rewrite", "--search-landing")
     assert not_read(bucket, 2) == (
         {"objects": 0, "bytes": 0},
-        [("late.json", True), ("odd.json", False), ("skipped.json", True), ("twice.json", True)],
+        [("late.json", True), ("odd.json", False), ("ruled.json", True), ("twice.json", True)],
     )
-    assert (bucket.now("twice.json"), bucket.now("skipped.json"), bucket.now("late.json")) == (None, BEN, BEN)
+    assert (bucket.now("twice.json"), bucket.now("ruled.json"), bucket.now("late.json")) == (None, BEN, BEN)
     assert bucket.now("twice-of-others.json") == BEN
     bucket.erase("rewrite", "--search-landing")
     assert not_read(bucket, 3) == ({"objects": 0, "bytes": 0}, [("odd.json", False)])
@@ -296,7 +352,7 @@ class Dying:
 
 def test_stopped_after_any_write_to_the_bucket_it_goes_on(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
     client = landing.s3_client()
-    other(bucket, "twice.json", BEN + ANNA, outcome="skipped")
+    other(bucket, "twice.json", BEN + ANNA, records=2, dropped=2)
     for allowed in range(20):
         dying = Dying(client, allowed)
         monkeypatch.setattr(landing, "s3_client", lambda dying=dying: dying)

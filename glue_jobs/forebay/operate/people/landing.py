@@ -2,9 +2,9 @@
 
 In: a plan whose rows have been removed, their landed objects, and the declared treatment. Out: `Landed`, one for each object.
 `holding` reads whether other objects hold such records. The ledger first gets the future content of a rewritten object, and
-only then is the object written. So the job recognises its notice: same key, same bytes, a duplicate. Earlier versions that
-hold such records are deleted last. An object that somebody else writes in the meantime is left unchanged, and listed. A second
-run finds the remaining work.
+only then is the object written. So the job recognises its notice: same key, same bytes, a duplicate. Where it would not, the
+object stays (`rewriting`). Earlier versions that hold such records are deleted last. An object that somebody else writes in the
+meantime is left unchanged, and listed. A second run finds the remaining work.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from forebay.lake.lease import Lease, hold, holder
 from forebay.lake.objects import s3_client
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase_report import report_of
+from forebay.operate.people.rewriting import NOT_LOADED, KeyInLedger, Version, keys_in_ledger
 from forebay.privacy.subject import subject_spellings
 from forebay.upkeep.erase.counts import change_hashes
 from forebay.upkeep.erase.due import erased_by
@@ -126,11 +127,15 @@ def _cleared_of(
     view: LakeView, service: Service, plan: ErasePlan, found: Sequence[Landed], how: str, s3: Any
 ) -> list[Landed]:
     clearing = _Clearing(s3, service, erased_by(plan, service), rewrites=how == "rewrite")
+    rows = keys_in_ledger(view, {(one.bucket, one.key) for one in found})
+    of = {one: KeyInLedger(service, rows[one.bucket, one.key]) for one in found}
     with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
-        looked = zip(found, threads.map(clearing.new_hash, found), strict=True)
-        hashes = {one: new for one, new in looked if new}
-        change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, _by_file(view, hashes))
-        return list(threads.map(lambda one: clearing.clear(one, hashes.get(one)), found))
+        made = dict(zip(found, threads.map(clearing.rewriting, found), strict=True))
+        new = {one: said for one, said in made.items() if said and not of[one].why_not(*said)}
+        hashes = {row["file_id"]: to for one, (version, to) in new.items() for row in of[one].equals(version)}
+        change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, hashes)
+        noted = {one: to for one, (_, to) in new.items()}
+        return list(threads.map(lambda one: clearing.clear(one, of[one], noted.get(one)), found))
 
 
 def held_by_us(lake: str, service: Service, wait_s: float, tell: Callable[[str], None]) -> Lease:
@@ -191,13 +196,6 @@ def _looked_again(
     return [hold_them.get((one.bucket, one.key), replace(one, cleared=True, why="")) for one in found]
 
 
-def _by_file(view: LakeView, hashes: Mapping[Landed, str]) -> dict[str, str]:
-    """The new hash of every file that an object ever was."""
-    keys = {(one.bucket, one.key): new for one, new in hashes.items()}
-    rows = view.rows_with(LEDGER, "file_id, bucket, key", "key", {key for _, key in keys})
-    return {row["file_id"]: keys[where] for row in rows if (where := (row["bucket"], row["key"])) in keys}
-
-
 def _said_by(refused: ClientError) -> str:
     code = refused.response["Error"].get("Code", "")
     return WRITTEN_MEANWHILE if code == "PreconditionFailed" else f"S3 answered {code}"
@@ -240,34 +238,34 @@ class _Clearing:
         why = next((left.unclear for left in found if left.unclear), "")
         return replace(one, why=why) if why or any(left.records for left in found) else None
 
-    def new_hash(self, one: Landed) -> str:
-        """The hash of the new content, if there is any."""
+    def rewriting(self, one: Landed) -> tuple[Version, str] | None:
+        """The newest version and the hash of its new content, if it may be rewritten."""
         try:
-            newest = next((self._looked(one, id_)[0] for id_, newest in _versions(self._s3, one) if newest), Left())
+            newest = next((self._looked(one, id_) for id_, newest in _versions(self._s3, one) if newest), None)
         except ClientError:
-            return ""  # `clear` meets it again, and says why
-        return hash_of(newest.content) if newest.content and self._rewrites else ""
+            return None  # `clear` meets it again, and says why
+        return (newest[1], hash_of(newest[0].content)) if newest and newest[0].content and self._rewrites else None
 
-    def clear(self, one: Landed, known: str | None) -> Landed:
-        """`known` is the hash that the ledger has of what is written."""
+    def clear(self, one: Landed, ledger: KeyInLedger, noted: str | None) -> Landed:
+        """`noted` is the hash that the ledger has of what is written."""
         try:
-            return self._cleared(one, known)
+            return self._cleared(one, ledger, noted)
         except ClientError as refused:
             return replace(one, why=_said_by(refused))
 
     # --- inside ---
 
-    def _cleared(self, one: Landed, known: str | None) -> Landed:
+    def _cleared(self, one: Landed, ledger: KeyInLedger, noted: str | None) -> Landed:
         versions, why, gone, written = _versions(self._s3, one), "", list[str](), ""
         for version_id, newest in versions:
-            left, said = self._looked(one, version_id)
-            has_others = bool(left.content)
-            why = why or left.unclear or ("has records of others" if has_others and not self._rewrites else "")
-            if not left.records or (has_others and not self._rewrites):
+            left, version, said = self._looked(one, version_id)
+            stays = left.unclear or (self._stays(version, ledger) if left.content else "")
+            if newest and left.content and not stays and (new := hash_of(left.content)) != noted:
+                stays = ledger.why_not(version, new) or WRITTEN_MEANWHILE
+            why = why or stays
+            if not left.records or stays:
                 continue
-            if newest and has_others:
-                if hash_of(left.content or b"") != known:
-                    return replace(one, why=WRITTEN_MEANWHILE)
+            if newest and left.content:
                 written = self._write(one, left, said)
             gone.append(version_id)
         if not written and len(gone) < len(versions) and any(newest and id_ in gone for id_, newest in versions):
@@ -277,13 +275,21 @@ class _Clearing:
                 self._s3.delete_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
         return replace(one, cleared=not why, why=why)
 
-    def _looked(self, one: Landed, version_id: str) -> tuple[Left, Mapping[str, Any]]:
+    def _stays(self, version: Version, ledger: KeyInLedger) -> str:
+        """Why a version stays that has records of others, too."""
+        if not self._rewrites:
+            return "has records of others"
+        return "" if ledger.knows(version) else NOT_LOADED
+
+    def _looked(self, one: Landed, version_id: str) -> tuple[Left, Version, Mapping[str, Any]]:
         """The rest of a version, and the answer of S3 about it. The id is null where the bucket kept no versions then."""
         answer = self._s3.get_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
+        version = Version(version_id, answer["ETag"].strip('"'), "")
         if answer["ContentLength"] > (most := Limits().piece_bytes):
-            return Left(unclear=f"is larger than {most:,} bytes"), answer
-        form = self._forms.of(one.bucket, one.key)
-        return left_of(answer["Body"].read(), one.key, form, self._paths, self._erased), answer
+            return Left(unclear=f"is larger than {most:,} bytes"), version, answer
+        raw, form = answer["Body"].read(), self._forms.of(one.bucket, one.key)
+        left = left_of(raw, one.key, form, self._paths, self._erased)
+        return left, replace(version, content_hash=hash_of(raw)), answer
 
     def _write(self, one: Landed, left: Left, before: Mapping[str, Any]) -> str:
         """The id of the new version."""

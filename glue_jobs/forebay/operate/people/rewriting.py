@@ -1,0 +1,95 @@
+"""Whether a landed object may be rewritten: only if the job takes the notification of its new bytes for a duplicate.
+
+In: the ledger's rows of a key, and a version that S3 has of it. Out: the files that get the hash of the new bytes, or why the
+version stays. A version that no job has loaded would be missing for it, with all records of others. And what is left of a
+version whose records are in no table would be loaded as a new file, although an operator left it out or took it back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from forebay.declaration.service import Service
+from forebay.lake.layout import LEDGER
+from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim
+from forebay.ledger.entry import as_known, hashes_in
+from forebay.ledger.versions import Earlier
+from forebay.operate.lake_view import LakeView
+
+__all__ = ["NOT_LOADED", "WOULD_BE_LOADED", "KeyInLedger", "Version", "keys_in_ledger"]
+
+NOT_LOADED = "has a version with records of others that no job has loaded yet: repeat the command afterwards"
+WOULD_BE_LOADED = "has records of others that are in no table, and the job would load what is left as a new file"
+Key = tuple[str, str]
+FILE = ("bucket", "key", "size", "version_id", "sequencer", "event_time")
+
+
+@dataclass(frozen=True)
+class Version:
+    """A version in S3. Its id is null where the bucket kept no versions then."""
+
+    version_id: str
+    etag: str
+    content_hash: str
+
+    def is_of(self, row: Mapping[str, Any]) -> bool:
+        """Whether the row is of this version. A version that an erasure wrote is known by its bytes alone, at first."""
+        if self.content_hash in hashes_in(row["content_hash"]):
+            return True
+        named = row["version_id"] or "null"
+        return bool(named == self.version_id and (named != "null" or row["etag"] == self.etag))
+
+
+@dataclass(frozen=True)
+class KeyInLedger:
+    """`rows` are those of all services of the lake."""
+
+    service: Service
+    rows: Sequence[Mapping[str, Any]]
+
+    def knows(self, version: Version) -> bool:
+        return any(version.is_of(row) for row in self._of_service(self.rows))
+
+    def equals(self, version: Version) -> list[Mapping[str, Any]]:
+        """The rows of files with its bytes. A file of many pieces has another hash than its bytes, so its own row tells."""
+        own = [row for row in self.rows if version.is_of(row)]
+        etags = {version.etag, *(row["etag"] for row in own)} - {"", None}
+        hashes = {version.content_hash}.union(*(hashes_in(row["content_hash"]) for row in own))
+        return [row for row in self.rows if row["etag"] in etags or hashes & hashes_in(row["content_hash"])]
+
+    def why_not(self, version: Version, new_hash: str) -> str:
+        """Why it must not be rewritten; empty if it may be."""
+        if not self.knows(version):
+            return NOT_LOADED
+        equal = {row["file_id"] for row in self.equals(version)}
+        rows = [
+            {**row, "content_hash": f"{row['content_hash'] or ''} {new_hash}".strip()}
+            if row["file_id"] in equal
+            else row
+            for row in self._of_service(self.rows)
+        ]
+        bucket, key = rows[0]["bucket"], rows[0]["key"]
+        new = LandedFile(bucket, key, version_id="rewritten", event_time=datetime.now(UTC))
+        claim = Claim([new], {(bucket, key): [*map(_earlier, rows)]}, self.service.rule_of)
+        return "" if claim.decided({new.file_id: new_hash}).left_out else WOULD_BE_LOADED
+
+    def _of_service(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+        names = {None, self.service.name, *self.service.shares_files_with}
+        return [row for row in rows if row["service"] in names]
+
+
+def _earlier(row: Mapping[str, Any]) -> Earlier:
+    file = LandedFile(**{name: row[name] for name in FILE}, etag=row["etag"] or "")
+    return Earlier(as_known(file, row), row)
+
+
+def keys_in_ledger(view: LakeView, keys: Collection[Key]) -> dict[Key, list[Mapping[str, Any]]]:
+    """The rows of these buckets and keys."""
+    found: dict[Key, list[Mapping[str, Any]]] = {key: [] for key in keys}
+    for row in view.rows_with(LEDGER, "*", "key", {key for _, key in keys}):
+        found.get((row["bucket"], row["key"]), []).append(row)
+    return found
