@@ -14,6 +14,7 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.declaration.loading import parse_service
 from forebay.lake.objects import FolderObjects
 from forebay.landed_file import LandedFile
+from forebay.operate.changing.rollback import plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay.upkeep.erase.age import drop_old
@@ -67,6 +68,16 @@ def test_rows_that_are_too_old_leave_and_the_ledger_has_them_as_dropped(lake: Pa
     assert drop(lake, now=NOW + timedelta(days=1)) == 2
     assert moments(lake) == []
     assert accounts(LakeView(str(lake))).differences() == []
+
+
+def test_rows_that_a_rollback_brought_back_leave_again_on_the_same_day(lake: Path) -> None:
+    before, view = DeltaTable(f"{lake}/alpha").version(), LakeView(str(lake))
+    assert drop(lake) == 2
+    roll_back(view, plan_rollback(view, ["alpha"], before, replay=False))
+    assert counts(lake)["a.json"] == (3, 0, {"alpha": 3})
+    assert drop(lake) == 2
+    assert counts(lake)["a.json"] == (1, 2, {"alpha": 1})
+    assert accounts(view).differences() == []
 
 
 class Killed(BaseException):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
 
@@ -37,7 +37,9 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class _Expiry:
-    """The expiry of one table; `number` is the first day that stays, counted from 1970. `settled`: the ledger agrees."""
+    """The expiry of one table; `number` is the first day that stays, counted from 1970. Files lose rows as of the ledger's
+    version `ledger_version`. Its transactions have that number, and not the day's: rows may come back by a rollback, and leave
+    again on the same day. `settled`: the ledger agrees."""
 
     number: int
     ledger_version: int
@@ -59,16 +61,15 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
         left = _Expiry(first, list_log(open_objects(table_path(lake, LEDGER), s3=s3)).version)
 
     def note(done: Done) -> None:
-        notes.write(name, json.dumps(asdict(_Expiry(left.number, left.ledger_version, done=asdict(done)))).encode())
+        notes.write(name, json.dumps(asdict(replace(left, done=asdict(done)))).encode())
 
     app_id, until = application(service.name, f"expiry/{table}"), EPOCH + left.number * DAY
-    leaving = Leaving(app_id, left.number, lambda snapshot: _finder(snapshot, until))
+    leaving = Leaving(app_id, left.ledger_version, lambda snapshot: _finder(snapshot, until))
     exchange = TableErasure(table, open_objects(table_path(lake, table), s3=s3), leaving, keep=keep, note=note)
     done = exchange.erase(Done(**left.done) if left.done else None)
     leaves = {id_: {table: rows} for id_, rows in done.files.items()}
-    change_ledger(lake, app_id, left.number, leaves, as_of=left.ledger_version, s3=s3)
-    settled = _Expiry(left.number, left.ledger_version, settled=True)
-    notes.write(name, json.dumps(asdict(settled)).encode())
+    change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, s3=s3)
+    notes.write(name, json.dumps(asdict(replace(left, settled=True))).encode())
     return done.rows
 
 
