@@ -168,6 +168,50 @@ def test_nobody_finds_an_erased_person_and_others_keep_all(lake: Path, declared:
     assert (status, "is erased already" in said) == (0, True)
 
 
+MERGED = """
+[[tables]]
+name = "{game}_log"
+mode = "merge"
+merge = { into = "{game}_gamers", keys = ["who"], sequence_by = ["n"] }
+columns = [{ name = "who", path = "user.id" }, { name = "n", type = "long" }]
+"""
+ROLLED_UP = 'name = "a_rollup"\ntables = ["chess_gamers"]\ngroup_by = { who = "who" }\ncolumns = { n = "count(*)" }\n'
+
+
+def test_a_merge_between_the_tables_brings_nobody_back_into_the_log_of_a_state(
+    lake: Path, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bounds of a file that came and left after the erasure of the state would stay in its log."""
+    folder = Path(declared(MERGED)).parent
+    (folder / "rollups").mkdir()
+    (folder / "rollups/a.toml").write_text(ROLLED_UP)
+    append(lake, "chess_log", "a.json", who=[ANNA, BEN], n=[1, 2])
+
+    computed = {"chess_gamers": "chess_log", "a_rollup": "chess_gamers"}
+
+    def merge() -> None:
+        """Computes each of them from the one before, from scratch."""
+        for name, of in computed.items():
+            found = DeltaTable(lake / of).to_pyarrow_table()
+            write_deltalake(lake / name, found, mode="overwrite", configuration={"delta.appendOnly": "false"})
+
+    def erase_from_one(*asked: Any) -> None:
+        ours(*asked)
+        merge()
+
+    ours = erase._erase_from
+    monkeypatch.setattr(erase, "_erase_from", erase_from_one)
+    merge()
+    for name, of in computed.items():
+        # delta-rs makes no table with a property that it does not know.
+        first, known = lake / name / "_delta_log" / f"{0:020}.json", '"delta.appendOnly":"false"'
+        first.write_text(first.read_text().replace(known, f'{known},"forebay.derivedFrom":"{of}"'))
+    status, _, said = given(command(lake, str(folder), ANNA, "--yes", "--now"), "")
+    assert status == 0, said
+    assert told(lake, ANNA) == []
+    assert [row["who"] for row in rows(lake, "a_rollup")] == [BEN]
+
+
 def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: Callable[..., str]) -> None:
     service = declared()
     _, said, _ = given(command(lake, service, ANNA, "--yes"), "")

@@ -7,14 +7,18 @@ unknown, already erased, or probably not people. Every data file is read, in the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from forebay.counted import counted
 from forebay.declaration.service import CODE, Service
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER, OWN_TABLES, PARKED, QUARANTINE, TOMBSTONES
-from forebay.lake.log.listing import NoTable, UnsupportedTable
+from forebay.lake.layout import LEDGER, OWN_TABLES, PARKED, QUARANTINE, TOMBSTONES, table_path
+from forebay.lake.log.definition import definition_of
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import own_tables
+from forebay.lake.objects import Objects, open_objects, s3_client_for
+from forebay.lake.origin import origins_of
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.people.person import known_to_vault
 from forebay.operate.people.unseen import Unseen, unseen
@@ -48,6 +52,7 @@ NOBODY = frozenset(
     }
 )
 """Values that producers write for an unknown person."""
+TABLES_AT_ONCE = 16
 MANY_ROWS, LARGE_SHARE = 1000, 0.05
 """Numbers and shares of a table's rows that no single person has."""
 
@@ -103,7 +108,9 @@ def everybody_erased(view: LakeView, service: Service) -> frozenset[str]:
 
 
 def tables_of_service(view: LakeView, service: Service) -> list[str]:
-    """The tables that may have rows of its records: those that the ledger names, those computed from them, and held records."""
+    """The tables that may have rows of its records: those that the ledger names, those computed from them, and held records.
+    Each comes after those that it is computed from. A merge meanwhile would otherwise restore a row in it, for a time, and the
+    log keeps the bounds of such files."""
     rows = view.query(LEDGER, f"select tables from t where service = {quoted(service.name)}")
     made = {name for row in rows for name in dict(row["tables"] or ())}
     there = view.tables()
@@ -114,13 +121,31 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
     }
     own = [name for name in own_tables(view.lake) if name in (QUARANTINE, PARKED) or name.startswith(TOMBSTONES)]
     states = {f"{TOMBSTONES}/{name}" for name in computed}
-    return [
+    found = [
         *sorted((made | computed | {name for name in there if service.maker_of(name)}) & set(there)),
         *(name for name in own if name in OWN_TABLES or name in states),
     ]
+    s3 = s3_client_for(view.lake)
+    with ThreadPoolExecutor(TABLES_AT_ONCE, "origins") as threads:
+        looked = threads.map(lambda name: _origins_of(open_objects(table_path(view.lake, name), s3=s3)), found)
+        origins = dict(zip(found, looked, strict=True))
+    return sorted(found, key=lambda name: _steps(name, origins))
 
 
 # --- inside ---
+
+
+def _origins_of(table: Objects) -> tuple[str, ...]:
+    try:
+        return origins_of(definition_of(table).configuration)
+    except (NoTable, BrokenLog):
+        return ()
+
+
+def _steps(table: str, origins: Mapping[str, Sequence[str]], most: int = 9) -> int:
+    """From tables of records to this one."""
+    before = origins.get(table, ()) if most else ()
+    return 1 + max(_steps(one, origins, most - 1) for one in before) if before else 0
 
 
 def _secret(service: Service) -> bytes:
