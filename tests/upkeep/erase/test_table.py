@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -75,3 +76,16 @@ def test_a_table_that_is_followed_is_as_one_that_is_read_anew(tmp_path: Path, ot
                 commit.unlink()
         now, anew = followed.newest(), read_snapshot(objects)
         assert (now.version, set(now.files), now.columns) == (anew.version, set(anew.files), anew.columns)
+
+
+def test_an_erasure_whose_commit_is_gone_from_the_log_is_known_by_its_transaction(tmp_path: Path) -> None:
+    """Rows that left are counted in the ledger afterwards, however late: their number must stay."""
+    append(tmp_path / "t", "anna", "ben")
+    done = erasure(FolderObjects(tmp_path / "t")).erase(None)
+    append(tmp_path / "t", "cleo")
+    DeltaTable(tmp_path / "t").create_checkpoint()
+    for version in range(2):
+        (tmp_path / f"t/_delta_log/{version:020}.json").unlink()
+    assert (done.rows, erasure(FolderObjects(tmp_path / "t")).erase(done)) == (1, done)
+    never = replace(done, version=2)
+    assert erasure(FolderObjects(tmp_path / "t")).erase(never).rows == 0, "the commit of somebody else"

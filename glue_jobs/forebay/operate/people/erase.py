@@ -94,7 +94,8 @@ def carry_out(
             _wait_for_batches(view, service, erased, wait_s, tell, sleep)
             ledger = view.table(LEDGER)
             assert ledger is not None
-            plan = replace(plan, erased=erased, ledger_version=ledger.version())
+            now = datetime.now(UTC).isoformat()
+            plan = replace(plan, erased=erased, ledger_version=ledger.version(), ledger_at=now)
             erasures.keep(plan)
         plan = _forgotten(service, plan, erasures)
         for name in tables_of_service(view, service):
@@ -104,7 +105,8 @@ def carry_out(
                 _erase_from(view, service, plan, erasures, name, wait_s)
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
-        change_ledger(view.lake, plan.app_id, plan.number, leaving, as_of=plan.ledger_version)
+        at = datetime.fromisoformat(plan.ledger_at or plan.at)
+        change_ledger(view.lake, plan.app_id, plan.number, leaving, as_of=plan.ledger_version, at=at)
         tell("landing ...")
         plan = replace(_landing_cleared(view, service, plan, erasures, tell), ended=True)
         erasures.keep(plan)

@@ -68,7 +68,8 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     exchange = TableErasure(table, open_objects(table_path(lake, table), s3=s3), leaving, keep=keep, note=note)
     done = exchange.erase(Done(**left.done) if left.done else None)
     leaves = {id_: {table: rows} for id_, rows in done.files.items()}
-    change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, s3=s3)
+    at = datetime.fromisoformat(done.at)
+    change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, at=at, s3=s3)
     notes.write(name, json.dumps(asdict(replace(left, settled=True))).encode())
     return done.rows
 

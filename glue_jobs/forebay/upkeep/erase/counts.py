@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
-from functools import partial
+from datetime import datetime, timedelta
+from functools import cache, partial
 from typing import Any, BinaryIO
 from urllib.parse import unquote
 
@@ -20,6 +20,7 @@ import pyarrow.parquet as pq
 
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, table_path
+from forebay.lake.log.listing import BrokenLog, NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
@@ -34,21 +35,28 @@ SAME = ("generation", "batch", WHEN)
 """These identify an entry: a batch that reads a file again writes another one."""
 NUMBERS = ("written", *HELD.values(), "dropped")
 Leaves = Mapping[str, Mapping[str, int]]
+IsEntry = Callable[[str, list[Any]], bool]
+"""By the id of a file, and the values of `SAME`."""
 
 
-def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of: int, s3: Any = None) -> None:
-    """`leaving` are rows by file and table, `as_of` the ledger's version when they were there. A repeat changes nothing."""
+def change_ledger(
+    lake: str, app_id: str, number: int, leaving: Leaves, *, as_of: int, at: datetime, s3: Any = None
+) -> None:
+    """`leaving` are rows by file and table, `as_of` the ledger's version when they were there, and `at` its time. A repeat
+    changes nothing."""
     objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(leaving, pa.string())
-    before: dict[str, list[Any]] = {}
+
+    @cache
+    def was_there() -> IsEntry:
+        return _was_there(objects, as_of, at, ids)
 
     def find(content: BinaryIO, file: LiveFile) -> Found:
-        return _found(content, ids, SAME, lambda file_id, known: before.get(file_id) == known)
+        return _found(content, ids, SAME, was_there())
 
     def finds(now: Snapshot) -> Find | None:
         if now.transactions.get(app_id) == number:
             return None
-        if not before:
-            before.update(_entries(objects, as_of, ids))
+        was_there()
         return find
 
     if leaving:
@@ -93,13 +101,28 @@ def counts_after(row: Mapping[str, Any], leaving: Mapping[str, int]) -> dict[str
 # --- inside ---
 
 
+def _was_there(ledger: Objects, version: int, at: datetime, ids: pa.Array) -> IsEntry:
+    """Whether an entry was in that version. Where maintenance has deleted it, because the run was interrupted for so long, the
+    times of entries tell."""
+    try:
+        before = _entries(ledger, version, ids)
+    except (NoTable, BrokenLog, _Gone):
+        until = round(at.timestamp() * 1_000_000)
+        return lambda file_id, known: known[SAME.index(WHEN)] <= until
+    return lambda file_id, known: before.get(file_id) == known
+
+
+class _Gone(Exception):
+    """A data file of an earlier version no longer exists."""
+
+
 def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any]]:
     """The values of `SAME` of these files' entries in that version."""
 
     def of(file: LiveFile) -> list[tuple[Any, ...]]:
         content = ledger.open(unquote(file.path))
         if content is None:
-            raise Halt(f"{file.path} of the ledger's version {version} no longer exists, so its counts are unknown")
+            raise _Gone
         with content:
             return [row for _, rows in _rows_of(content, ids, SAME) for row in rows]
 
@@ -108,7 +131,7 @@ def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any
         return {file_id: known for rows in found for file_id, *known in rows}
 
 
-def _found(content: BinaryIO, ids: pa.Array, names: Sequence[str], wanted: Callable[[str, list[Any]], bool]) -> Found:
+def _found(content: BinaryIO, ids: pa.Array, names: Sequence[str], wanted: IsEntry) -> Found:
     """The rows of these files that are `wanted`, by their values in these columns."""
     found = Found()
     for theirs, rows in _rows_of(content, ids, names):

@@ -21,7 +21,8 @@ PLANS, DONE, LANDING, REPORTS = "plans", "done", "landing", "reports"
 
 @dataclass(frozen=True)
 class ErasePlan:
-    """`ledger_version` is that of the ledger when no batch that knew them was left; -1 before that. `ended`: all rows left.
+    """`ledger_version` is that of the ledger when no batch that knew them was left, and `ledger_at` when that was; -1 before
+    that. `ended`: all rows left.
     `search_landing`: objects are read that may hold records of theirs which no table has. Where they are not, `unseen_objects`
     says how many there are; -1 where nobody counted."""
 
@@ -32,6 +33,7 @@ class ErasePlan:
     anonymise: bool = False
     erased: str = ""
     ledger_version: int = -1
+    ledger_at: str = ""
     ended: bool = False
     gone_at: str = ""
     vault_rows: int = 0

@@ -141,7 +141,10 @@ class TableErasure:
     # --- inside ---
 
     def _arrived(self, before: Done) -> bool:
-        content, what = self._objects.read(commit_name(before.version)) or b"", self._what
+        """A commit that is no longer in the log has left its transaction there."""
+        content, what = self._objects.read(commit_name(before.version)), self._what
+        if content is None:
+            return read_snapshot(self._objects).transactions.get(what.app_id) == what.number
         lines = (json.loads(line) for line in content.splitlines() if line.startswith(b'{"txn"'))
         return any(one["txn"]["appId"] == what.app_id and one["txn"]["version"] == what.number for one in lines)
 
