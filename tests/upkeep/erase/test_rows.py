@@ -73,6 +73,26 @@ def test_a_person_is_found_in_columns_of_every_type_by_any_spelling(written: str
     assert [group.to_pylist() for group in found_in(into, [place], erased).groups if group] == [[True, False]]
 
 
+@pytest.mark.parametrize(("person", "theirs"), [("123456700", True), ("123456704", False), ("1.234567e8", True)])
+@pytest.mark.parametrize("in_list", [False, True])
+def test_a_column_of_floats_names_who_its_shortest_digits_name(person: str, theirs: bool, in_list: bool) -> None:
+    """The reader keeps no other digits of such a number, for a float gives them back. As a double it is 123456704."""
+    column = pa.array([123456700.0, 1.0], pa.float32())
+    column = pa.ListArray.from_arrays(pa.array([0, 1, 2], pa.int32()), column) if in_list else column
+    pq.write_table(pa.table({"user": column}), into := io.BytesIO())
+    found = found_in(into, [Place("user")], Erased(frozenset({token_of(person, b"")}), b""))
+    assert found.rows == int(theirs)
+
+
+@pytest.mark.parametrize(("person", "theirs"), [("123456700", 0), ("123456701", 1)])
+def test_digits_beside_a_float_tell_whose_it_is(person: str, theirs: int) -> None:
+    user = pa.array([123456701.0, 1.0], pa.float32())
+    rescued = [json.dumps({"user": 123456701}), None]
+    pq.write_table(pa.table({"user": user, "_rescued": rescued}), into := io.BytesIO())
+    places = [Place("user"), Place("_rescued", ("user",))]
+    assert found_in(into, places, Erased(frozenset({token_of(person, b"")}), b"")).rows == theirs
+
+
 ANNA = Erased(frozenset({token_of("anna", b"")}), b"")
 
 

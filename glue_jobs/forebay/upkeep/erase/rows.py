@@ -204,13 +204,13 @@ def _tokens(values: Iterable[str], erased: Erased) -> set[str]:
     return {remembered_token(value, erased.secret) for value in values}
 
 
-def _nearest(number: str) -> tuple[float, ...]:
+def _nearest(number: str) -> tuple[float | np.float32, ...]:
     try:
         double = float(number)
     except ValueError:
         return ()
     with np.errstate(over="ignore"):
-        return double, float(np.float32(double))
+        return double, np.float32(double)
 
 
 def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
@@ -254,7 +254,9 @@ def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tu
 
 
 def _in_values(column: Any, erased: Erased) -> Iterator[tuple[int, set[str]]]:
-    """Each value is looked at once, however many rows have it."""
+    """Each value is looked at once, however many rows have it. A float is its shortest digits, as the reader takes it."""
+    if pa.types.is_float32(column.type):
+        column = column.cast(pa.string())
     coded = column.dictionary_encode()
     tokens = (_tokens_of(value, erased) for value in coded.dictionary.to_pylist())
     wanted = {at: theirs for at, theirs in enumerate(tokens) if theirs}
