@@ -473,6 +473,24 @@ def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[
     assert (status, "continues erasure 1" in said, told(lake, ANNA)) == (0, True, [])
 
 
+@pytest.mark.parametrize("before", ["/", "file:/", "s3a://b/"])
+def test_a_batch_with_an_older_list_is_waited_for_however_its_job_spells_the_lake(
+    lake: Path, declared: Callable[..., str], before: str
+) -> None:
+    """Or if it began where the lake was before a disaster."""
+    service = declared()
+    given(command(lake, service, BEN, "--yes", "--now"), "")
+    spelt = f"{before}elsewhere{newest_list(str(lake), 'games').removeprefix(str(lake))}"
+    plans = Plans(open_objects(f"{lake}/_forebay/plans"), "games")
+    at = datetime(2026, 11, 21, tzinfo=UTC)
+    plan = Plan(generation="g", batch=9, began_at=at, service={"erased": spelt}, files=(), ends=(), fates=())
+    plans.pin(plan)
+    assert "batch 9 began before" in failed(1, *command(lake, service, ANNA, "--yes", "--wait-s", "0"))
+    plans.forget("g", 9)
+    plans.pin(replace(plan, service={"erased": f"{spelt[:-1]}2"}))
+    assert given(command(lake, service, "--wait-s", "0"), "")[0] == 0
+
+
 def test_a_retry_that_began_before_is_waited_for(lake: Path, declared: Callable[..., str]) -> None:
     """One that goes by an older list could write the person's rows again; one that chose them could count them again."""
     service, tries = declared(), open_objects(plans_of(str(lake), "games"))

@@ -13,7 +13,7 @@ from forebay.errors import Halt
 from forebay.lake.layout import erased_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["add_erased", "erased_at", "newest_list"]
+__all__ = ["add_erased", "erased_at", "list_number", "newest_list"]
 
 LISTS = "lists"
 
@@ -22,6 +22,11 @@ def newest_list(lake: str, service: str) -> str:
     """Its address; empty where nobody was erased."""
     names = open_objects(erased_of(lake, service)).names(LISTS)
     return f"{erased_of(lake, service)}/{LISTS}/{max(names)}" if names else ""
+
+
+def list_number(address: str) -> int:
+    """Later lists have greater numbers, however their lake is spelled; 0 for no list."""
+    return int(address.rpartition("/")[2] or 0)
 
 
 @lru_cache(maxsize=4)
@@ -40,7 +45,7 @@ def add_erased(lake: str, service: str, tokens: Iterable[str]) -> str:
     after = before | frozenset(tokens)
     if newest and after == before:
         return newest
-    name = f"{LISTS}/{int(newest.rpartition('/')[2] or 0) + 1:010}"
+    name = f"{LISTS}/{list_number(newest) + 1:010}"
     content = "".join(f"{token}\n" for token in sorted(after)).encode()
     if not open_objects(erased_of(lake, service)).write_once(name, content):
         raise Halt("another erasure of this service is running; run the command again when it has ended")

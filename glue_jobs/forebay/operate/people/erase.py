@@ -46,7 +46,7 @@ from forebay.operate.people.landing import (
 )
 from forebay.operate.people.outlook import tables_of_service
 from forebay.operate.people.unseen import unseen
-from forebay.privacy.erased import add_erased
+from forebay.privacy.erased import add_erased, list_number
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
 from forebay.upkeep.erase.counts import change_ledger
@@ -241,10 +241,10 @@ def _wait_for_batches(
 
 def _going_by_older(view: LakeView, service: Service, erased: str) -> Iterator[str]:
     for plan in Plans(open_objects(f"{view.lake}/{PLANS}"), service.name).left():
-        if plan.service.get("erased", "") < erased:
+        if list_number(plan.service.get("erased", "")) < list_number(erased):
             yield (
                 f"batch {plan.batch} began before and is unfinished; the ingest job finishes it: start it if it is not running"
             )
     found = open_objects(plans_of(view.lake, service.name)).read(RETRY_PLAN)
-    if found is not None and RetryPlan.of_json(found).service.get("erased", "") < erased:
+    if found is not None and list_number(RetryPlan.of_json(found).service.get("erased", "")) < list_number(erased):
         yield "a retry began before and is unfinished; `forebay quarantine retry` finishes it"
