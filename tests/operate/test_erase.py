@@ -602,6 +602,15 @@ def test_a_table_that_cannot_be_rewritten_is_told_and_others_go_on(lake: Path, d
     assert len(rows(lake, "beta")) == 1
 
 
+def test_a_table_whose_log_is_not_read_here_is_told_and_others_go_on(lake: Path, declared: Callable[..., str]) -> None:
+    log = lake / "alpha/_delta_log"
+    (log / f"{1:020}.checkpoint.{uuid.uuid4()}.json").write_text("{}")
+    (log / f"{0:020}.json").unlink()
+    said = failed(1, *command(lake, declared(), ANNA, "--yes"))
+    assert "it has V2 checkpoints (delta.checkpointPolicy=v2), which are not read" in said
+    assert len(rows(lake, "beta")) == 1
+
+
 def test_a_table_that_is_partitioned_by_the_subject_is_told(lake: Path, declared: Callable[..., str]) -> None:
     found = pa.table({"who": [ANNA, BEN], "_file_id": [file_id("a.json")] * 2})
     write_deltalake(lake / "alpha", found, mode="overwrite", schema_mode="overwrite", partition_by=["who"])

@@ -138,7 +138,7 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
 def _origins_of(table: Objects) -> tuple[str, ...]:
     try:
         return origins_of(definition_of(table).configuration)
-    except (NoTable, BrokenLog):
+    except (NoTable, BrokenLog, UnsupportedTable):  # its own erasure will tell
         return ()
 
 
