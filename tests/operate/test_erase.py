@@ -602,13 +602,48 @@ def test_a_table_that_cannot_be_rewritten_is_told_and_others_go_on(lake: Path, d
     assert len(rows(lake, "beta")) == 1
 
 
-def test_a_table_whose_log_is_not_read_here_is_told_and_others_go_on(lake: Path, declared: Callable[..., str]) -> None:
-    log = lake / "alpha/_delta_log"
-    (log / f"{1:020}.checkpoint.{uuid.uuid4()}.json").write_text("{}")
-    (log / f"{0:020}.json").unlink()
-    said = failed(1, *command(lake, declared(), ANNA, "--yes"))
-    assert "it has V2 checkpoints (delta.checkpointPolicy=v2), which are not read" in said
-    assert len(rows(lake, "beta")) == 1
+def with_v2_checkpoints(table: Path) -> str:
+    (table / f"_delta_log/{1:020}.checkpoint.{uuid.uuid4()}.json").write_text("{}")
+    (table / f"_delta_log/{0:020}.json").unlink()
+    return "it has V2 checkpoints (delta.checkpointPolicy=v2), which are not read"
+
+
+def without_a_commit(table: Path) -> str:
+    (table / f"_delta_log/{1:020}.json").unlink()
+    return "the commit of version 1 is missing"
+
+
+def without_a_data_file(table: Path) -> str:
+    (path,) = DeltaTable(table).file_uris()[:1]
+    Path(path).unlink()
+    return f"lacks its data file {Path(path).name}"
+
+
+@pytest.mark.parametrize("broken", [with_v2_checkpoints, without_a_commit, without_a_data_file])
+def test_a_table_that_cannot_be_read_is_told_and_others_go_on(
+    lake: Path, declared: Callable[..., str], broken: Callable[[Path], str]
+) -> None:
+    """Once it is repaired, the person is erased there as well."""
+    shutil.copytree(lake / "alpha", lake.parent / "copy")
+    why = broken(lake / "alpha")
+    said = failed(1, *command(lake, declared(), ANNA, "--yes", "--now"))
+    assert "alpha: stays unchanged" in said
+    assert why in said
+    assert (len(rows(lake, "beta")), telling(lake / "beta", ANNA.encode())) == (1, [])
+    shutil.rmtree(lake / "alpha")
+    shutil.copytree(lake.parent / "copy", lake / "alpha")
+    assert given(command(lake, declared(), ANNA, "--yes", "--now"), "")[0] == 0
+    assert told(lake, ANNA) == []
+    assert accounts(LakeView(str(lake))).differences() == []
+
+
+def test_old_files_of_a_table_that_cannot_be_read_stay_and_others_go(lake: Path, declared: Callable[..., str]) -> None:
+    given(command(lake, declared(), ANNA, "--yes"), "")
+    why = without_a_commit(lake / "alpha")
+    said = failed(1, *command(lake, declared(), "--now"))
+    assert "alpha: its old files stay" in said
+    assert why in said
+    assert telling(lake / "beta", ANNA.encode()) == []
 
 
 def test_a_table_that_is_partitioned_by_the_subject_is_told(lake: Path, declared: Callable[..., str]) -> None:

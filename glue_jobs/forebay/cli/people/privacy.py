@@ -137,7 +137,7 @@ def erase(
     from forebay.operate.people.outlook import everybody_erased, last_version, look
 
     declared, view = service_for(service, lake), view_of(lake)
-    who, wanted = _people(people or [], source), list[str]()
+    who, wanted, stay = _people(people or [], source), list[str](), False
     outlook = look(view, declared, who)
     if (last := last_version(view, declared)) and last != declared.text_version:
         said = f"the newest file was loaded by declarations {last}, and these are {declared.text_version}"
@@ -145,7 +145,7 @@ def erase(
     if not dry_run:
         for plan in erasing.unfinished(view, declared):
             error_console.print(f"continues erasure {plan.number}, of {counted(len(plan.tokens), 'person')}")
-            _carry_out(view, declared, plan, wait_s, as_json=as_json)
+            stay |= _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if outlook.unseen:
         what, total = "is read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
         error_console.print(_not_read(len(outlook.unseen), total, what), markup=False)
@@ -164,7 +164,7 @@ def erase(
         error_console.print(f"searches for the records of {counted(len(wanted), 'person')} erased before")
     if wanted and not dry_run:
         plan = erasing.begin(view, declared, wanted, search_landing=search_landing)
-        _carry_out(view, declared, plan, wait_s, as_json=as_json)
+        stay |= _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if not dry_run:
         went = erasing.erase_now(view, declared, due_only=not now, wait_s=wait_s)
         if went:
@@ -174,6 +174,8 @@ def erase(
             if since:
                 hold = agreed(since, "holds records of erased people")
                 error_console.print(f"{counted(since, 'more landed object')} no longer {hold}")
+    if stay:
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -252,7 +254,8 @@ def _not_read(objects: int, total: int, what: str) -> str:
     return f"{landed} may hold records that no table has, and {agreed(objects, what)}"
 
 
-def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> None:
+def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: bool) -> bool:
+    """Whether a table stays unchanged."""
     from forebay.operate.people import erase as erasing
 
     with left_to_do("repeat the command: it finishes this erasure first"), interrupts_wait(FINISHES):
@@ -260,9 +263,10 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     rows = sum(one["rows"] for one in done["tables"])
     what = f"privacy erase: {counted(len(plan.tokens), 'person')}, {counted(rows, 'row')}, erasure {plan.number}"
     leave_record(view.lake, what, undo="impossible: they are erased")
+    stay = any(one["refused"] for one in done["tables"])
     if as_json:
         print_json([done])
-        return
+        return stay
     gone_by = at(datetime.fromisoformat(done["gone_by"]))
     console.print(
         f"erasure {plan.number}: {counted(rows, 'row', 'is')} {done['rows_became']}, and gone from disk by {gone_by}; "
@@ -275,5 +279,4 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
         error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}", markup=False)
     if rows := sum(one["rows_not_judged"] for one in done["tables"] if one["searched"]):
         error_console.print(f"{counted(rows, 'row', 'keeps')} a text that is not JSON, so the person is unknown")
-    if any(one["refused"] for one in done["tables"]):
-        raise typer.Exit(1)
+    return stay

@@ -22,7 +22,7 @@ from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.batch.retrying.plan import RetryPlan
 from forebay.counted import counted
 from forebay.declaration.service import Service
-from forebay.errors import Halt, InvalidConfiguration
+from forebay.errors import ForebayError, Halt, InvalidConfiguration
 from forebay.lake.layout import (
     DERIVED_FROM,
     LEDGER,
@@ -31,7 +31,7 @@ from forebay.lake.layout import (
     plans_of,
 )
 from forebay.lake.lease import hold
-from forebay.lake.log.listing import NoTable, UnsupportedTable
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.objects import open_objects
 from forebay.ledger.entry import HELD
 from forebay.operate.lake_view import LakeView
@@ -57,6 +57,8 @@ from forebay.upkeep.erase.vault import forget
 
 __all__ = ["begin", "carry_out", "erase_now", "unfinished"]
 
+UNCHANGED = (Refused, UnsupportedTable, BrokenLog)
+"""Why one table stays unchanged, and the others do not."""
 FOR_EVER = datetime.max.replace(tzinfo=UTC)
 
 
@@ -119,15 +121,19 @@ def carry_out(
 
 def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float) -> int:
     """Deletes the leftovers on disk: of all tables, or of those where they are due. Returns the number of objects."""
-    went, now = 0, datetime.now(UTC) if due_only else FOR_EVER
+    went, now, stay = 0, datetime.now(UTC) if due_only else FOR_EVER, list[str]()
     for name in tables_due(view.lake, service, now):
         lease = hold(lease_of(view.lake, name), wait_s=wait_s)
         try:
             went += gone_from(
                 view.lake, name, service, write_checkpoint=partial(_write_checkpoint, view, name), now=now
             )
+        except UNCHANGED as why:
+            stay.append(f"{name}: its old files stay: it {_told(why)}")
         finally:
             lease.let_go()
+    if stay:
+        raise Halt("; ".join(stay))
     return went
 
 
@@ -144,6 +150,10 @@ def _must_be_of_its_secret(service: Service, plan: ErasePlan) -> None:
         raise InvalidConfiguration.one(f"erasure {plan.number}", problem, "name its declarations with --service")
 
 
+def _told(why: ForebayError) -> str:
+    return str(why) if isinstance(why, Refused) else f"cannot be read: {why}"
+
+
 def _write_checkpoint(view: LakeView, name: str, version: int) -> None:
     if (table := view.table(name)) is not None:
         table.create_checkpoint()
@@ -158,9 +168,9 @@ def _erase_from(
         erasure.erase(erasures.done(plan).get(name))
     except NoTable:
         pass
-    except (Refused, UnsupportedTable) as why:
+    except UNCHANGED as why:
         at = datetime.now(UTC).isoformat()
-        erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, refused=str(why)))
+        erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, refused=_told(why)))
     finally:
         lease.let_go()
 

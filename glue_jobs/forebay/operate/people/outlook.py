@@ -162,7 +162,7 @@ def _nothing(done: Done) -> None:
 def _tally(erasure: TableErasure) -> Tally | None:
     try:
         return erasure.tally()
-    except (NoTable, UnsupportedTable, Refused):
+    except (NoTable, BrokenLog, UnsupportedTable, Refused):
         return None
 
 

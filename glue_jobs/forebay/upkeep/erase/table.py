@@ -165,6 +165,8 @@ class TableErasure:
             raise Refused("has deletion vectors: compact it first")
         content = self._objects.open(unquote(file.path))
         if content is None:
+            if any(one.path == file.path for one in read_snapshot(self._objects).files):
+                raise Refused(f"lacks its data file {file.path}: see docs/disasters.md")
             raise Halt(f"{self.name}: {file.path} was deleted while it was read; run the command again")
         assert find is not None
         with content:
