@@ -1,13 +1,14 @@
-"""A dataclass as a dictionary, for JSON. `dataclasses.asdict` also copies each value, however simple, and takes ten times as
-long."""
+"""A dataclass as a dictionary, for JSON, and back. `dataclasses.asdict` also copies each value, however simple, and takes
+ten times as long."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import fields
 from functools import cache
 from typing import Any
 
-__all__ = ["plain"]
+__all__ = ["known", "plain"]
 
 
 def plain(one: Any) -> dict[str, Any]:
@@ -18,3 +19,8 @@ def plain(one: Any) -> dict[str, Any]:
 @cache
 def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
+
+
+def known(kind: type, told: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of its fields, without what newer code may have added."""
+    return {name: value for name, value in told.items() if name in _names(kind)}

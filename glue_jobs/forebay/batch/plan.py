@@ -12,7 +12,7 @@ import gzip
 import json
 import zlib
 from collections.abc import Collection, Iterable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -27,7 +27,7 @@ from forebay.ledger.claim import Claim
 from forebay.ledger.entry import Entry
 from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import Sorted
-from forebay.plain import plain
+from forebay.plain import known, plain
 
 __all__ = ["Plan", "Plans", "files_of_open_plans"]
 
@@ -217,12 +217,12 @@ def _end_out(end: FileEnd) -> dict[str, Any]:
 
 
 def _end_in(file: LandedFile, told: dict[str, Any]) -> FileEnd:
-    return FileEnd(**_known(FileEnd, told) | {"file": file})
+    return FileEnd(**known(FileEnd, told) | {"file": file})
 
 
 def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
     told.pop("vaulted", None)  # plans had it once; it decided nothing
-    return Fate(**_known(Fate, told) | {"file_id": file_id, "violated": tuple(told["violated"])})
+    return Fate(**known(Fate, told) | {"file_id": file_id, "violated": tuple(told["violated"])})
 
 
 def _entry_out(entry: Entry, at: int) -> dict[str, Any]:
@@ -230,10 +230,4 @@ def _entry_out(entry: Entry, at: int) -> dict[str, Any]:
 
 
 def _entries_in(files: Sequence[LandedFile], told: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
-    return tuple(Entry(**_known(Entry, one) | {"file": files[one["file"]]}) for one in told)
-
-
-def _known(of: type, told: dict[str, Any]) -> dict[str, Any]:
-    """Without what newer code may have added."""
-    names = {field.name for field in fields(of)}
-    return {name: value for name, value in told.items() if name in names}
+    return tuple(Entry(**known(Entry, one) | {"file": files[one["file"]]}) for one in told)

@@ -30,6 +30,7 @@ from forebay.lake.objects import s3_client
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase_report import report_of
 from forebay.operate.people.rewriting import NOT_LOADED, KeyInLedger, Version, keys_in_ledger
+from forebay.plain import known
 from forebay.privacy.subject import subject_spellings
 from forebay.upkeep.erase.counts import change_hashes
 from forebay.upkeep.erase.due import erased_by
@@ -164,7 +165,7 @@ def clear_again(
     lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         for plan in erasures.plans():
-            noted = [Landed(**one) for one in (erasures.landing(plan) if plan.ended else None) or ()]
+            noted = [Landed(**known(Landed, one)) for one in (erasures.landing(plan) if plan.ended else None) or ()]
             noted += _copied_since(view, noted)
             left = [one for one in noted if not one.cleared]
             if not left:

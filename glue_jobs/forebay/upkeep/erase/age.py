@@ -23,6 +23,7 @@ from forebay.lake.log.listing import list_log
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import open_objects
+from forebay.plain import known
 from forebay.upkeep.erase.counts import change_ledger
 from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import MOMENT, Found
@@ -55,7 +56,7 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     if not days:
         return 0
     found = notes.read(name)
-    left = _Expiry(**json.loads(found)) if found else None
+    left = _Expiry(**known(_Expiry, json.loads(found))) if found else None
     first = (now - EPOCH) // DAY - days
     if left is None or left.settled:
         left = _Expiry(first, list_log(open_objects(table_path(lake, LEDGER), s3=s3)).version)
@@ -66,7 +67,7 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     app_id, until = application(service.name, f"expiry/{table}"), EPOCH + left.number * DAY
     leaving = Leaving(app_id, left.ledger_version, lambda snapshot: _finder(snapshot, until))
     exchange = TableErasure(table, open_objects(table_path(lake, table), s3=s3), leaving, keep=keep, note=note)
-    done = exchange.erase(Done(**left.done) if left.done else None)
+    done = exchange.erase(Done(**known(Done, left.done)) if left.done else None)
     leaves = {id_: {table: rows} for id_, rows in done.files.items()}
     at = datetime.fromisoformat(done.at)
     change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, at=at, s3=s3)

@@ -13,6 +13,7 @@ from typing import Any
 
 from forebay.lake.layout import application, erased_of
 from forebay.lake.objects import open_objects
+from forebay.plain import known
 
 __all__ = ["Done", "ErasePlan", "Erasures"]
 
@@ -99,7 +100,7 @@ class Erasures:
     def done(self, plan: ErasePlan) -> dict[str, Done]:
         folder = f"{DONE}/{plan.number:010}/"
         found = (self._store.read(one.name) for one in self._store.found(folder))
-        tables = (Done(**json.loads(one)) for one in found if one is not None)
+        tables = (Done(**known(Done, json.loads(one))) for one in found if one is not None)
         return {one.table: one for one in tables}
 
     def note(self, plan: ErasePlan, done: Done) -> None:
@@ -124,7 +125,7 @@ class Erasures:
         if (found := self._store.read(name)) is None:
             return None
         stored = json.loads(found)
-        return ErasePlan(**{**stored, "tokens": tuple(stored["tokens"])})
+        return ErasePlan(**known(ErasePlan, stored) | {"tokens": tuple(stored["tokens"])})
 
 
 def _name_of(plan: ErasePlan) -> str:
