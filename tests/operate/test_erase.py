@@ -168,6 +168,12 @@ def test_nobody_finds_an_erased_person_and_others_keep_all(lake: Path, declared:
     assert (status, "is erased already" in said) == (0, True)
 
 
+def derive(lake: Path, name: str, of: str) -> None:
+    """delta-rs makes no table with a property that it does not know."""
+    first, known = lake / name / "_delta_log" / f"{0:020}.json", '"delta.appendOnly":"false"'
+    first.write_text(first.read_text().replace(known, f'{known},"forebay.derivedFrom":"{of}"'))
+
+
 MERGED = """
 [[tables]]
 name = "{game}_log"
@@ -203,13 +209,26 @@ def test_a_merge_between_the_tables_brings_nobody_back_into_the_log_of_a_state(
     monkeypatch.setattr(erase, "_erase_from", erase_from_one)
     merge()
     for name, of in computed.items():
-        # delta-rs makes no table with a property that it does not know.
-        first, known = lake / name / "_delta_log" / f"{0:020}.json", '"delta.appendOnly":"false"'
-        first.write_text(first.read_text().replace(known, f'{known},"forebay.derivedFrom":"{of}"'))
+        derive(lake, name, of)
     status, _, said = given(command(lake, str(folder), ANNA, "--yes", "--now"), "")
     assert status == 0, said
     assert told(lake, ANNA) == []
     assert [row["who"] for row in rows(lake, "a_rollup")] == [BEN]
+
+
+def test_a_state_or_a_rollup_that_is_no_longer_declared_is_searched(lake: Path, declared: Callable[..., str]) -> None:
+    for name, of, column in (
+        ("players", "alpha", "who"),
+        ("counted", "players", "person"),
+        ("foreign", "others", "who"),
+    ):
+        found = pa.table({column: [ANNA, BEN], "n": [1, 2]})
+        write_deltalake(lake / name, found, configuration={"delta.appendOnly": "false"})
+        derive(lake, name, of)
+    status, _, said = given(command(lake, declared(), ANNA, "--yes", "--now"), "")
+    assert (status, [row["who"] for row in rows(lake, "players")]) == (0, [BEN])
+    assert "do not say whose their rows are, and stay: counted" in said
+    assert {name.partition("/")[0] for name in told(lake, ANNA)} == {"counted", "foreign"}
 
 
 def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: Callable[..., str]) -> None:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from forebay.counted import counted
 from forebay.declaration.service import CODE, Service
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER, OWN_TABLES, PARKED, QUARANTINE, TOMBSTONES, table_path
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, TOMBSTONES, table_path
 from forebay.lake.log.definition import definition_of
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import own_tables
-from forebay.lake.objects import Objects, open_objects, s3_client_for
+from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import origins_of
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.people.person import known_to_vault
@@ -108,38 +108,36 @@ def everybody_erased(view: LakeView, service: Service) -> frozenset[str]:
 
 
 def tables_of_service(view: LakeView, service: Service) -> list[str]:
-    """The tables that may have rows of its records: those that the ledger names, those computed from them, and held records.
-    Each comes after those that it is computed from. A merge meanwhile would otherwise restore a row in it, for a time, and the
-    log keeps the bounds of such files."""
+    """The tables that may have rows of its records: those that the ledger names, those computed from them, also by earlier
+    declarations, and held records. Each comes after those that it is computed from. A merge meanwhile would otherwise restore a
+    row in it, for a time, and the log keeps the bounds of such files."""
     rows = view.query(LEDGER, f"select tables from t where service = {quoted(service.name)}")
-    made = {name for row in rows for name in dict(row["tables"] or ())}
-    there = view.tables()
-    computed = {
-        name
-        for name in there
-        if name in {one.name for one in service.rollups} or any(t.may_merge_into(name) for t in service.tables)
-    }
-    own = [name for name in own_tables(view.lake) if name in (QUARANTINE, PARKED) or name.startswith(TOMBSTONES)]
-    states = {f"{TOMBSTONES}/{name}" for name in computed}
-    found = [
-        *sorted((made | computed | {name for name in there if service.maker_of(name)}) & set(there)),
-        *(name for name in own if name in OWN_TABLES or name in states),
-    ]
-    s3 = s3_client_for(view.lake)
-    with ThreadPoolExecutor(TABLES_AT_ONCE, "origins") as threads:
-        looked = threads.map(lambda name: _origins_of(open_objects(table_path(view.lake, name), s3=s3)), found)
-        origins = dict(zip(found, looked, strict=True))
-    return sorted(found, key=lambda name: _steps(name, origins))
+    found = {name for row in rows for name in dict(row["tables"] or ())} | {one.name for one in service.rollups}
+    there, own = view.tables(), [*own_tables(view.lake)]
+    merged = (name for name in there if any(one.may_merge_into(name) for one in service.tables))
+    found |= {*merged, *(name for name in there if service.maker_of(name))}
+    origins = _origins(view.lake, [*there, *own])
+    while more := {name for name in there if found.intersection(origins[name])} - found:
+        found |= more
+    of_states = {f"{TOMBSTONES}/{name}" for name in found}
+    ours = [name for name in own if name in {QUARANTINE, PARKED, *of_states}]
+    return sorted([*sorted(found.intersection(there)), *ours], key=lambda name: _steps(name, origins))
 
 
 # --- inside ---
 
 
-def _origins_of(table: Objects) -> tuple[str, ...]:
-    try:
-        return origins_of(definition_of(table).configuration)
-    except (NoTable, BrokenLog, UnsupportedTable):  # its own erasure will tell
-        return ()
+def _origins(lake: str, tables: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    s3 = s3_client_for(lake)
+
+    def of(name: str) -> tuple[str, ...]:
+        try:
+            return origins_of(definition_of(open_objects(table_path(lake, name), s3=s3)).configuration)
+        except (NoTable, BrokenLog, UnsupportedTable):  # its own erasure will tell
+            return ()
+
+    with ThreadPoolExecutor(TABLES_AT_ONCE, "origins") as threads:
+        return dict(zip(tables, threads.map(of, tables), strict=True))
 
 
 def _steps(table: str, origins: Mapping[str, Sequence[str]], most: int = 9) -> int:
