@@ -7,6 +7,7 @@ import re
 import shutil
 import uuid
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -467,6 +468,31 @@ def test_two_who_erase_at_once_have_plans_of_their_own(lake: Path, monkeypatch: 
     monkeypatch.setattr(erasures, "plans", lambda: stale.pop() if stale else there())
     plans = [erasures.begin(ErasePlan(0, "", "games", (token,))) for token in ("tok_a", "tok_b")]
     assert [*erasures.plans()] == plans == [replace(one, number=n) for n, one in enumerate(plans, 1)]
+
+
+@pytest.mark.parametrize("ended", [True, False], ids=["ended", "killed"])
+def test_an_erasure_that_another_one_followed_is_counted_once(
+    lake: Path, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch, ended: bool
+) -> None:
+    """A command that waited for the lease knows the plan as it was; or it continues the plan of a process that was killed."""
+    service, view, erasures = load_service(declared()), LakeView(str(lake)), Erasures(str(lake), "games")
+    secret = secret_at(f"{lake.parent}/secret")
+    append(lake, "alpha", "d.json", who=["cleo"], n=[7])
+    write_ledger(lake, entry("d.json", tables={"alpha": 1}))
+    one, two = (erase.begin(view, service, [token_of(who, secret)]) for who in (ANNA, "cleo"))
+    with monkeypatch.context() as patch:
+        if not ended:
+            patch.setattr(erase, "_landing_cleared", lambda *_: 1 / 0)
+        with nullcontext() if ended else pytest.raises(ZeroDivisionError):
+            erase.carry_out(view, service, one, wait_s=0)
+    erase.carry_out(view, service, two, wait_s=0)
+    before = ledger(lake)
+    assert accounts(view).differences() == []
+    stale = one if ended else next(plan for plan in erasures.plans() if plan.number == one.number)
+    report = erase.carry_out(view, service, stale, wait_s=0)
+    assert (ledger(lake), accounts(view).differences()) == (before, [])
+    assert sum(told["rows"] for told in report["tables"]) == 7
+    assert all(plan.ended for plan in erasures.plans())
 
 
 def test_a_batch_that_began_before_is_waited_for(lake: Path, declared: Callable[..., str]) -> None:

@@ -91,6 +91,7 @@ def carry_out(
     lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         erasures = Erasures(view.lake, service.name)
+        plan = erasures.as_kept(plan)
         if plan.ledger_version < 0:
             erased = add_erased(view.lake, service.name, plan.tokens)
             _wait_for_batches(view, service, erased, wait_s, tell, sleep)
@@ -108,7 +109,9 @@ def carry_out(
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
         at = datetime.fromisoformat(plan.ledger_at or plan.at)
-        change_ledger(view.lake, plan.app_id, plan.number, leaving, as_of=plan.ledger_version, at=at)
+        # Other erasures may have ended since this one was interrupted, so its transaction has a name of its own.
+        app_id = f"{plan.app_id}/{plan.number}"
+        change_ledger(view.lake, app_id, plan.number, leaving, as_of=plan.ledger_version, at=at)
         tell("landing ...")
         plan = replace(_landing_cleared(view, service, plan, erasures, tell), ended=True)
         erasures.keep(plan)

@@ -94,6 +94,10 @@ class Erasures:
             if self._store.write_once(_name_of(plan), _json(plan)):
                 return plan
 
+    def as_kept(self, plan: ErasePlan) -> ErasePlan:
+        """The plan in its present state: another process may have continued it while this one waited."""
+        return self._plan(_name_of(plan)) or plan
+
     def keep(self, plan: ErasePlan) -> None:
         self._store.write(_name_of(plan), _json(plan))
 
