@@ -181,6 +181,15 @@ def test_a_letter_that_was_not_sent_is_not_deleted(queues: Queues) -> None:
     assert int(left["ApproximateNumberOfMessages"]) + int(left["ApproximateNumberOfMessagesNotVisible"]) == 1
 
 
+def test_large_letters_are_sent_back_in_requests_that_sqs_takes(queues: Queues) -> None:
+    bodies = [json.dumps({"Records": [], "of": n, "padding": "x" * 120_000}) for n in range(12)]
+    for body in bodies:
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
+    letters = peek(queues.dead, sqs=queues.sqs, limit=20)
+    assert redrive(letters, dead=queues.dead, to=queues.url, sqs=queues.sqs) == 12
+    assert sorted(one.body for one in peek(queues.url, sqs=queues.sqs, limit=20)) == sorted(bodies)
+
+
 def test_wrong_use_is_told_before_anything_is_received(queues: Queues) -> None:
     assert "does not say which" in failed(2, "queue", "redrive", "--queue-url", queues.url)
     assert "--unknown: needs --lake" in failed(2, "queue", "redrive", "--queue-url", queues.url, "--unknown")

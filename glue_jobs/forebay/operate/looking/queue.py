@@ -30,6 +30,10 @@ __all__ = ["Depth", "Letter", "dead_letter_url", "delete", "depth_of", "explain"
 One = TypeVar("One")
 
 AT_ONCE = 10
+REQUEST_BYTES = 256 << 10
+"""The bytes of the messages that one request sends. SQS allows 1 MiB by now, and once allowed this much."""
+OF_MARK = 64
+"""The bytes of the mark, at most: SQS counts names, types and values of attributes."""
 HIDDEN_S = 60
 """Letters that were read are hidden from others for so long, unless they are given back before."""
 
@@ -164,7 +168,7 @@ def redrive(letters: Sequence[Letter], *, dead: str, to: str, sqs: Any) -> int:
     """Sends the letters back, and deletes those that arrived; how many. Run again, it sends the rest. They are marked as
     sent on purpose: the ledger alone decides whether a file is read, even where a recent batch had it."""
     moved = 0
-    for some in _batches(letters, AT_ONCE):
+    for some in _requests(letters):
         entries = [{"Id": str(n), "MessageBody": one.body, "MessageAttributes": MARK} for n, one in enumerate(some)]
         sent = sqs.send_message_batch(QueueUrl=to, Entries=entries).get("Successful", [])
         gone = [{"Id": one["Id"], "ReceiptHandle": some[int(one["Id"])].receipt} for one in sent]
@@ -205,6 +209,20 @@ def _oldest_s(queue: str, cloudwatch: Any) -> float | None:
         return None  # it is one number among many, and may need a permission of its own
     newest = max(points, key=lambda point: point["Timestamp"], default=None)
     return float(newest["Maximum"]) if newest else None
+
+
+def _requests(letters: Iterable[Letter]) -> Iterator[list[Letter]]:
+    """As many letters as one request sends. One that is larger than that goes alone."""
+    some, size = list[Letter](), 0
+    for one in letters:
+        its_size = len(one.body.encode()) + OF_MARK
+        if some and (len(some) == AT_ONCE or size + its_size > REQUEST_BYTES):
+            yield some
+            some, size = [], 0
+        some.append(one)
+        size += its_size
+    if some:
+        yield some
 
 
 def _batches(things: Iterable[One], size: int) -> Iterator[list[One]]:
