@@ -190,6 +190,24 @@ def test_large_letters_are_sent_back_in_requests_that_sqs_takes(queues: Queues) 
     assert sorted(one.body for one in peek(queues.url, sqs=queues.sqs, limit=20)) == sorted(bodies)
 
 
+def test_reading_ends_where_the_first_messages_are_visible_again(queues: Queues) -> None:
+    """A hundred thousand of them take longer than they are hidden."""
+
+    class Hiding:
+        """SQS whose messages are never hidden for long enough."""
+
+        asked = 0
+
+        def receive_message(self, **asked: Any) -> Any:
+            self.asked += 1
+            assert self.asked < 9, "it does not end"
+            return queues.sqs.receive_message(**{**asked, "VisibilityTimeout": 0})
+
+    for name in ("a", "b"):
+        queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=announcement(name))
+    assert len(peek(queues.dead, sqs=Hiding(), limit=10)) == 2
+
+
 def test_wrong_use_is_told_before_anything_is_received(queues: Queues) -> None:
     assert "does not say which" in failed(2, "queue", "redrive", "--queue-url", queues.url)
     assert "--unknown: needs --lake" in failed(2, "queue", "redrive", "--queue-url", queues.url, "--unknown")

@@ -114,9 +114,11 @@ def dead_letter_url(url: str, *, sqs: Any) -> str | None:
 
 
 def peek(url: str, *, sqs: Any, limit: int) -> list[Letter]:
-    """At most this many messages, hidden from others until `give_back`, or for a minute."""
+    """At most this many messages, hidden from others until `give_back`, or for a minute. Reading many takes longer than that:
+    it ends where the first ones come again."""
     found: dict[str, Letter] = {}
     while len(found) < limit:
+        before = len(found)
         got = sqs.receive_message(
             QueueUrl=url,
             MaxNumberOfMessages=min(AT_ONCE, limit - len(found)),
@@ -124,9 +126,9 @@ def peek(url: str, *, sqs: Any, limit: int) -> list[Letter]:
             VisibilityTimeout=HIDDEN_S,
             AttributeNames=["All"],
         ).get("Messages", [])
-        if not got:
-            break
         found |= {message["MessageId"]: _letter(message) for message in got}
+        if len(found) == before:
+            break
     return list(found.values())
 
 
@@ -212,7 +214,7 @@ def _oldest_s(queue: str, cloudwatch: Any) -> float | None:
 
 
 def _requests(letters: Iterable[Letter]) -> Iterator[list[Letter]]:
-    """As many letters as one request sends. One that is larger than that goes alone."""
+    """The letters of one request. One that is larger than that goes alone."""
     some, size = list[Letter](), 0
     for one in letters:
         its_size = len(one.body.encode()) + OF_MARK
