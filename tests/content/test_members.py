@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import zipfile
+import zlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ import pytest
 
 from forebay.content.limits import Limits
 from forebay.declaration.form import Form
-from tests.content.memory import Reading, read
+from tests.content.memory import Reading, read, read_one
 from tests.content.test_bad_input import PNG
 from tests.content.test_parquet import file_of
 
@@ -175,3 +176,27 @@ def test_a_record_that_speaks_of_a_member_has_the_name_of_its_own_beside_it() ->
         {"@member": "m.json", "b": {"@member": 1}},
         {"@member": "m.json", "@@member": 2},
     ]
+
+
+def test_an_archive_with_a_member_for_each_record_is_copied_a_few_times_at_most(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each was fed a quarter of a megabyte, of which it has some hundred bytes."""
+    fed: list[int] = []
+    real = zlib.decompressobj
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self.real = real(wbits)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.real, name)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            fed.append(len(data))
+            return self.real.decompress(data, most)
+
+    archive = b"".join(gzip.compress(json.dumps({"n": n, "text": f"{n**600}"}).encode()) for n in range(300))
+    monkeypatch.setattr(zlib, "decompressobj", Counting)
+    assert len(read_one(archive).documents) == 300
+    assert sum(fed) < 5 * len(archive)

@@ -24,7 +24,7 @@ __all__ = ["CHUNK_BYTES", "expand", "is_archive", "is_named_archive", "most_expa
 
 SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".sz", ".snappy")
 
-FEED_BYTES = 256 << 10
+FIRST_FEED_BYTES, FEED_BYTES = 1 << 10, 256 << 10
 CHUNK_BYTES = 4 << 20
 
 SLACK_BYTES = 16 << 20
@@ -129,12 +129,14 @@ def _members(data: bytes, begin: Callable[[], Any], leftover: Leftover, magic: b
 
 
 def _member(member: Any, leftover: Leftover, data: memoryview, at: int) -> Chunks:
-    """Reads and expands in small bounded steps, so that it detects a bomb early."""
+    """Reads and expands in small bounded steps, so that it detects a bomb early. An archive may have a member for each record,
+    and what is fed beyond a member's end is copied for nothing: so the first steps are smaller."""
+    feed_bytes = FIRST_FEED_BYTES
     while not member.eof:
         fed = leftover(member)
         if fed is None:
-            fed = data[at : at + FEED_BYTES].tobytes()
-            at += len(fed)
+            fed = data[at : at + feed_bytes].tobytes()
+            at, feed_bytes = at + len(fed), min(2 * feed_bytes, FEED_BYTES)
             ended = not fed
         else:
             ended = False
