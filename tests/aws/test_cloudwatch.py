@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -48,6 +49,26 @@ def test_many_events_are_one_request_with_every_value() -> None:
     assert aws.requests[0]["Namespace"] == "forebay"
     assert aws.requests[0]["MetricData"][0]["MetricName"] == "RowsCountedRows"
     assert aws.values() == {"alpha": [(1, 2), (5, 1)], "beta": [(7, 1)]}
+
+
+@pytest.mark.parametrize("name", ["événements", "a\x7f", " ", "表", "x" * 2000])
+def test_the_name_of_a_table_takes_no_other_metric_with_it(name: str) -> None:
+    """A declaration may let values of any letters name tables."""
+
+    class LikeAws(FakeCloudWatch):
+        def put_metric_data(self, **request: Any) -> None:
+            for value in (dimension["Value"] for entry in request["MetricData"] for dimension in entry["Dimensions"]):
+                if not re.fullmatch(r"[ -~]{1,1024}", value) or not value.strip():
+                    raise OSError("InvalidParameterValue")
+            super().put_metric_data(**request)
+
+    aws = LikeAws()
+    sink = CloudWatch(aws)
+    sink(RowsCounted(table=name, rows=1))
+    sink(RowsCounted(table="alpha", rows=2))
+    sink.flush()
+    assert aws.values()["alpha"] == [(2, 1)]
+    assert len(aws.values()) == 2
 
 
 def test_it_sends_by_itself_when_the_time_has_come() -> None:

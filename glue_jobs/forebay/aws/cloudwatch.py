@@ -26,6 +26,7 @@ METRICS_A_REQUEST = 500
 VALUES_A_METRIC = 150
 """CloudWatch's own limit for one entry."""
 MOST_WAITING = 20_000
+LONGEST_DIMENSION = 1024
 
 _Key = tuple[str, str, tuple[tuple[str, str], ...]]
 
@@ -99,7 +100,14 @@ def _data(waiting: dict[_Key, Counter[float]]) -> Iterator[dict[str, Any]]:
             yield {
                 "MetricName": name,
                 "Unit": unit,
-                "Dimensions": [{"Name": n, "Value": v} for n, v in where],
+                "Dimensions": [{"Name": n, "Value": _dimension(v)} for n, v in where],
                 "Values": [value for value, _ in some],
                 "Counts": [float(count) for _, count in some],
             }
+
+
+def _dimension(value: str) -> str:
+    """CloudWatch accepts ASCII alone, and not only blanks. For one other value, such as a table's name, it refuses all metrics
+    of the request, each time. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html"""
+    is_plain = value.isascii() and value.isprintable() and value.strip()
+    return (value if is_plain else ascii(value))[:LONGEST_DIMENSION]
