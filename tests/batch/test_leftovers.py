@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import MagicMock
 
@@ -12,6 +12,7 @@ from forebay.batch import leftovers
 from forebay.batch.leftovers import Leftover, remove_leftovers
 from forebay.declaration.loading import parse_service
 from forebay.lake.paused import ALL
+from forebay.table.kernel import NO_VERSION
 
 SERVICE = 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'
 
@@ -33,6 +34,25 @@ def test_rows_in_a_paused_table_stay_also_where_all_are_paused(
     monkeypatch.setattr(leftovers, "_waiting_in_quarantine", lambda *_: set())
     monkeypatch.setattr(leftovers, "_removed", refuse)
     service, spark = parse_service({"service.toml": SERVICE}), MagicMock()
-    told: dict[str, Any] = {"logs": MagicMock(), "emit": MagicMock(), "now": datetime.now(UTC)}
+    logs = MagicMock(**{"last_version_at.return_value": NO_VERSION})
+    told: dict[str, Any] = {"logs": logs, "emit": MagicMock(), "now": datetime.now(UTC)}
     remove_leftovers(spark, service, "lake", paused=paused, **told)
     assert asked == removed
+
+
+@pytest.mark.parametrize("ahead", ["lake/_forebay/ledger", "lake/alpha"])
+def test_a_removal_after_one_by_a_clock_that_was_ahead_has_a_later_number(
+    ahead: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the ledger would take its change for done, and count rows that are gone."""
+    now, numbers = datetime.now(UTC), list[int]()
+    earlier = int((now + timedelta(hours=1)).timestamp() * 1000)
+    row = {"file_id": "f", "tables": {"alpha": 1}, "superseded_by": "g"}
+    monkeypatch.setattr(leftovers, "left_behind", lambda *_: [Leftover(row)])
+    monkeypatch.setattr(leftovers, "_waiting_in_quarantine", lambda *_: set())
+    monkeypatch.setattr(leftovers, "_removed", lambda *given: numbers.append(given[4].version))
+    logs = MagicMock()
+    logs.last_version_at = lambda path, app_id, again: earlier if path == ahead else NO_VERSION
+    service, told = parse_service({"service.toml": SERVICE}), {"logs": logs, "emit": MagicMock(), "now": now}
+    remove_leftovers(MagicMock(), service, "lake", paused=(), **told)  # type: ignore[arg-type]
+    assert numbers == [earlier + 1]

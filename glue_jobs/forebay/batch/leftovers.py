@@ -114,11 +114,15 @@ def remove_leftovers(
         return
     found = left_behind(spark.read.format("delta").load(ledger), service)
     waiting = _waiting_in_quarantine(spark, lake, logs, found)
-    # Each removal has a number of its own: a table that is asked twice must not take the second one for the first.
-    txn = Txn(application(service.name, "leftovers"), int(now.timestamp() * 1000))
+    by_table = sorted(leftovers_by_table(found).items())
+    app_id, paths = application(service.name, "leftovers"), [ledger, *(table_path(lake, name) for name, _ in by_table)]
+    # Each removal has a number of its own, whatever the clock says: a table that is asked twice, or the ledger, must not take
+    # the second one for the first.
+    last = max(logs.last_version_at(path, app_id, again=True) for path in paths)
+    txn = Txn(app_id, max(int(now.timestamp() * 1000), last + 1))
     stays = service.with_paused(paused).is_paused
     gone: dict[str, set[str]] = {}
-    for table, file_ids in sorted(leftovers_by_table(found).items()):
+    for table, file_ids in by_table:
         ready = {one.file_id for one in found if one.file_id in file_ids and (one.by, table) not in waiting}
         if ready and not stays(table) and _removed(spark, lake, table, ready, txn, logs):
             emit(LeftoversRemoved(service=service.name, table=table, files=len(ready)))
