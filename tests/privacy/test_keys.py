@@ -111,6 +111,19 @@ def test_a_rotation_that_was_interrupted_goes_on_and_what_is_done_stays(key: Vau
     assert list(encrypt_again(vault, key, NOW + timedelta(days=2))) == [1, 2, 3]
 
 
+def test_a_rotation_after_one_by_a_clock_that_was_ahead_leaves_no_key_out(tmp_path: Path) -> None:
+    """What it left out could not be read any more, once the earlier key is gone."""
+    place, vault = f"{tmp_path}/key", str(tmp_path / "vault")
+    add_local_key(place)
+    made = _made(vault, vault_key(place))
+    for at in (NOW + timedelta(hours=1), NOW):
+        add_local_key(place)
+        assert list(encrypt_again(vault, vault_key(place), at)) == [1]
+    mark, *_, new = Path(place).read_bytes().splitlines(keepends=True)
+    Path(place).write_bytes(mark + new)
+    assert opened(vault, made.name, vault_key(place)) == made.plain
+
+
 def test_a_file_keeps_its_earlier_keys_until_all_is_encrypted_again(tmp_path: Path) -> None:
     place, vault = f"{tmp_path}/key", str(tmp_path / "vault")
     add_local_key(place)
