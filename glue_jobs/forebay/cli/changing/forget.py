@@ -124,8 +124,8 @@ def must_be_an_id(file_id: str) -> None:
 def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_run: bool) -> None:
     """Files that were forgotten are read again; those that still stand, in place of their rows."""
     from forebay.ledger.entry import FORGET
-    from forebay.operate.changing.forget import forgotten, later_versions
-    from forebay.operate.changing.replay import mark
+    from forebay.operate.changing.forget import forgotten
+    from forebay.operate.changing.replay import later_versions, mark
     from forebay.operate.lake_view import view_of
 
     if not (key or file_id):

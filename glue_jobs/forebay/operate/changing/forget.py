@@ -13,11 +13,11 @@ from typing import Any
 
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.lake.layout import DERIVED_FROM, LEDGER
-from forebay.operate.changing.replay import FORGOTTEN_FILES, REPLAYED, STANDING, Replay, plan_of
+from forebay.operate.changing.replay import FORGOTTEN_FILES, STANDING, Replay, plan_of
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 from forebay.operate.looking.files import URI, FileChoice, LedgerFile
 
-__all__ = ["computed_from", "forgotten", "later_versions", "to_forget"]
+__all__ = ["computed_from", "forgotten", "to_forget"]
 
 ASKED_AT_ONCE = 16
 
@@ -55,17 +55,6 @@ def forgotten(view: LakeView, *, key: str = "", file_id: str = "", service: str 
     if service and not rows:
         known_service(view, service)
     return plan_of(view, [LedgerFile.of(row) for row in rows], FORGOTTEN_FILES)
-
-
-def later_versions(view: LakeView, files: Sequence[LedgerFile]) -> list[LedgerFile]:
-    """The versions that were loaded under the keys of these files after them."""
-    before = {file.uri: file for file in files}
-    found = [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", URI, before)]
-    return [one for one in found if one.outcome in REPLAYED and _is_later(one, before[one.uri])]
-
-
-def _is_later(one: LedgerFile, other: LedgerFile) -> bool:
-    return one.committed_at is not None and other.committed_at is not None and one.committed_at > other.committed_at
 
 
 def computed_from(view: LakeView, tables: Collection[str]) -> list[str]:

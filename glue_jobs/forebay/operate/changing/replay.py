@@ -21,6 +21,7 @@ import pyarrow as pa
 from deltalake import CommitProperties
 
 from forebay.batch.plan import Plans
+from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.lake.conflict import commit
@@ -36,6 +37,7 @@ __all__ = [
     "REPLAYED",
     "STANDING",
     "Replay",
+    "later_versions",
     "mark",
     "plan_of",
     "replay_of",
@@ -144,6 +146,8 @@ def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
     wanted = [file for file in replay.files if file.outcome != to]
     if not wanted:
         return len(replay.files)
+    if to == REPLAY:
+        _must_not_be_leaving(view, wanted)
     may_become = ", ".join(map(quoted, (*STANDING, *([FORGOTTEN] if to == REPLAY else []))))
     ids = pa.table({"file_id": pa.array([file.file_id for file in wanted], pa.string())})
     days = sorted({file.committed_at.date().isoformat() for file in wanted if file.committed_at is not None})
@@ -189,3 +193,26 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
         told = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, by an earlier mark"
         raise Halt(f"{told}: repeat this command")
+
+
+def later_versions(view: LakeView, files: Sequence[LedgerFile]) -> list[LedgerFile]:
+    """The versions that were loaded under the keys of these files after them."""
+    before = {file.uri: file for file in files}
+    found = [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", URI, before)]
+    return [one for one in found if one.outcome in REPLAYED and _is_later(one, before[one.uri])]
+
+
+def _is_later(one: LedgerFile, other: LedgerFile) -> bool:
+    return one.committed_at is not None and other.committed_at is not None and one.committed_at > other.committed_at
+
+
+def _must_not_be_leaving(view: LakeView, files: Sequence[LedgerFile]) -> None:
+    """`Halt` where a batch has begun to forget a version for a later one, and a table could not be written: rows of both would
+    stand there, and nothing would take the earlier ones out any more."""
+    leaving = [one for one in files if one.outcome == FORGET and one.reason in OF_WHOLE_TABLES and not one.quarantined]
+    if later := {one.uri for one in later_versions(view, leaving)}:
+        one = next(one for one in leaving if one.uri in later)
+        raise Halt(
+            f"{one.uri}: a later version took its place, and its rows could not leave {', '.join(one.tables)} yet "
+            f"({one.reason}). Nothing was marked. Repeat the command once its outcome is {FORGOTTEN}"
+        )
