@@ -105,8 +105,8 @@ def _begin(plans: Objects, at: datetime) -> int:
 
 
 def _again(objects: Objects, name: str, key: VaultKey, began: int) -> bool:
-    """False where this rotation has done it already. The clock of an earlier one may have been ahead, so its number says
-    nothing. Two who rotate at once do no harm: both write the same key."""
+    """False where this rotation has done it already. The number of an earlier one says nothing, because its clock was
+    perhaps ahead. Two who rotate at once do no harm: both write the same key."""
     found = objects.read_tagged(name)
     if found is None or json.loads(found[0])["rotation"] == began:
         return False

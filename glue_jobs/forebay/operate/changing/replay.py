@@ -207,8 +207,8 @@ def _is_later(one: LedgerFile, other: LedgerFile) -> bool:
 
 
 def _must_not_be_leaving(view: LakeView, files: Sequence[LedgerFile]) -> None:
-    """`Halt` where a batch has begun to forget a version for a later one, and a table could not be written: rows of both would
-    stand there, and nothing would take the earlier ones out any more."""
+    """`Halt` where a batch has begun to forget a version for a later one, and a table could not be written: it would have rows
+    of both, and nothing would remove the earlier ones."""
     leaving = [one for one in files if one.outcome == FORGET and one.reason in OF_WHOLE_TABLES and not one.quarantined]
     if later := {one.uri for one in later_versions(view, leaving)}:
         one = next(one for one in leaving if one.uri in later)
