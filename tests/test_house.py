@@ -26,7 +26,7 @@ PACKAGE = ROOT / "glue_jobs" / "forebay"
 
 ORDER = [
     "errors",
-    "events address landed_file nesting counted plain remembered",
+    "events address landed_file nesting counted plain remembered threads",
     "transforms",
     "texts",
     "refusal",

@@ -4,7 +4,8 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 
 | room | what enters | what leaves |
 | --- | --- | --- |
-| `errors`, `events`, `address`, `landed_file`, `nesting`, `counted`, `plain`, `remembered` | | the words that all rooms share |
+| `errors`, `events`, `address`, `landed_file`, `nesting`, `counted`, `plain`, `remembered` | | the words of all rooms |
+| `threads` | a question, and many things | their answers |
 | `transforms` | the name of a function | the function, of those that came with the deployment |
 | `texts` | texts in one Arrow array | their bytes, pieces of them, and what a JSON parser reads |
 | `refusal` | what pydantic refuses | problems, in the words of a file of TOML |

@@ -8,7 +8,6 @@ declarations only if it differs. Invalid declarations are refused with an event,
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from botocore.exceptions import BotoCoreError, ClientError
 
@@ -23,6 +22,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.paused import ALL
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.kernel import TableLogs
+from forebay.threads import answers_by
 
 __all__ = ["Declarations", "with_begun_tables"]
 
@@ -90,7 +90,6 @@ def with_begun_tables(service: Service, lake: str, txn: Txn, logs: TableLogs, *,
             return False
 
     paused = {*service.paused}
-    names = [*(tables_of(lake) if ALL in paused else paused)]
-    with ThreadPoolExecutor(at_once, "tables") as threads:
-        begun = {name for name, has in zip(names, threads.map(has_batch, names), strict=True) if has}
+    names = tables_of(lake) if ALL in paused else paused
+    begun = {name for name, has in answers_by(has_batch, names, at_once).items() if has}
     return service.with_paused(paused - begun - {ALL}) if begun else service

@@ -8,7 +8,6 @@ before a plan is carried out.)
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +28,7 @@ from forebay.ledger.versions import Superseded
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Destination, Failed
 from forebay.table.staged import StagedTable
+from forebay.threads import answers_by, in_threads
 
 __all__ = ["Changes", "Staging", "by_declaration", "by_table"]
 
@@ -80,8 +80,7 @@ class Staging(Commits):
                 f"{folder.place}/{name}" for name in names if name not in {found.name for found in folder.found(name)}
             ]
 
-        with ThreadPoolExecutor(self.tables_at_once, "tables") as threads:
-            gone = [name for names in threads.map(gone_of, staged) for name in names]
+        gone = [name for names in in_threads(gone_of, staged, self.tables_at_once) for name in names]
         if gone:
             lacks = f"and lacks {counted(len(gone), 'data file')}, such as {gone[0]}"
             raise Halt(
@@ -115,8 +114,7 @@ class Staging(Commits):
                 return ""
             return None if seen is None else seen.derived_from
 
-        with ThreadPoolExecutor(self.tables_at_once, "tables") as threads:
-            return dict(zip(names, threads.map(origin, names), strict=True))
+        return answers_by(origin, names, self.tables_at_once)
 
     def too_many(self, new: Collection[str]) -> frozenset[str]:
         """The new tables that the day's limit does not allow."""

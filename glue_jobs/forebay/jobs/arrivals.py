@@ -17,6 +17,7 @@ from forebay.batch.events import BatchCommitted, OwnRowsAppended, RowsAppended
 from forebay.events import Event
 from forebay.lake.health import Health, HealthRecords
 from forebay.table.events import ColumnsLeftOut
+from forebay.threads import in_threads
 
 __all__ = ["Arrivals"]
 
@@ -64,8 +65,7 @@ class Arrivals:
             pending, self._pending = self._pending, {}
             left_out, self._left_out = self._left_out, {}
         names = {*pending, *left_out}
-        with ThreadPoolExecutor(8, "health") as threads:
-            list(threads.map(lambda name: self._write(name, pending.get(name), left_out.get(name)), names))
+        in_threads(lambda name: self._write(name, pending.get(name), left_out.get(name)), names, at_once=8)
 
     def close(self) -> None:
         self._thread.shutdown()

@@ -7,8 +7,6 @@ because the transaction stays in the log after the rows were deleted by hand.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 from forebay.batch.dedupe import RETRY
 from forebay.batch.plan import Plans
 from forebay.errors import InvalidConfiguration
@@ -18,11 +16,11 @@ from forebay.lake.layout import LEDGER, PARKED, PLANS, QUARANTINE, application, 
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.data_files import data_files
+from forebay.threads import answers_by
 from forebay.upkeep.accounts.in_tables import file_ids_in
 
 __all__ = ["must_have_its_plans"]
 
-AT_ONCE = 16
 NO_STREAMS = (RETRY, "leftovers")
 """The last parts of applications that load no new file."""
 
@@ -32,8 +30,7 @@ def must_have_its_plans(lake: str, service: str, checkpoint: Objects) -> None:
     if known_generation(checkpoint) is not None:
         return
     names = [*tables_of(lake), QUARANTINE, PARKED]
-    with ThreadPoolExecutor(AT_ONCE, "tables") as threads:
-        newest = dict(zip(names, threads.map(lambda name: _newest(lake, service, name), names), strict=True))
+    newest = answers_by(lambda name: _newest(lake, service, name), names)
     plans = Plans(open_objects(f"{lake}/{PLANS}"), service)
     left = plans.left() if any(newest.values()) else []
     planned = {(application(service, plan.generation), plan.batch) for plan in left}

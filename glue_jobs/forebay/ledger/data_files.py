@@ -7,7 +7,6 @@ in the meantime, as compaction and VACUUM may do.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
@@ -24,6 +23,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
+from forebay.threads import in_threads
 
 __all__ = [
     "READ_AT_ONCE",
@@ -89,8 +89,8 @@ def rows_of_keys(
     if much or any(file.deleted_rows for file in files):
         return None
     wanted = pa.array(hashes, pa.int64())
-    with ThreadPoolExecutor(READ_AT_ONCE, "ledger") as threads:
-        return [row for rows in threads.map(partial(_rows_of_keys, table, wanted, services), files) for row in rows]
+    found = in_threads(partial(_rows_of_keys, table, wanted, services), files, READ_AT_ONCE)
+    return [row for rows in found for row in rows]
 
 
 def _rows_of_keys(table: Objects, wanted: pa.Array, services: Collection[str], file: LiveFile) -> list[dict[str, Any]]:

@@ -10,7 +10,6 @@ A hit is only a hint, since keys may share a hash. The ledger confirms it, and r
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date, timedelta
 from functools import partial
 
@@ -22,6 +21,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.ledger.data_files import READ_AT_ONCE, opened, rows_of
+from forebay.threads import in_threads
 
 __all__ = ["Index", "Packed", "load_index", "packed", "rows_in"]
 
@@ -81,8 +81,7 @@ def load_index(ledger: Objects, services: Collection[str]) -> Index:
         files = read_snapshot(ledger).files
     except NoTable:
         return Index()
-    with ThreadPoolExecutor(READ_AT_ONCE, "index") as threads:
-        parts = list(threads.map(partial(_entries_of, ledger, services), files))
+    parts = in_threads(partial(_entries_of, ledger, services), files, READ_AT_ONCE)
     return Index(_together(parts), table_rows=rows_in(files))
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -43,6 +42,7 @@ from forebay.settings import MergeSettings
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
 from forebay.table.kernel import TableLogs
+from forebay.threads import answers_by
 from forebay.upkeep.compaction.carry_out import reason_of, sentence_of
 from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfinished
 
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Merger", "TableMerge", "merge"]
 
-LOOKED_AT_AT_ONCE = 16
-"""Logs of tables, which mostly wait for S3."""
 FAILURES = (ClientError, BotoCoreError, OSError, ForebayError)
 UNKNOWN = -1
 SAFE = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.files.ignoreCorruptFiles": "false"}
@@ -144,11 +142,10 @@ class Merger:
 
     def _bring(self, them: Sequence[Derivation], stop: threading.Event) -> tuple[TableMerge, ...]:
         """Up to date, those that are behind."""
-        with ThreadPoolExecutor(LOOKED_AT_AT_ONCE, "merge-looks") as threads:
-            versions = list(threads.map(lambda one: tuple(map(self._version_of, one.tables)), them))
-            looked = {one.name: (one, its) for one, its in zip(them, versions, strict=True)}
-            are_behind = threads.map(self._is_behind, them, versions)
-            behind = {one.name: one for one, is_behind in zip(them, are_behind, strict=True) if is_behind}
+        by_name = {one.name: one for one in them}
+        looked = answers_by(lambda name: (by_name[name], tuple(map(self._version_of, by_name[name].tables))), by_name)
+        are_behind = answers_by(lambda name: self._is_behind(*looked[name]), looked)
+        behind = {name: by_name[name] for name, is_behind in are_behind.items() if is_behind}
         if not behind:
             return ()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -31,6 +30,7 @@ from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
 from forebay.ledger.services import services_of_ledger
+from forebay.threads import answers_by
 
 __all__ = [
     "LakeView",
@@ -59,7 +59,6 @@ __all__ = [
 
 ASKED_AT_ONCE = 5000
 """Values that one question names. The query engine's plan grows with them."""
-LISTED_AT_ONCE = 32
 READ_FOR_NEWEST = 8
 """Files of a table whose event times are looked at, where its log knows only of times to come."""
 
@@ -218,8 +217,7 @@ def lost_tables(view: LakeView) -> dict[str, int]:
     def is_there(name: str) -> bool:
         return has_log(open_objects(table_path(view.lake, name), s3=s3))
 
-    with ThreadPoolExecutor(LISTED_AT_ONCE, "lost") as threads:
-        return {name: rows[name] for name, there in zip(rows, threads.map(is_there, rows), strict=True) if not there}
+    return {name: rows[name] for name, there in answers_by(is_there, rows, at_once=32).items() if not there}
 
 
 def counted_in_ledger(view: LakeView) -> dict[str, tuple[int, int]]:

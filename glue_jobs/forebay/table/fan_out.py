@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from forebay.errors import ForebayError
@@ -26,6 +25,7 @@ from forebay.table.schema import merged, misfits, new_columns
 from forebay.table.staged import StagedTable
 from forebay.table.staging import StagingFromSpark, look
 from forebay.table.widening import widenings
+from forebay.threads import in_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,8 +56,7 @@ def commit_staged(
 ) -> dict[str, AppendResult]:
     """Makes the files of each table a part of it, once for each `txn`, in whichever process."""
     commit = _Commit(logs, txn, emit)
-    with ThreadPoolExecutor(pool, "tables") as threads:
-        results = list(threads.map(lambda pair: commit.run(*pair), tables))
+    results = in_threads(lambda pair: commit.run(*pair), tables, pool)
     outcomes = {table.name: result for (table, _), result in zip(tables, results, strict=True)}
     for table, staged in tables:
         if _may_fit_now(outcomes[table.name]):

@@ -14,7 +14,6 @@ import json
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -37,6 +36,7 @@ from forebay.table.kernel import Seen, TableLogs
 from forebay.table.ready import Ready, prepare
 from forebay.table.shaping import DOCUMENT, Shaping, fixed_columns
 from forebay.table.staged import StagedTable
+from forebay.threads import in_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -88,8 +88,7 @@ class Staging(ABC):
         """The data files of some of the tables, for other columns than at first."""
 
     def run(self, tables: Sequence[Destination], pool: int) -> dict[str, StagedOrNot]:
-        with ThreadPoolExecutor(pool, "tables") as threads:
-            looked = dict(zip((table.name for table in tables), threads.map(self._prepare, tables), strict=True))
+        looked = dict(zip((table.name for table in tables), in_threads(self._prepare, tables, pool), strict=True))
         ready = {name: found for name, found in looked.items() if isinstance(found, Ready)}
         outcomes: dict[str, StagedOrNot] = {
             name: found for name, found in looked.items() if not isinstance(found, Ready)

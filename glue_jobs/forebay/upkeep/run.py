@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -17,6 +16,7 @@ from forebay.events import Emit, Event
 from forebay.lake.layout import lease_of
 from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.rollback_plan import tables_going_back
+from forebay.threads import in_threads
 from forebay.upkeep.events import TableLeftForLater
 
 __all__ = ["RunResult", "TableResult", "over_tables", "report_unfinished"]
@@ -81,8 +81,7 @@ def over_tables(
         finally:
             lease.let_go()
 
-    with ThreadPoolExecutor(at_once, "upkeep") as threads:
-        return tuple(threads.map(of_one, names))
+    return tuple(in_threads(of_one, names, at_once))
 
 
 def report_unfinished(done: RunResult[Result], service: str, error: Callable[..., Event], emit: Emit) -> None:

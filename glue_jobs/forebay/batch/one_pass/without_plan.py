@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from forebay.batch.accounting import Fate, arriving
@@ -24,6 +23,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.ledger.entry import HELD
 from forebay.ledger.versions import Superseded, standing
 from forebay.table.commit import LogFailed
+from forebay.threads import answers_by
 
 __all__ = ["Brought", "must_bring_the_same"]
 
@@ -109,8 +109,7 @@ def _begun(writing: Staging) -> dict[str, bool]:
         return last == number or (False if removed == number else None)
 
     names = [*tables_of(writing.lake), *HELD]
-    with ThreadPoolExecutor(writing.tables_at_once, "tables") as threads:
-        states = dict(zip(names, threads.map(state, names), strict=True))
+    states = answers_by(state, names, writing.tables_at_once)
     return {name: has_batch for name, has_batch in states.items() if has_batch is not None}
 
 

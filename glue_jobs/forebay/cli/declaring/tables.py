@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from importlib.util import find_spec
@@ -24,6 +23,7 @@ from forebay.cli.usage import must_be_given
 from forebay.counted import counted
 from forebay.errors import InvalidConfiguration, Problem, Unreachable
 from forebay.spark.signals import leaving_at_once
+from forebay.threads import in_threads
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
@@ -34,8 +34,6 @@ __all__ = ["app"]
 MOST_SHOWN = 10
 """Lines about samples that a draft does not know."""
 
-LOOKED_AT_AT_ONCE = 16
-"""Logs of tables, which mostly wait for S3."""
 
 app = typer.Typer(invoke_without_command=True)
 app.command()(health)
@@ -94,8 +92,7 @@ def _facts(view: LakeView, place: str) -> list[TableFacts]:
         times = (maker.event_time.column for maker in makers if maker.event_time)
         return view.facts(name, newest_by=next(times, "event_time"))
 
-    with ThreadPoolExecutor(LOOKED_AT_AT_ONCE, "tables") as threads:
-        return [facts for facts in threads.map(look, view.tables()) if facts is not None]
+    return [facts for facts in in_threads(look, view.tables()) if facts is not None]
 
 
 def _declared(lake: str, place: str) -> list[Declarations]:

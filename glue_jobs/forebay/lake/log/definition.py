@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -28,12 +27,12 @@ from forebay.lake.log.listing import (
     version_of_commit,
 )
 from forebay.lake.objects import Found, Objects
+from forebay.threads import in_threads
 
 __all__ = ["Definition", "TableHistory", "definition_of", "history_of"]
 
 SAYS = ("metaData", "protocol", "domainMetadata")
 WORDS = tuple(f'"{name}"'.encode() for name in SAYS)
-AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -110,9 +109,8 @@ def _before(
             yield made
 
 
-def _contents(table: Objects, names: Iterable[str]) -> Iterator[bytes]:
-    with ThreadPoolExecutor(AT_ONCE, "log") as threads:
-        yield from threads.map(lambda name: content_of(table, name), names)
+def _contents(table: Objects, names: Iterable[str]) -> list[bytes]:
+    return in_threads(lambda name: content_of(table, name), names, at_once=32)
 
 
 @dataclass

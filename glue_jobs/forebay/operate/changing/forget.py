@@ -8,7 +8,6 @@ from its tables. It works like a replay (`operate.changing.replay`), with nothin
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from forebay.errors import InvalidConfiguration, Problem
@@ -16,10 +15,9 @@ from forebay.lake.layout import DERIVED_FROM, LEDGER
 from forebay.operate.changing.replay import FORGOTTEN_FILES, STANDING, Replay, plan_of
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 from forebay.operate.looking.files import URI, FileChoice, LedgerFile
+from forebay.threads import answers_by
 
 __all__ = ["computed_from", "forgotten", "to_forget"]
-
-ASKED_AT_ONCE = 16
 
 
 def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] = (), service: str = "") -> Replay:
@@ -66,5 +64,4 @@ def computed_from(view: LakeView, tables: Collection[str]) -> list[str]:
         return not set(tables).isdisjoint(told.split(","))
 
     names = view.tables() if tables else []
-    with ThreadPoolExecutor(ASKED_AT_ONCE, "computed") as threads:
-        return [name for name, meant in zip(names, threads.map(is_meant, names), strict=True) if meant]
+    return [name for name, meant in answers_by(is_meant, names).items() if meant]

@@ -7,7 +7,6 @@ make such a table again, or another table is computed from it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
@@ -21,11 +20,9 @@ from forebay.lake.objects import open_objects
 from forebay.lake.origin import origins_of
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import waiting_for
+from forebay.threads import answers_by
 
 __all__ = ["must_stay"]
-
-AT_ONCE = 16
-"""Tables whose logs are read at the same time: a lake may have thousands."""
 
 
 def must_stay(view: LakeView, services: Sequence[Service], names: Sequence[str]) -> list[Problem]:
@@ -56,9 +53,7 @@ def _needed(view: LakeView, services: Iterable[Service], names: Collection[str])
     """Problems of tables from which others are computed, and of states whose changes stay: the next merge would make them
     again."""
     others = [name for name in view.tables() if name not in names]
-    with ThreadPoolExecutor(AT_ONCE, "origins") as threads:
-        origins = list(threads.map(partial(_origins, view), others))
-    for other, of_other in zip(others, origins, strict=True):
+    for other, of_other in answers_by(partial(_origins, view), others).items():
         if taken := sorted(set(of_other) & set(names)):
             hint = f"name both: forebay tables drop {' '.join((*taken, other))}"
             yield Problem(f"table {taken[0]}", f"{other} is computed from it", hint)

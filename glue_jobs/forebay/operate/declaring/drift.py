@@ -7,7 +7,6 @@ next rows. For the others, the table stays unchanged, or its rows are held, unti
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +23,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.operate.declaring.columns import type_name
 from forebay.table.shaping import RESCUED
+from forebay.threads import in_threads
 
 __all__ = ["Drift", "LakeDrift", "drift", "drift_of_lake"]
 
@@ -37,7 +37,6 @@ NOT_WRITTEN = {
     "delta.invariants": "has an invariant",
 }
 """Keys of a column's metadata that only Spark writes, and our commits do not."""
-TABLES_AT_ONCE = 16
 
 
 @dataclass(frozen=True)
@@ -70,8 +69,7 @@ def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
         except (BrokenLog, UnsupportedTable) as unreadable:
             return [Drift(Problem(f"table {name}", "cannot be read", str(unreadable)))]
 
-    with ThreadPoolExecutor(TABLES_AT_ONCE, "tables") as threads:
-        found = [one for drifts in threads.map(look, made) for one in drifts]
+    found = [one for drifts in in_threads(look, made) for one in drifts]
     rest = (name for name in there if name not in made and not _is_computed(service, name))
     others = tuple(name for name in rest if has_log(open_objects(table_path(lake, name), s3=s3)))
     return LakeDrift(len(made), others, tuple(found))

@@ -7,7 +7,6 @@ written.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -20,6 +19,7 @@ from forebay.merge.lag import Lag, lag_of
 from forebay.merge.trouble import Troubles
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import Waiting, waiting_for
+from forebay.threads import in_threads
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 
 __all__ = ["health_of", "unwritten_tables"]
@@ -45,8 +45,7 @@ def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unrea
             lags[name] = lag
         return seen_in(state.snapshot, records.of(name), now=now)
 
-    with ThreadPoolExecutor(16, "health") as threads:
-        looked = list(threads.map(look, wanted))
+    looked = in_threads(look, wanted)
     for name, trouble in Troubles(lake, s3=s3).all().items():
         lag = lags.get(name, Lag(name, "", None, None))
         if (not names or name in names) and lag.commits != 0:

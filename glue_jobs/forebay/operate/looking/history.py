@@ -12,7 +12,6 @@ import json
 import socket
 import uuid
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -26,10 +25,10 @@ from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView, known_table
 from forebay.operate.stack.deployed import alarm_changes, deploys
 from forebay.operate.stack.deployment import Deployment
+from forebay.threads import in_threads
 
 __all__ = ["Happened", "history_of", "record_verb"]
 
-TABLES_AT_ONCE = 16
 QUIET = ("WRITE", "STREAMING UPDATE")
 """Operations that add rows: the batches report them. They are shown of one table only, which may be rolled back to them."""
 
@@ -67,9 +66,8 @@ def history_of(
     """With a deployment, also its deployments and alarms. Refusals of AWS are `untold`."""
     found = [*_batches(view, since), *_verbs(view.lake, since)]
     tables = view.tables() if all_tables else [known_table(view, table)] if table else []
-    with ThreadPoolExecutor(TABLES_AT_ONCE, "history") as threads:
-        for of_table in threads.map(lambda name: list(_of_table(view, name, since, all_tables)), tables):
-            found += of_table
+    for of_table in in_threads(lambda name: list(_of_table(view, name, since, all_tables)), tables):
+        found += of_table
     if on is not None:
         for kind, changes in (("deploy", deploys), ("alarm", alarm_changes)):
             try:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
@@ -32,6 +31,7 @@ from forebay.lake.log.listing import BrokenLog, NoTable
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView, quoted, rows_of
 from forebay.operate.looking.files import FileChoice
+from forebay.threads import answers_by
 
 __all__ = ["BatchLineage", "lineage_of"]
 
@@ -49,7 +49,6 @@ FACETS = {
 }
 """The version and the definition of each facet."""
 
-TABLES_AT_ONCE = 16
 BATCH = "service, generation, batch"
 Row = Mapping[str, Any]
 Event = dict[str, Any]
@@ -129,10 +128,7 @@ class _Telling:
         by_table: dict[str, list[Row]] = defaultdict(list)
         for edge in edges:
             by_table[edge["name"]].append(edge)
-        new = by_table.keys() - self._columns.keys()
-        if new:
-            with ThreadPoolExecutor(TABLES_AT_ONCE, "lineage") as threads:
-                self._columns |= zip(new, threads.map(self._columns_of, new), strict=True)
+        self._columns |= answers_by(self._columns_of, by_table.keys() - self._columns.keys())
         start, complete = (self._event(batch, state) for state in ("START", "COMPLETE"))
         yield start
         for table, inputs in by_table.items():

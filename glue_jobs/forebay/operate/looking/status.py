@@ -7,7 +7,6 @@ that a person must look at, in sentences. A ledger of a million files is counted
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -41,12 +40,11 @@ from forebay.operate.stack.aws_answers import Alarm
 from forebay.operate.stack.cost import cost_of, hours_of, month_of
 from forebay.operate.stack.deployed import alarms_ringing, emr_hours_since, runs_since
 from forebay.operate.stack.deployment import Deployment
+from forebay.threads import in_threads
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 
 __all__ = ["BatchBegun", "LastBatch", "Status", "health_objects", "status_of"]
-
-READ_AT_ONCE = 32
 
 
 @dataclass(frozen=True)
@@ -282,5 +280,4 @@ def _caused(cause: str | None) -> str:
 def health_objects(lake: str) -> list[Health]:
     """The health of each table without its log; one small object each."""
     records = HealthRecords(lake)
-    with ThreadPoolExecutor(READ_AT_ONCE, "status") as threads:
-        return [one for one in threads.map(records.of, records.names()) if not is_own(one.table)]
+    return [one for one in in_threads(records.of, records.names(), at_once=32) if not is_own(one.table)]

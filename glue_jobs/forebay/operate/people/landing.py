@@ -10,7 +10,6 @@ meantime is left unchanged, and listed. A second run finds the remaining work.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
@@ -32,6 +31,7 @@ from forebay.operate.people.erase_report import report_of
 from forebay.operate.people.rewriting import NOT_LOADED, KeyInLedger, Version, keys_in_ledger
 from forebay.plain import known
 from forebay.privacy.subject import subject_spellings
+from forebay.threads import answers_by, in_threads
 from forebay.upkeep.erase.counts import change_hashes
 from forebay.upkeep.erase.due import erased_by
 from forebay.upkeep.erase.landed import Left, left_of
@@ -90,8 +90,7 @@ def moved_away(view: LakeView) -> set[tuple[str, str]]:
 def holding(service: Service, plan: ErasePlan, objects: Sequence[Landed], *, s3: Any = None) -> list[Landed]:
     """Objects with a version that holds records of theirs, or that nobody can read: `why` says so."""
     clearing = _Clearing(s3 or s3_client(), service, erased_by(plan, service), rewrites=False)
-    with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
-        return [one for one in threads.map(clearing.holding, objects) if one is not None]
+    return [one for one in in_threads(clearing.holding, objects, OBJECTS_AT_ONCE) if one is not None]
 
 
 def clear_landing(
@@ -130,13 +129,12 @@ def _cleared_of(
     clearing = _Clearing(s3, service, erased_by(plan, service), rewrites=how == "rewrite")
     rows = keys_in_ledger(view, {(one.bucket, one.key) for one in found})
     of = {one: KeyInLedger(service, rows[one.bucket, one.key]) for one in found}
-    with ThreadPoolExecutor(OBJECTS_AT_ONCE) as threads:
-        made = dict(zip(found, threads.map(clearing.rewriting, found), strict=True))
-        new = {one: said for one, said in made.items() if said and not of[one].why_not(*said)}
-        hashes = {row["file_id"]: to for one, (version, to) in new.items() for row in of[one].equals(version)}
-        change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, hashes)
-        noted = {one: to for one, (_, to) in new.items()}
-        return list(threads.map(lambda one: clearing.clear(one, of[one], noted.get(one)), found))
+    made = answers_by(clearing.rewriting, found, OBJECTS_AT_ONCE)
+    new = {one: said for one, said in made.items() if said and not of[one].why_not(*said)}
+    hashes = {row["file_id"]: to for one, (version, to) in new.items() for row in of[one].equals(version)}
+    change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, hashes)
+    noted = {one: to for one, (_, to) in new.items()}
+    return in_threads(lambda one: clearing.clear(one, of[one], noted.get(one)), found, OBJECTS_AT_ONCE)
 
 
 def held_by_us(lake: str, service: Service, wait_s: float, tell: Callable[[str], None]) -> Lease:

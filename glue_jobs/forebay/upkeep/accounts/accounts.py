@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import date
@@ -27,6 +26,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects, s3_client_for
 from forebay.lake.origin import origin_gone, table_lost
 from forebay.ledger.entry import HELD
+from forebay.threads import in_threads
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
 from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
 from forebay.upkeep.accounts.open_batches import Ended, OpenBatch, open_batches
@@ -183,8 +183,7 @@ class _Count:
             except (BrokenLog, UnsupportedTable) as why:
                 uncounted[name] = str(why)
 
-        with ThreadPoolExecutor(TABLES_AT_ONCE, "accounts") as threads:
-            list(threads.map(count, names))
+        in_threads(count, names, TABLES_AT_ONCE)
         there = {*held, *uncounted, *derived}
         orphans = {name: its for name, its in derived.items() if there.isdisjoint(its)}
         return held, uncounted | {name: origin_gone(name, its) for name, its in orphans.items()}

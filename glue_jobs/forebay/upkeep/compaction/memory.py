@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 from forebay.events import Emit
 from forebay.lake.health import Health, HealthMeasured, HealthRecords, seen_in
+from forebay.threads import in_threads
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, read_table
 from forebay.upkeep.compaction.plan import Plan
 from forebay.upkeep.compaction.policy import Policy, Thresholds
@@ -23,7 +23,6 @@ from forebay.upkeep.compaction.task import Task
 
 __all__ = ["Memory"]
 
-AT_ONCE = 16
 LEFT_FOR_LATER = ("too-hot", "over-budget")
 
 
@@ -55,10 +54,8 @@ class Memory:
         for task in done:
             changed.setdefault(task.table, []).append(task)
         waiting = _waiting(planned, done)
-        with ThreadPoolExecutor(AT_ONCE, "health") as threads:
-            written = threads.map(lambda name: self._write(name, changed.get(name, []), waiting[name]), self._seen)
-            for health in written:
-                emit(HealthMeasured.of(health, service))
+        for health in in_threads(lambda name: self._write(name, changed.get(name, []), waiting[name]), self._seen):
+            emit(HealthMeasured.of(health, service))
 
     def _write(self, name: str, done: Sequence[Task], waiting: int) -> Health:
         health, now = self._seen[name], datetime.now(UTC)

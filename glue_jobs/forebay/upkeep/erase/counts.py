@@ -8,7 +8,6 @@ already correct.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import cache, partial
 from typing import Any, BinaryIO
@@ -25,6 +24,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import HELD, hashes_in
+from forebay.threads import in_threads
 from forebay.upkeep.erase.rows import MOMENT, Found, plain
 from forebay.upkeep.erase.table import FILES_AT_ONCE, Find, Leaving, TableErasure
 
@@ -126,9 +126,8 @@ def _entries(ledger: Objects, version: int, ids: pa.Array) -> dict[str, list[Any
         with content:
             return [row for _, rows in _rows_of(content, ids, SAME) for row in rows]
 
-    with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-        found = threads.map(of, read_snapshot(ledger, up_to=version).files)
-        return {file_id: known for rows in found for file_id, *known in rows}
+    found = in_threads(of, read_snapshot(ledger, up_to=version).files, FILES_AT_ONCE)
+    return {file_id: known for rows in found for file_id, *known in rows}
 
 
 def _found(content: BinaryIO, ids: pa.Array, names: Sequence[str], wanted: IsEntry) -> Found:

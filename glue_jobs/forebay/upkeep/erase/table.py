@@ -15,7 +15,6 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import BinaryIO
@@ -27,6 +26,7 @@ from forebay.lake.log.listing import commit_name
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Followed, Snapshot, read_snapshot
 from forebay.lake.objects import Objects
+from forebay.threads import in_threads
 from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import Change, Found, rewritten
 
@@ -118,9 +118,9 @@ class TableErasure:
         """Without a change."""
         snapshot, counts = read_snapshot(self._objects), Counter[str]()
         find = self._what.finds(snapshot)
-        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-            for found in threads.map(lambda file: self._found(file, find), snapshot.files if find else ()):
-                counts.update(found.by_token)
+        files = snapshot.files if find else ()
+        for found in in_threads(lambda file: self._found(file, find), files, FILES_AT_ONCE):
+            counts.update(found.by_token)
         return Tally(_rows_of(snapshot), counts, find is not None)
 
     def erase(self, before: Done | None) -> Done:
@@ -154,9 +154,8 @@ class TableErasure:
             return {}
         change = self._what.changes(snapshot)
         new = [file for file in snapshot.files if file.path not in self._looked]
-        with ThreadPoolExecutor(FILES_AT_ONCE) as threads:
-            exchanges = threads.map(lambda file: self._exchange(file, find, change, snapshot), new)
-            self._looked.update(zip((file.path for file in new), exchanges, strict=True))
+        exchanges = in_threads(lambda file: self._exchange(file, find, change, snapshot), new, FILES_AT_ONCE)
+        self._looked.update(zip((file.path for file in new), exchanges, strict=True))
         looked = ((file, self._looked[file.path]) for file in snapshot.files)
         return {file.path: (file, exchange) for file, exchange in looked if exchange.found.rows}
 

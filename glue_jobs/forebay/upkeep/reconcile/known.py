@@ -6,7 +6,6 @@ An entry is written after its file was, so the entries of files since a time are
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from urllib.parse import unquote
@@ -25,10 +24,9 @@ from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import rows_of
 from forebay.ledger.entry import file_hash
+from forebay.threads import in_threads
 
 __all__ = ["known_since", "unknown"]
-
-READ_AT_ONCE = 8
 
 
 def known_since(ledger: Objects, since: datetime, services: Collection[str]) -> npt.NDArray[np.int64]:
@@ -76,8 +74,7 @@ def _rows(ledger: Objects, services: Collection[str], looked_at: Callable[[LiveF
         may_be_back = (pc.field("outcome") == "missing") | ((pc.field("outcome") == "superseded") & plain)
         return rows_of(parquet, services, ["file_hash", "outcome", "version_id"]).filter(~may_be_back)
 
-    with ThreadPoolExecutor(READ_AT_ONCE, "known") as threads:
-        return list(threads.map(rows, (unquote(file.path) for file in files if looked_at(file))))
+    return in_threads(rows, (unquote(file.path) for file in files if looked_at(file)), at_once=8)
 
 
 def _day(file: LiveFile) -> str | None:

@@ -1,0 +1,26 @@
+"""The same question to many things at once, in threads: for what mostly waits for S3.
+
+In: a function, and what it is called with. Out: its answers, in that order. The first exception is raised once all have ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+__all__ = ["answers_by", "in_threads"]
+
+Thing = TypeVar("Thing")
+Answer = TypeVar("Answer")
+
+
+def in_threads(ask: Callable[[Thing], Answer], things: Iterable[Thing], at_once: int = 16) -> list[Answer]:
+    with ThreadPoolExecutor(at_once, "answers") as threads:
+        return list(threads.map(ask, things))
+
+
+def answers_by(ask: Callable[[Thing], Answer], things: Iterable[Thing], at_once: int = 16) -> dict[Thing, Answer]:
+    """The same, by thing."""
+    asked = list(things)
+    return dict(zip(asked, in_threads(ask, asked, at_once), strict=True))
