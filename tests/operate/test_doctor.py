@@ -98,9 +98,7 @@ def test_a_vault_that_keeps_old_versions_is_told_of(
     outputs = {"LakeUri": "s3://games-lake/tables", "LandingBucket": "games-landing"}
     on = Deployment(lambda _: s3, "games", "123456789012", "eu-west-1", outputs=outputs, resources=buckets)
     found = list(vault(on))
-    assert [(one.check, one.what) for one in found] == [
-        ("lake.vault", "the vault games-vault keeps old versions of its objects")
-    ] * told
+    assert [one.what for one in found] == ["the vault games-vault keeps old versions of its objects"] * told
 
 
 MARKS, DELETES = "s3:ObjectRemoved:DeleteMarkerCreated", "s3:ObjectRemoved:Delete"
@@ -129,7 +127,7 @@ def test_deletions_are_announced_by_the_two_events_that_all_of_them_stand_for(
         arrivals_topics=("t",),
         client=lambda service: s3,
     )
-    assert [one.check for one in landing.deletions(on)] == ["landing.deletions"] * is_found
+    assert len([*landing.deletions(on)]) == is_found
 
 
 def test_a_construct_that_is_not_there_is_not_deployed() -> None:

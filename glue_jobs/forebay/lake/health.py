@@ -12,7 +12,6 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
 from datetime import datetime, timedelta
-from typing import Any
 
 from forebay.aws.retrying import ATTEMPTS
 from forebay.events import TableEvent, metric
@@ -146,8 +145,8 @@ def seen_in(snapshot: Snapshot, before: Health, *, now: datetime) -> Health:
 class HealthRecords:
     """The health objects of one lake."""
 
-    def __init__(self, lake: str, *, s3: Any = None) -> None:
-        self._objects: Objects = open_objects(f"{lake.rstrip('/')}/{HEALTH}", s3=s3)
+    def __init__(self, lake: str) -> None:
+        self._objects: Objects = open_objects(f"{lake.rstrip('/')}/{HEALTH}")
 
     def of(self, table: str) -> Health:
         """The health as last written; a table that was never checked has always waited for it."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -41,7 +42,6 @@ __all__ = [
     "discard",
     "open_objects",
     "s3_client",
-    "s3_client_for",
 ]
 
 DELETED_AT_ONCE = 1000
@@ -49,6 +49,8 @@ ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_IGNORE_CONFIGURED_E
 """The variables, beside those of its session, that decide where a client of S3 asks."""
 TAIL = 64 * 1024
 """The bytes at the end of an object that are fetched when it is opened: where Parquet keeps its index."""
+ONE_AT_A_TIME = threading.Lock()
+"""Threads may not make clients of one session at the same time."""
 WRONG_OR_FORBIDDEN = (400, 401, 403, 404)
 RIGHTS = "the job's role needs s3:ListBucket, and s3:GetObject, s3:PutObject and s3:DeleteObject under it"
 RIGHTS_ON_VERSIONS = "the role needs s3:ListBucketVersions, and s3:GetObjectVersion and s3:DeleteObjectVersion under it"
@@ -127,18 +129,14 @@ def discard(place: str, names: Iterable[str]) -> None:
 
 def s3_client() -> Any:
     """The client of this process for its environment, for many threads at once. Another one has no open connections yet."""
-    return _s3_client(session(), *map(os.environ.get, ENDPOINTS))
+    with ONE_AT_A_TIME:
+        return _s3_client(session(), *map(os.environ.get, ENDPOINTS))
 
 
 @lru_cache(4)
 def _s3_client(session: Any, *endpoints: str | None) -> Any:
     """boto3's own pool has ten connections."""
     return client("s3", config=Config(max_pool_connections=64, retries={"mode": "standard", "max_attempts": 5}))
-
-
-def s3_client_for(lake: str) -> Any:
-    """One client for all who read this lake; None where it is a folder."""
-    return s3_client() if is_s3(lake) else None
 
 
 class S3Objects:

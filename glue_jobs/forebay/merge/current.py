@@ -7,7 +7,6 @@ and most of a hundred have not changed. Spark would need seconds to find that ou
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from forebay.declaration.merge import Merge
 from forebay.declaration.rollup import Rollup
@@ -23,36 +22,34 @@ from forebay.merge.state import way_of
 __all__ = ["rollup_has_all", "state_has_all"]
 
 
-def state_has_all(lake: str, state: str, log: str, merge: Merge, version: int, *, s3: Any = None) -> bool:
+def state_has_all(lake: str, state: str, log: str, merge: Merge, version: int) -> bool:
     """Whether a state has all rows of this version of its log, merged in this way."""
     try:
-        by = _computed_by(lake, state, s3)
-        is_right = by.rpartition("#")[0] == way_of(merge, _definition(lake, log, s3).id)
-        return is_right and _has(lake, state, {by: version}, s3)
+        by = _computed_by(lake, state)
+        is_right = by.rpartition("#")[0] == way_of(merge, _definition(lake, log).id)
+        return is_right and _has(lake, state, {by: version})
     except ForebayError:  # a merge will tell
         return False
 
 
-def rollup_has_all(lake: str, rollup: Rollup, versions: Mapping[str, int], *, s3: Any = None) -> bool:
+def rollup_has_all(lake: str, rollup: Rollup, versions: Mapping[str, int]) -> bool:
     """Whether a rollup has all rows of these versions of the existing tables."""
     try:
-        by = _computed_by(lake, rollup.name, s3)
-        ids = {name: _definition(lake, name, s3).id for name in versions}
+        by = _computed_by(lake, rollup.name)
+        ids = {name: _definition(lake, name).id for name in versions}
         wanted = {app_id_of(name, its, by): versions[name] for name, its in ids.items()}
-        return by.rpartition("#")[0] == way_of_rollup(rollup, list(ids.values())) and _has(
-            lake, rollup.name, wanted, s3
-        )
+        return by.rpartition("#")[0] == way_of_rollup(rollup, list(ids.values())) and _has(lake, rollup.name, wanted)
     except ForebayError:
         return False
 
 
-def _definition(lake: str, table: str, s3: Any) -> Definition:
-    return definition_of(open_objects(table_path(lake, table), s3=s3))
+def _definition(lake: str, table: str) -> Definition:
+    return definition_of(open_objects(table_path(lake, table)))
 
 
-def _computed_by(lake: str, table: str, s3: Any) -> str:
-    return _definition(lake, table, s3).configuration.get(DERIVED_BY, "")
+def _computed_by(lake: str, table: str) -> str:
+    return _definition(lake, table).configuration.get(DERIVED_BY, "")
 
 
-def _has(lake: str, table: str, transactions: Mapping[str, int], s3: Any) -> bool:
-    return newest_transactions(open_objects(table_path(lake, table), s3=s3), transactions) == transactions
+def _has(lake: str, table: str, transactions: Mapping[str, int]) -> bool:
+    return newest_transactions(open_objects(table_path(lake, table)), transactions) == transactions

@@ -30,7 +30,7 @@ from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.log.definition import definition_of
 from forebay.lake.log.listing import BrokenLog, NoTable, list_log
 from forebay.lake.log.tables import tables_of
-from forebay.lake.objects import open_objects, s3_client_for
+from forebay.lake.objects import open_objects
 from forebay.lake.origin import origins_of
 from forebay.lake.safety import session_for
 from forebay.merge.current import rollup_has_all, state_has_all
@@ -114,10 +114,9 @@ class Merger:
     ) -> None:
         self._spark, self._lake, self._logs, self._emit, self._at_once = spark, lake, logs, emit, at_once
         self._catalog = catalog
-        self._s3 = s3_client_for(lake)
         self._known: dict[str, tuple[Derivation, tuple[int | None, ...]]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
-        self._troubles = Troubles(lake, s3=self._s3)
+        self._troubles = Troubles(lake)
 
     def run(self, service: Service, names: Collection[str], stop: threading.Event) -> RunResult[TableMerge]:
         """All states that are behind, or those that are named, by their own names or by those of their changes. After them the
@@ -172,12 +171,12 @@ class Merger:
         """By its log, because a table that this process has not read yet may be up to date."""
         there = {name: version for name, version in zip(it.tables, versions, strict=True) if version is not None}
         if isinstance(it, Rollup):
-            return rollup_has_all(self._lake, it, there, s3=self._s3)
-        return state_has_all(self._lake, it.name, it.log, it.merge, there[it.log], s3=self._s3)
+            return rollup_has_all(self._lake, it, there)
+        return state_has_all(self._lake, it.name, it.log, it.merge, there[it.log])
 
     def _pairs(self, service: Service, names: Collection[str], others: Collection[str]) -> Iterator[Pair]:
         merged = any(table.merge is not None for table in service.tables)
-        there = tables_of(self._lake, s3=self._s3) if merged else []
+        there = tables_of(self._lake) if merged else []
         pairs = [pair for log in there if (pair := _pair_of(service, log)) is not None]
         pairs += self._orphans(service, set(there) - {pair.name for pair in pairs}) if merged else []
         wanted = set(names) - set(others)
@@ -194,7 +193,7 @@ class Merger:
 
     def _orphans(self, service: Service, tables: set[str]) -> list[Pair]:
         """The states among these tables without a folder of changes."""
-        states = tables & set(open_objects(f"{self._lake}/{TOMBSTONES}", s3=self._s3).folders())
+        states = tables & set(open_objects(f"{self._lake}/{TOMBSTONES}").folders())
         pairs = (_pair_of(service, log) for state in sorted(states) for log in self._origins_of(state))
         return [pair for pair in pairs if pair is not None and pair.name in states]
 
@@ -202,7 +201,7 @@ class Merger:
         """Looked up once, because a table's origins do not change."""
         if table not in self._origins:
             try:
-                definition = definition_of(open_objects(table_path(self._lake, table), s3=self._s3))
+                definition = definition_of(open_objects(table_path(self._lake, table)))
             except (NoTable, BrokenLog):
                 return ()
             self._origins[table] = origins_of(definition.configuration)
@@ -210,7 +209,7 @@ class Merger:
 
     def _version_of(self, log: str) -> int | None:
         try:
-            return list_log(open_objects(table_path(self._lake, log), s3=self._s3)).version
+            return list_log(open_objects(table_path(self._lake, log))).version
         except NoTable:
             return None
         except FAILURES:
@@ -227,7 +226,7 @@ class Merger:
             return TableMerge(table=it.name, steps=tuple(steps), is_rollup=rollup, reason=reason, detail=detail)
 
         try:
-            with _tombstones_held(self._lake, it, self._s3):
+            with _tombstones_held(self._lake, it):
                 while (done := self._step(it, lease)) is not None:
                     steps.append(done)
                     if not done.behind:
@@ -244,7 +243,7 @@ class Merger:
         session = self._spark.newSession()
         for name, value in SAFE.items():
             session.conf.set(name, value)
-        with_all: dict[str, Any] = {"logs": self._logs, "lease": lease, "s3": self._s3}
+        with_all: dict[str, Any] = {"logs": self._logs, "lease": lease}
         if isinstance(it, Rollup):
             done = roll_up(session, self._lake, it, **with_all)
         else:
@@ -275,12 +274,12 @@ def _pair_of(service: Service, log: str) -> Pair | None:
 
 
 @contextmanager
-def _tombstones_held(lake: str, it: Derivation, s3: Any) -> Iterator[None]:
+def _tombstones_held(lake: str, it: Derivation) -> Iterator[None]:
     """The tombstones of a state, which compaction treats as a table of their own."""
     if isinstance(it, Rollup):
         yield
         return
-    lease = hold(lease_of(lake, tombstones_of(it.name)), wait_s=0, s3=s3)
+    lease = hold(lease_of(lake, tombstones_of(it.name)), wait_s=0)
     try:
         yield
     finally:

@@ -51,14 +51,14 @@ class Lag:
         return None if self.merged is None or self.newest is None else self.newest - self.merged
 
 
-def lag_of(lake: str, state: str, configuration: Mapping[str, str], *, s3: Any = None) -> Lag | None:
+def lag_of(lake: str, state: str, configuration: Mapping[str, str]) -> Lag | None:
     """`configuration` are the state's properties. Tombstones are a part of their state, and most merges change none."""
     origins = () if state.startswith(f"{TOMBSTONES}/") else origins_of(configuration)
     if len(origins) != 1:
         return None
     (log,) = origins
-    changes = open_objects(table_path(lake, log), s3=s3)
-    merged, by_hand = last_merge(open_objects(table_path(lake, state), s3=s3))
+    changes = open_objects(table_path(lake, log))
+    merged, by_hand = last_merge(open_objects(table_path(lake, state)))
     try:
         newest = list_log(changes).version
     except NoTable:

@@ -66,16 +66,14 @@ class Source:
         return self
 
 
-def roll_up(
-    session: SparkSession, lake: str, rollup: Rollup, *, logs: TableLogs, lease: Lease, s3: Any = None
-) -> Step | None:
+def roll_up(session: SparkSession, lake: str, rollup: Rollup, *, logs: TableLogs, lease: Lease) -> Step | None:
     """The step; None if the rollup is up to date, or none of its tables exists yet. After a crash, a second call does the
     rest."""
     began = time.monotonic()
     derived = Derived(session, logs, table_path(lake, rollup.name), ",".join(rollup.tables))
-    its_objects = open_objects(derived.path, s3=s3)
+    its_objects = open_objects(derived.path)
     derived.must_be_ours(its_objects, "give the rollup another name")
-    found = _sources(session, lake, rollup, s3)
+    found = _sources(session, lake, rollup)
     if not found:
         if derived.seen() is None:
             return None
@@ -105,11 +103,11 @@ def roll_up(
     return replace(done, lag_s=lag_s, seconds=round(time.monotonic() - began, 3))
 
 
-def _sources(session: SparkSession, lake: str, rollup: Rollup, s3: Any) -> list[Source]:
+def _sources(session: SparkSession, lake: str, rollup: Rollup) -> list[Source]:
     found = []
     for name in rollup.tables:
         path = table_path(lake, name)
-        commits = open_objects(path, s3=s3)
+        commits = open_objects(path)
         try:
             version = list_log(commits).version
         except NoTable:

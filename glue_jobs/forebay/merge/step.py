@@ -14,7 +14,7 @@ import json
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forebay.declaration.merge import Merge
 from forebay.errors import Halt, InvalidConfiguration
@@ -67,12 +67,10 @@ def step(
     *,
     logs: TableLogs,
     lease: Lease,
-    s3: Any = None,
 ) -> Step | None:
-    """The step; None if the state is up to date. After a crash, a second call does the rest. `s3` is the client for a lake
-    there."""
+    """The step; None if the state is up to date. After a crash, a second call does the rest."""
     began, path = time.monotonic(), table_path(lake, log)
-    commits, of_state = open_objects(path, s3=s3), open_objects(table_path(lake, state), s3=s3)
+    commits, of_state = open_objects(path), open_objects(table_path(lake, state))
     now = _newest(commits, log, state)
     changes = LogVersion(session, path, now, taken=merge.own_columns)
     if changes.is_derived:

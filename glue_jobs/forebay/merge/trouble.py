@@ -11,7 +11,6 @@ import json
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from typing import Any
 
 from forebay.lake.layout import NOT_MERGED
 from forebay.lake.objects import open_objects
@@ -32,8 +31,8 @@ class Trouble:
 class Troubles:
     """The troubles of one lake. They are cached, so a successful merge needs no request."""
 
-    def __init__(self, lake: str, *, s3: Any = None) -> None:
-        self._objects = open_objects(f"{lake.rstrip('/')}/{NOT_MERGED}", s3=s3)
+    def __init__(self, lake: str) -> None:
+        self._objects = open_objects(f"{lake.rstrip('/')}/{NOT_MERGED}")
         self._read: dict[str, Trouble] | None = None
 
     def all(self) -> dict[str, Trouble]:

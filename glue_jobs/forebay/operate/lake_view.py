@@ -26,7 +26,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import CHECKPOINT, HOME, LEDGER, table_path, writers_of
 from forebay.lake.log.listing import has_log
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import open_objects, s3_client_for
+from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
 from forebay.ledger.services import services_of_ledger
@@ -212,10 +212,9 @@ def lost_tables(view: LakeView) -> dict[str, int]:
     """The tables whose rows the ledger counts, and whose log is gone; and those rows. Once a job has created the table again,
     only an audit finds it."""
     rows = {name: rows for name, (rows, _) in counted_in_ledger(view).items() if rows}
-    s3 = s3_client_for(view.lake)
 
     def is_there(name: str) -> bool:
-        return has_log(open_objects(table_path(view.lake, name), s3=s3))
+        return has_log(open_objects(table_path(view.lake, name)))
 
     return {name: rows[name] for name, there in answers_by(is_there, rows, at_once=32).items() if not there}
 

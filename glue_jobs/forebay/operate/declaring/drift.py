@@ -56,14 +56,14 @@ class LakeDrift:
     drifts: tuple[Drift, ...]
 
 
-def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
+def drift_of_lake(service: Service, lake: str) -> LakeDrift:
     """The drift of all tables that a declaration makes. A table that cannot be read counts as different."""
-    there = tables_of(lake, s3=s3)
+    there = tables_of(lake)
     made = {name: declared for name in there if (declared := service.maker_of(name)) is not None}
 
     def look(name: str) -> list[Drift]:
         try:
-            return list(drift(name, made[name], definition_of(open_objects(f"{lake.rstrip('/')}/{name}", s3=s3))))
+            return list(drift(name, made[name], definition_of(open_objects(f"{lake.rstrip('/')}/{name}"))))
         except NoTable:
             return []  # a folder of something else
         except (BrokenLog, UnsupportedTable) as unreadable:
@@ -71,7 +71,7 @@ def drift_of_lake(service: Service, lake: str, *, s3: Any = None) -> LakeDrift:
 
     found = [one for drifts in in_threads(look, made) for one in drifts]
     rest = (name for name in there if name not in made and not _is_computed(service, name))
-    others = tuple(name for name in rest if has_log(open_objects(table_path(lake, name), s3=s3)))
+    others = tuple(name for name in rest if has_log(open_objects(table_path(lake, name))))
     return LakeDrift(len(made), others, tuple(found))
 
 

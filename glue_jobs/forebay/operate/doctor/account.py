@@ -27,9 +27,7 @@ def identity(on: Deployment) -> Iterator[Finding]:
     arn = on.client("sts").get_caller_identity()["Arn"]
     if arn.endswith(":root"):
         why = "Nothing limits the damage that a mistaken command by the root user can do."
-        yield warning(
-            "account.identity", "you are the root user of the account", why, "sign in with a role: aws sso login"
-        )
+        yield warning("you are the root user of the account", why, "sign in with a role: aws sso login")
 
 
 def clock(on: Deployment) -> Iterator[Finding]:
@@ -41,7 +39,7 @@ def clock(on: Deployment) -> Iterator[Finding]:
     if off >= LATE_S:
         said = error if off >= REFUSED_S else warning
         why = "AWS refuses requests whose time is five minutes off, and file ages are wrong."
-        yield said("account.clock", f"this machine's clock is {off:,.0f} s off AWS's", why, "sudo chronyc makestep")
+        yield said(f"this machine's clock is {off:,.0f} s off AWS's", why, "sudo chronyc makestep")
 
 
 def bootstrap(on: Deployment) -> Iterator[Finding]:
@@ -49,7 +47,7 @@ def bootstrap(on: Deployment) -> Iterator[Finding]:
     if answer_or_none(lambda: on.client("ssm").get_parameter(Name=BOOTSTRAP), {"ParameterNotFound"}) is None:
         what = f"the CDK is not bootstrapped in account {on.account}, region {on.region}"
         why = "`cdk deploy` puts the jobs' code into a bucket that `cdk bootstrap` makes."
-        yield error("account.bootstrap", what, why, f"cdk bootstrap aws://{on.account}/{on.region}")
+        yield error(what, why, f"cdk bootstrap aws://{on.account}/{on.region}")
 
 
 def bootstrap_key(on: Deployment) -> Iterator[Finding]:
@@ -62,20 +60,18 @@ def bootstrap_key(on: Deployment) -> Iterator[Finding]:
     for key in (by["KMSMasterKeyID"] for by in defaults if by.get("KMSMasterKeyID")):
         arn = key if key.startswith("arn:") else f"arn:aws:kms:{region}:{on.account}:key/{key}"
         why = "Jobs read their code from that bucket. Without kms:Decrypt on the key, no job starts."
-        yield warning(
-            "account.bootstrap_key", f"{bucket} is encrypted with {key}", why, f"deploy with -c assets_key={arn}"
-        )
+        yield warning(f"{bucket} is encrypted with {key}", why, f"deploy with -c assets_key={arn}")
 
 
 def stack(on: Deployment) -> Iterator[Finding]:
     if on.status == "ROLLBACK_COMPLETE" or on.status.endswith("_FAILED"):
         why = "A deployment or a removal failed; the stack may be in a mixed state."
         fix = f"aws cloudformation describe-stack-events --stack-name {on.stack}, then cdk deploy"
-        yield error("account.stack", f"the stack {on.stack} is in {on.status}", why, fix)
+        yield error(f"the stack {on.stack} is in {on.status}", why, fix)
     elif on.status.endswith("_IN_PROGRESS"):
         why = "A deployment is in progress; other findings may concern parts that are not ready."
         fix = f"aws cloudformation wait stack-update-complete --stack-name {on.stack}"
-        yield warning("account.stack", f"the stack {on.stack} is in {on.status}", why, fix)
+        yield warning(f"the stack {on.stack} is in {on.status}", why, fix)
 
 
 def glue_quotas(on: Deployment) -> Iterator[Finding]:
@@ -93,7 +89,7 @@ def glue_quotas(on: Deployment) -> Iterator[Finding]:
                 "aws service-quotas request-service-quota-increase --service-code glue "
                 f"--quota-code {code} --desired-value {4 * wanted:g}"
             )
-            yield error("account.glue_quotas", what, why, fix)
+            yield error(what, why, fix)
 
 
 def _wanted(on: Deployment) -> tuple[float, float]:
@@ -113,7 +109,7 @@ def functions_quota(on: Deployment) -> Iterator[Finding]:
             "aws service-quotas request-service-quota-increase --service-code lambda "
             "--quota-code L-B99A9384 --desired-value 1000"
         )
-        yield warning("account.functions_quota", what, why, fix)
+        yield warning(what, why, fix)
 
 
 def _utc(moment: datetime) -> datetime:

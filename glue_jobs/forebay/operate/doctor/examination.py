@@ -7,6 +7,7 @@ nobody answers at all, boto3's exception is raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 
 from botocore.exceptions import ClientError
 
@@ -86,7 +87,11 @@ def examine(deployment: Deployment) -> Iterator[Finding]:
 
 
 def guarded(check: str, findings: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings; a refusal of AWS on the way is the last of them."""
+    """The findings of this check; a refusal of AWS on the way is the last of them."""
+    yield from (replace(one, check=check) for one in _or_refusal(check, findings))
+
+
+def _or_refusal(check: str, findings: Iterable[Finding]) -> Iterator[Finding]:
     try:
         yield from findings
     except ClientError as refused:
@@ -108,15 +113,9 @@ def _refusal(check: str, refused: ClientError) -> Finding:
     right = rights.DECRYPT if rights.DECRYPT in message else rights.NEEDED.get(operation, operation)
     if code in DENIED:
         why = f"The check {check} could not run: {message}"
-        return warning(check, f"you may not {right}", why, f"allow {right} for the identity that runs `forebay doctor`")
+        return warning(f"you may not {right}", why, f"allow {right} for the identity that runs `forebay doctor`")
     if code == "404" or "NotFound" in code or "NonExistent" in code or "NotExist" in code or code.startswith("NoSuch"):
         why = f"AWS answered {code} to {operation}: {message}. Somebody may have removed it by hand."
-        return error(
-            check,
-            "a part of the deployment is missing",
-            why,
-            "cdk deploy; if that changes nothing, `cdk diff` and drift detection",
-        )
-    return warning(
-        check, f"{operation} failed with {code}", f"The check {check} could not run: {message}", "run it again"
-    )
+        fix = "cdk deploy; if that changes nothing, `cdk diff` and drift detection"
+        return error("a part of the deployment is missing", why, fix)
+    return warning(f"{operation} failed with {code}", f"The check {check} could not run: {message}", "run it again")

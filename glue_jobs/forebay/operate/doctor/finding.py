@@ -15,6 +15,8 @@ DEPLOY = "cdk deploy"
 
 @dataclass(frozen=True)
 class Finding:
+    """`check` is the name of the check, which `examination` adds."""
+
     severity: Severity
     check: str
     what: str
@@ -22,9 +24,9 @@ class Finding:
     fix: str
 
 
-def error(check: str, what: str, why: str, fix: str = DEPLOY) -> Finding:
-    return Finding("error", check, what, why, fix)
+def error(what: str, why: str, fix: str = DEPLOY) -> Finding:
+    return Finding("error", "", what, why, fix)
 
 
-def warning(check: str, what: str, why: str, fix: str = DEPLOY) -> Finding:
-    return Finding("warning", check, what, why, fix)
+def warning(what: str, why: str, fix: str = DEPLOY) -> Finding:
+    return Finding("warning", "", what, why, fix)

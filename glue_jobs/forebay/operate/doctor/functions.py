@@ -18,12 +18,12 @@ def state(on: Deployment) -> Iterator[Finding]:
         for attribute, good in (("State", ("Active", "Inactive")), ("LastUpdateStatus", ("Successful", "InProgress"))):
             if said.get(attribute, good[0]) not in good:
                 what = f"the function {name} has {attribute} {said[attribute]}"
-                yield error("functions.state", what, said.get(f"{attribute}Reason", "Lambda gives no reason."))
+                yield error(what, said.get(f"{attribute}Reason", "Lambda gives no reason."))
         reserved = on.client("lambda").get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions")
         if reserved == 0:
             what = f"the function {name} is throttled completely"
             fix = f"aws lambda delete-function-concurrency --function-name {name}"
-            yield error("functions.state", what, "Somebody stopped it with a reserved concurrency of 0.", fix)
+            yield error(what, "Somebody stopped it with a reserved concurrency of 0.", fix)
 
 
 def schedules(on: Deployment) -> Iterator[Finding]:
@@ -32,12 +32,12 @@ def schedules(on: Deployment) -> Iterator[Finding]:
         ask = partial(on.client("scheduler").get_schedule, Name=name, GroupName=group)
         said = answer_or_none(ask, {"ResourceNotFoundException"})
         if said is None:
-            yield error("functions.schedules", f"the schedule {name} does not exist", "Its target never runs.")
+            yield error(f"the schedule {name} does not exist", "Its target never runs.")
             continue
         if said["State"] != "ENABLED":
             what = f"the schedule {name} is {said['State']}"
             fix = "enable it in the console of EventBridge Scheduler; a deployment without changes does not"
-            yield error("functions.schedules", what, "Its target does not run.", fix)
+            yield error(what, "Its target does not run.", fix)
 
 
 def rules(on: Deployment) -> Iterator[Finding]:
@@ -45,9 +45,9 @@ def rules(on: Deployment) -> Iterator[Finding]:
         said = on.client("events").describe_rule(Name=rule)
         if said["State"] != "ENABLED":
             fix = f"aws events enable-rule --name {rule}"
-            yield error("functions.rules", f"the rule {rule} is {said['State']}", _unheard(on, rule), fix)
+            yield error(f"the rule {rule} is {said['State']}", _unheard(on, rule), fix)
         if not on.client("events").list_targets_by_rule(Rule=rule)["Targets"]:
-            yield error("functions.rules", f"the rule {rule} has no target", _unheard(on, rule))
+            yield error(f"the rule {rule} has no target", _unheard(on, rule))
 
 
 def _unheard(on: Deployment, rule: str) -> str:

@@ -30,10 +30,10 @@ def definitions(on: Deployment) -> Iterator[Finding]:
             what = (
                 f"the job {job['Name']} runs on Glue {job.get('GlueVersion')}, but forebay is tested on {runtime.GLUE}"
             )
-            yield error("jobs.definitions", what, "Another version of Spark or Delta may lack what the job needs.")
+            yield error(what, "Another version of Spark or Delta may lack what the job needs.")
         if (most := job.get("ExecutionProperty", {}).get("MaxConcurrentRuns", 1)) != 1:
             what = f"the job {job['Name']} allows {counted(most, 'run')} at one time"
-            yield warning("jobs.definitions", what, "The second run waits for the first one's lease, and is billed.")
+            yield warning(what, "The second run waits for the first one's lease, and is billed.")
         arguments = job.get("DefaultArguments", {})
         wanted = {"--lake": on.outputs["LakeUri"]}
         if job["Name"] == on.outputs["IngestJob"]:
@@ -41,7 +41,7 @@ def definitions(on: Deployment) -> Iterator[Finding]:
         for name, value in wanted.items():
             if arguments.get(name) != value:
                 what = f"the job {job['Name']} has {name} {arguments.get(name, '(none)')}, but {value} was deployed"
-                yield error("jobs.definitions", what, "It uses another queue, bucket or lake.")
+                yield error(what, "It uses another queue, bucket or lake.")
 
 
 def roles(on: Deployment) -> Iterator[Finding]:
@@ -51,7 +51,7 @@ def roles(on: Deployment) -> Iterator[Finding]:
         trusted = [who for one in listed(said["Statement"]) for who in listed(one["Principal"].get("Service", ()))]
         if "glue.amazonaws.com" not in trusted:
             what = f"the role {role} does not trust glue.amazonaws.com"
-            yield error("jobs.roles", what, f"The job {job['Name']} cannot start.")
+            yield error(what, f"The job {job['Name']} cannot start.")
 
 
 def code(on: Deployment) -> Iterator[Finding]:
@@ -69,7 +69,7 @@ def code(on: Deployment) -> Iterator[Finding]:
                 if not _is_there(on, place):
                     what = f"{place} does not exist, and the job {job['Name']} needs it"
                     fix = "cdk deploy; if that changes nothing: cdk deploy --force"
-                    yield error("jobs.code", what, "The next run fails when it starts.", fix)
+                    yield error(what, "The next run fails when it starts.", fix)
 
 
 def _is_there(on: Deployment, place: str) -> bool:
@@ -87,7 +87,7 @@ def runs(on: Deployment) -> Iterator[Finding]:
             what = f"the last run of {name}, {run['Id']}, ended as {run['JobRunState']}"
             why = run.get("ErrorMessage", "").strip() or "Glue gives no reason."
             fix = f"see job-failed in the runbook; aws logs tail {run.get('LogGroupName', '/aws-glue/jobs')}/error"
-            yield warning("jobs.runs", what, why, fix)
+            yield warning(what, why, fix)
 
 
 def newest_runs(on: Deployment, job: str) -> list[dict[str, Any]]:

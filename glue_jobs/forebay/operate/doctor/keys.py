@@ -19,10 +19,10 @@ def state(on: Deployment) -> Iterator[Finding]:
         if about["KeyState"] == "PendingDeletion":
             why = "When the key is deleted, everything that it encrypted is lost: files, tables, messages."
             fix = f"aws kms cancel-key-deletion --key-id {key} && aws kms enable-key --key-id {key}"
-            yield error("keys.state", f"the KMS key {key} is scheduled for deletion", why, fix)
+            yield error(f"the KMS key {key} is scheduled for deletion", why, fix)
         elif about["KeyState"] != "Enabled":
             what = f"the KMS key {key} is {about['KeyState']}"
-            yield error("keys.state", what, "Nothing can be read or written.", f"aws kms enable-key --key-id {key}")
+            yield error(what, "Nothing can be read or written.", f"aws kms enable-key --key-id {key}")
 
 
 def services(on: Deployment) -> Iterator[Finding]:
@@ -38,10 +38,10 @@ def services(on: Deployment) -> Iterator[Finding]:
     users.append(("cloudwatch.amazonaws.com", alarm, "Alarms notify nobody."))
     for service, source, why in users:
         if not lets_in(policy, service, "kms:GenerateDataKey", source=source, account=on.account):
-            yield error("keys.services", f"the policy of the KMS key {key} does not let {service} use it", why)
+            yield error(f"the policy of the KMS key {key} does not let {service} use it", why)
     if not logs_may_use_it(on, policy):
         what = f"the policy of the KMS key {key} does not let CloudWatch Logs use it"
-        yield error("keys.services", what, "Log groups that are encrypted with it receive nothing.")
+        yield error(what, "Log groups that are encrypted with it receive nothing.")
 
 
 def logs_may_use_it(on: Deployment, policy: str) -> bool:

@@ -35,7 +35,7 @@ def commits(on: Deployment) -> Iterator[Finding]:
         fix = f"cdk deploy -c conditional_commits=true; see {GUIDE}"
         if not on.owns(on.lake_bucket):
             fix = f"add the statement of infra/README.md, Bring your own, to the bucket's policy; see {GUIDE}"
-        yield warning("lake.commits", what, why, fix)
+        yield warning(what, why, fix)
 
 
 def _refuses_unconditional(statement: Mapping[str, Any], commit: str) -> bool:
@@ -58,7 +58,7 @@ def lifecycle(on: Deployment) -> Iterator[Finding]:
         does = "deletes objects" if deletes else f"moves objects to {', '.join(sorted(moves))}"
         what = f"the lifecycle rule {rule.get('ID', '(unnamed)')!r} of {on.lake_bucket} {does}"
         why = "It affects live data files and commits in _delta_log: tables become unreadable, or expensive to read."
-        yield error("lake.lifecycle", what, why, "remove the rule; `forebay maintain` deletes what no table needs")
+        yield error(what, why, "remove the rule; `forebay maintain` deletes what no table needs")
 
 
 def _concerns(lake: str, rule: Mapping[str, Any]) -> bool:
@@ -81,7 +81,7 @@ def access(on: Deployment) -> Iterator[Finding]:
                 f"aws s3api put-public-access-block --bucket {bucket} --public-access-block-configuration "
                 "BlockPublicAcls=true,IgnorePublicAcls=true,BlockPublicPolicy=true,RestrictPublicBuckets=true"
             )
-            yield warning("lake.access", what, "One wrong policy would expose the data to everybody.", fix)
+            yield warning(what, "One wrong policy would expose the data to everybody.", fix)
 
 
 def vault(on: Deployment) -> Iterator[Finding]:
@@ -90,7 +90,6 @@ def vault(on: Deployment) -> Iterator[Finding]:
         status = on.client("s3").get_bucket_versioning(Bucket=bucket).get("Status")
         if status and not any(map(_deletes_old_versions, lifecycle_rules(on, bucket))):
             yield warning(
-                "lake.vault",
                 f"the vault {bucket} keeps old versions of its objects",
                 "Values that were replaced, or are older than vault_keep_days, remain in these versions. Only an erasure "
                 "deletes versions, and only for the people that it names.",
@@ -111,7 +110,7 @@ def encryption(on: Deployment) -> Iterator[Finding]:
     key = key_of_data(on)
     if key and found and found[0] and found[0].rpartition("/")[2] != key.rpartition("/")[2]:
         what = f"the lake {on.lake_bucket} encrypts with {found[0]}, and the deployed key is {key}"
-        yield error("lake.encryption", what, "The jobs may not use that key, so they cannot write.")
+        yield error(what, "The jobs may not use that key, so they cannot write.")
 
 
 def catalog(on: Deployment) -> Iterator[Finding]:
@@ -124,7 +123,7 @@ def catalog(on: Deployment) -> Iterator[Finding]:
         if place != f"{lake}/{entry['Name']}" and _is_a_table(on, entry["Name"]):
             found = f"the entry {entry['Name']} of the Glue database {database} points to {place or 'no place'}"
             why = f"The table {lake}/{entry['Name']} has no entry, so readers do not find it by its name."
-            yield error("lake.catalog", found, why, "rename one of the two, or give the service its own database")
+            yield error(found, why, "rename one of the two, or give the service its own database")
 
 
 def _database_of(on: Deployment) -> str:

@@ -41,7 +41,7 @@ def _to_events(bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
     if "EventBridgeConfiguration" not in found:
         what = f"the bucket {bucket} does not send its events to EventBridge"
         fix = "switch it on in the bucket's properties; see an adopted landing bucket in infra/README.md"
-        yield error("landing.notification", what, NOT_ANNOUNCED, fix)
+        yield error(what, NOT_ANNOUNCED, fix)
 
 
 def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Finding]:
@@ -49,20 +49,20 @@ def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Fi
     if on.adopts_queue:
         if not any(key.endswith("Configurations") or key == "EventBridgeConfiguration" for key in found):
             what = f"the bucket {bucket} has no notifications"
-            yield warning("landing.notification", what, NOT_ANNOUNCED)
+            yield warning(what, NOT_ANNOUNCED)
         return
     ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] in on.arrivals_topics]
     if not ours:
         said = error if on.owns(bucket) else warning
         what = f"the bucket {bucket} does not notify the topic {' or '.join(on.arrivals_topics)}"
-        yield said("landing.notification", what, NOT_ANNOUNCED)
+        yield said(what, NOT_ANNOUNCED)
         return
     if not any(set(CREATED) & set(one["Events"]) for one in ours):
         what = f"the bucket {bucket} notifies only of {', '.join(ours[0]['Events'])}"
-        yield error("landing.notification", what, "These events do not include files that are put.")
+        yield error(what, "These events do not include files that are put.")
     if not any(_reaches(one, on.landing_prefix) for one in ours):
         what = f"the bucket {bucket} does not notify of all keys under {on.landing_prefix or 'its root'}"
-        yield error("landing.notification", what, "Files with other keys are never announced.")
+        yield error(what, "Files with other keys are never announced.")
 
 
 def deletions(on: Deployment) -> Iterator[Finding]:
@@ -75,14 +75,14 @@ def deletions(on: Deployment) -> Iterator[Finding]:
     for rule in on.landed_rules:
         pattern = on.client("events").describe_rule(Name=rule.rpartition("/")[2]).get("EventPattern", "{}")
         if "Object Deleted" not in json.loads(pattern).get("detail-type", ["Object Deleted"]):
-            yield error("landing.deletions", f"the rule {rule} does not pass on deletions", why, fix)
+            yield error(f"the rule {rule} does not pass on deletions", why, fix)
     for bucket in [] if on.landed_rules else on.landing_buckets:
         found = on.client("s3").get_bucket_notification_configuration(Bucket=bucket)
         ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] in on.arrivals_topics]
         announced = {event for one in ours if _reaches(one, on.landing_prefix) for event in one["Events"]}
         if DELETED not in announced and not announced >= BOTH_DELETED:
             what = f"the bucket {bucket} does not announce deletions ({DELETED})"
-            yield error("landing.deletions", what, why, fix)
+            yield error(what, why, fix)
 
 
 def _forgetting(on: Deployment) -> list[str]:
@@ -105,7 +105,7 @@ def topic(on: Deployment) -> Iterator[Finding]:
             source = on.bucket_arn(bucket)
             if not lets_in(policy, "s3.amazonaws.com", "sns:Publish", source=source, account=on.account):
                 what = f"the policy of the topic {topic_arn} does not let S3 publish for {bucket}"
-                yield error("landing.topic", what, "S3 drops the notifications that it may not publish.")
+                yield error(what, "S3 drops the notifications that it may not publish.")
 
 
 def subscription(on: Deployment) -> Iterator[Finding]:
@@ -122,27 +122,25 @@ def _subscription_to(on: Deployment, topic_arn: str) -> Iterator[Finding]:
             f"aws sns subscribe --topic-arn {topic_arn} --protocol sqs "
             f"--notification-endpoint {on.queue_arn(on.queue_url)} --attributes RawMessageDelivery=true"
         )
-        yield error("landing.subscription", what, "Notifications end at the topic.", fix)
+        yield error(what, "Notifications end at the topic.", fix)
         return
     said = answer["Attributes"]
     if said.get("Endpoint") != on.queue_arn(on.queue_url):
         what = f"the subscription delivers to {said.get('Endpoint')}"
-        yield error("landing.subscription", what, f"The job reads from {on.queue_arn(on.queue_url)}.")
+        yield error(what, f"The job reads from {on.queue_arn(on.queue_url)}.")
     if str(said.get("PendingConfirmation", "false")).lower() == "true":
         what = "the queue's subscription is not confirmed"
-        yield error("landing.subscription", what, "An unconfirmed subscription gets nothing.")
+        yield error(what, "An unconfirmed subscription gets nothing.")
     if said.get("FilterPolicy"):
         what = f"the subscription has a filter policy: {said['FilterPolicy']}"
         fix = (
             f"aws sns set-subscription-attributes --subscription-arn {arn} --attribute-name FilterPolicy "
             "--attribute-value '{}'"
         )
-        yield error(
-            "landing.subscription", what, "SNS drops messages that the filter refuses, without a dead letter.", fix
-        )
+        yield error(what, "SNS drops messages that the filter refuses, without a dead letter.", fix)
     if not said.get("RedrivePolicy"):
         what = "the subscription has no dead-letter queue"
-        yield warning("landing.subscription", what, "What SNS cannot deliver is lost until reconcile finds the files.")
+        yield warning(what, "What SNS cannot deliver is lost until reconcile finds the files.")
 
 
 def expiry(on: Deployment) -> Iterator[Finding]:
@@ -152,7 +150,7 @@ def expiry(on: Deployment) -> Iterator[Finding]:
         if rule["Status"] == "Enabled" and days < LEAST_DAYS:
             what = f"the rule {rule.get('ID', '(unnamed)')!r} of {bucket} deletes files after {counted(days, 'day')}"
             why = "A message may wait for 14 days, and reconcile looks back 15 days: a file may be deleted before it is loaded."
-            yield warning("landing.expiry", what, why, f"set the rule to {LEAST_DAYS} days or more")
+            yield warning(what, why, f"set the rule to {LEAST_DAYS} days or more")
 
 
 def lifecycle_rules(on: Deployment, bucket: str) -> list[dict[str, Any]]:

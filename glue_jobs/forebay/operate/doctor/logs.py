@@ -24,17 +24,17 @@ def groups(on: Deployment) -> Iterator[Finding]:
         found = next((one for one in known if one["logGroupName"] == group), None)
         if found is None:
             what = f"the log group {group} does not exist"
-            yield error("logs.groups", what, "The service creates one without encryption and expiry, or none.")
+            yield error(what, "The service creates one without encryption and expiry, or none.")
         elif not found.get("retentionInDays"):
             fix = f"aws logs put-retention-policy --log-group-name {group} --retention-in-days 30"
-            yield warning("logs.groups", f"{group} never expires", "Its cost grows with every day.", fix)
+            yield warning(f"{group} never expires", "Its cost grows with every day.", fix)
     for job in on.of("Glue::Job"):
         ours = [group for group in on.of("Logs::LogGroup") if group.startswith(f"/{on.name}/{_short(on, job)}/")]
         ran = [run for run in newest_runs(on, job) if run["JobRunState"] not in AT_WORK]
         if ran and ours and not any(_has_streams(on, group) for group in ours):
             what = f"the job {job} ran, but {' and '.join(sorted(ours))} are empty"
             why = "Its log goes elsewhere, or its role may not write there: problems would go unnoticed."
-            yield warning("logs.groups", what, why, "see --custom-logGroup-prefix of the job; cdk deploy")
+            yield warning(what, why, "see --custom-logGroup-prefix of the job; cdk deploy")
 
 
 def reports(on: Deployment) -> Iterator[Finding]:
@@ -43,15 +43,11 @@ def reports(on: Deployment) -> Iterator[Finding]:
         spark = (report or {}).get("spark", runtime.SPARK)  # reconcile has none
         if spark != runtime.SPARK:
             what = f"the job {job} reports Spark {spark}, but forebay is tested on {runtime.SPARK}"
-            yield warning(
-                "logs.reports", what, "The running version is not the tested one.", "compare Glue's release notes"
-            )
+            yield warning(what, "The running version is not the tested one.", "compare Glue's release notes")
         delta = (report or {}).get("modules", {}).get("delta.tables", "unknown")
         if delta not in ("unknown", runtime.DELTA):
             what = f"the job {job} reports Delta {delta}, but forebay is tested on {runtime.DELTA}"
-            yield warning(
-                "logs.reports", what, "The running version is not the tested one.", "compare Glue's release notes"
-            )
+            yield warning(what, "The running version is not the tested one.", "compare Glue's release notes")
 
 
 def _last_report(on: Deployment, job: str) -> Mapping[str, Any] | None:

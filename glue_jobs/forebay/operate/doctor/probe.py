@@ -43,7 +43,7 @@ def conditional_put(on: Deployment) -> Iterator[Finding]:
         if not _is_refused(lambda: s3.put_object(**place, Body=BODY, IfNoneMatch="*")):
             what = f"{on.lake_bucket} let a conditional PUT overwrite an object"
             why = "Two writers could both win the same commit, and rows would be lost."
-            yield error("probe.conditional_put", what, why, "keep the lake in Amazon S3 itself, not in an imitation")
+            yield error(what, why, "keep the lake in Amazon S3 itself, not in an imitation")
     finally:
         s3.delete_object(**place)
 
@@ -75,7 +75,6 @@ def journey(
         elif outcome not in ("empty", IGNORED):  # where feeds are declared, it may be of none
             what = f"the ledger has the empty probe s3://{bucket}/{key} as {outcome!r}"
             yield error(
-                "probe.journey",
                 what,
                 "The job cannot read what lands.",
                 f"forebay files show s3://{bucket}/{key}",
@@ -88,7 +87,7 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
     """The last place that it is known to have reached."""
     if _lost(on) > lost_before:
         what = "the probe was announced, but could not be delivered to the queue"
-        return error("probe.journey", what, "The policy of the queue or of its key does not let SNS or EventBridge in.")
+        return error(what, "The policy of the queue or of its key does not let SNS or EventBridge in.")
     states = [run["JobRunState"] for run in newest_runs(on, on.outputs["IngestJob"])]
     running = [state for state in states if state in AT_WORK]
     if _count(on, on.queue_url):
@@ -96,20 +95,20 @@ def _where_it_is_stuck(on: Deployment, key: str, wait_s: float, lost_before: int
         if on.emr_application:
             why = "Check whether a run of the ingest job is active. A start takes a minute or two, a backlog longer."
             fix = f"aws emr-serverless list-job-runs --application-id {on.emr_application}"
-            return warning("probe.journey", what, why, fix)
+            return warning(what, why, fix)
         if not running:
             why = "No run of the ingest job is active: start_ingest has not started one yet, or the last one failed."
             fix = f"aws glue get-job-runs --job-name {on.outputs['IngestJob']} --max-results 1"
-            return error("probe.journey", what, why, fix)
+            return error(what, why, fix)
         why = f"A run of the ingest job is {running[0]}. A start takes a minute or two, a backlog longer."
-        return warning("probe.journey", what, why, "run it again with a longer --wait-s")
+        return warning(what, why, "run it again with a longer --wait-s")
     if running:
         what = f"after {wait_s:g} s the probe is not in the ledger, and the queue is empty"
         why = f"A run of the ingest job is {running[0]} and may be processing it, or it never reached the queue."
-        return warning("probe.journey", what, why, "run it again with a longer --wait-s")
+        return warning(what, why, "run it again with a longer --wait-s")
     what = "the probe never reached the queue"
     why = f"S3 did not announce {key}, or the topic's policy, its key or a filter stopped the notification."
-    return error("probe.journey", what, why, "see the findings about landing, queues and keys")
+    return error(what, why, "see the findings about landing, queues and keys")
 
 
 def _lost(on: Deployment) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import partial
 from typing import Any
 
 from forebay.counted import counted
@@ -25,24 +24,23 @@ def deliveries(on: Deployment) -> Iterator[Finding]:
             policy = _attributes(on, url).get("Policy", "")
             if not lets_in(policy, service, "sqs:SendMessage", source=source, account=on.account):
                 what = f"the policy of the queue {_name(url)} does not let {NAMES[service]} send for {source}"
-                yield error("queues.deliveries", what, "Notifications do not arrive.")
+                yield error(what, "Notifications do not arrive.")
 
 
 def redrive(on: Deployment) -> Iterator[Finding]:
     said = _attributes(on, on.queue_url)
     policy, dead = json.loads(said.get("RedrivePolicy") or "{}"), on.dead_url
-    fault = partial(error, "queues.redrive")
     if policy.get("deadLetterTargetArn") != on.queue_arn(dead):
         what = f"messages of {_name(on.queue_url)} do not move to {_name(dead)}"
-        yield fault(what, "A message that never succeeds is redelivered until SQS deletes it, and no alarm rings.")
+        yield error(what, "A message that never succeeds is redelivered until SQS deletes it, and no alarm rings.")
     elif int(policy["maxReceiveCount"]) < LEAST_RECEIVES:
         what = f"a message moves to {_name(dead)} after {policy['maxReceiveCount']} receives"
-        yield fault(what, "A single restart of the job can turn good files into dead letters.")
+        yield error(what, "A single restart of the job can turn good files into dead letters.")
     kept, kept_dead = int(said["MessageRetentionPeriod"]), int(_attributes(on, dead)["MessageRetentionPeriod"])
     if kept_dead <= kept:
         what = f"{_name(dead)} keeps messages for {kept_dead} s, no longer than the queue, {kept} s"
         fix = f"aws sqs set-queue-attributes --queue-url {dead} --attributes MessageRetentionPeriod=1209600"
-        yield fault(what, "A message keeps its age when it moves: it may be deleted on arrival.", fix)
+        yield error(what, "A message keeps its age when it moves: it may be deleted on arrival.", fix)
 
 
 def dead_letters(on: Deployment) -> Iterator[Finding]:
@@ -56,7 +54,7 @@ def dead_letters(on: Deployment) -> Iterator[Finding]:
     ):
         if url and (count := int(_attributes(on, url)["ApproximateNumberOfMessages"])):
             fix = f"forebay queue dlq --queue-url {on.queue_url}" if url == dead else "see undelivered in the runbook"
-            yield warning("queues.dead_letters", f"{counted(count, 'message')} in {_name(url)}", why, fix)
+            yield warning(f"{counted(count, 'message')} in {_name(url)}", why, fix)
 
 
 def encryption(on: Deployment) -> Iterator[Finding]:
@@ -64,7 +62,7 @@ def encryption(on: Deployment) -> Iterator[Finding]:
     for url in filter(None, (on.queue_url, on.undelivered_url)):
         if _attributes(on, url).get("KmsMasterKeyId", "").endswith("alias/aws/sqs"):
             what = f"the queue {_name(url)} is encrypted with alias/aws/sqs"
-            yield error("queues.encryption", what, "SNS may not use that key, so nothing arrives.")
+            yield error(what, "SNS may not use that key, so nothing arrives.")
 
 
 def key_of_data(on: Deployment) -> str:

@@ -96,9 +96,7 @@ def of_ingest(on: Deployment) -> Iterator[Finding]:
         if any(one["EvalDecision"] != "allowed" for one in answer["EvaluationResults"]):
             what = f"the role of {job} may not {action} on {resource}"
             why = "The job needs it. The template grants it, so somebody edited a policy, or a boundary denies it."
-            yield error(
-                "rights.of_ingest", what, why, f"cdk deploy; if that does not help, check the boundary of {arn}"
-            )
+            yield error(what, why, f"cdk deploy; if that does not help, check the boundary of {arn}")
 
 
 def denied(on: Deployment) -> Iterator[Finding]:
@@ -124,11 +122,9 @@ def _denied(on: Deployment, bucket: str, one: Denial, role: str) -> Finding:
     show = f"aws s3api get-bucket-policy --bucket {bucket}"
     if one.undecided:
         why = f"Only AWS knows whether it applies to the job's requests: {'; '.join(one.undecided)}."
-        return warning(
-            "rights.denied", what, why, f"let the statement spare {role} by aws:PrincipalArn, or probe; {show}"
-        )
+        return warning(what, why, f"let the statement spare {role} by aws:PrincipalArn, or probe; {show}")
     why = "Such files stay in the ledger as denied, and tables under it cannot be read or written."
-    return error("rights.denied", what, why, f"let the statement spare {role}, or remove it; {show}")
+    return error(what, why, f"let the statement spare {role}, or remove it; {show}")
 
 
 def _wanted_of_buckets(on: Deployment) -> Iterator[tuple[str, list[Asked]]]:

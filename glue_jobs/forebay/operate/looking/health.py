@@ -14,7 +14,6 @@ from forebay.aws.preflight import check_lake
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.lake.health import Health, HealthRecords, seen_in
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import s3_client_for
 from forebay.merge.lag import Lag, lag_of
 from forebay.merge.trouble import Troubles
 from forebay.operate.lake_view import LakeView
@@ -29,24 +28,23 @@ def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unrea
     """`Lag` of those that are states, by name; also of one that was never created, because each merge of it failed."""
     check_lake(lake)
     lake = lake.rstrip("/")
-    s3 = s3_client_for(lake)
-    records, now = HealthRecords(lake, s3=s3), datetime.now(UTC)
-    wanted = names or [*tables_of(lake, s3=s3), *own_tables(lake, s3=s3)]
+    records, now = HealthRecords(lake), datetime.now(UTC)
+    wanted = names or [*tables_of(lake), *own_tables(lake)]
 
     lags: dict[str, Lag] = {}
 
     def look(name: str) -> Health | Unreadable | None:
-        state: TableState | Unreadable = read_table(name, f"{lake}/{name}", s3=s3, whole_log=True)
+        state: TableState | Unreadable = read_table(name, f"{lake}/{name}", whole_log=True)
         if is_no_table(state, names):
             return None
         if isinstance(state, Unreadable) or state.snapshot is None:
             return state if isinstance(state, Unreadable) else Unreadable(name, "not-found", lake)
-        if (lag := lag_of(lake, name, state.snapshot.configuration, s3=s3)) is not None:
+        if (lag := lag_of(lake, name, state.snapshot.configuration)) is not None:
             lags[name] = lag
         return seen_in(state.snapshot, records.of(name), now=now)
 
     looked = in_threads(look, wanted)
-    for name, trouble in Troubles(lake, s3=s3).all().items():
+    for name, trouble in Troubles(lake).all().items():
         lag = lags.get(name, Lag(name, "", None, None))
         if (not names or name in names) and lag.commits != 0:
             said = f"{name}: no merge of it has ended well since {trouble.since}: {trouble.detail}"

@@ -23,7 +23,7 @@ from forebay.lake.health import HealthRecords
 from forebay.lake.layout import LEDGER, QUARANTINE, table_path
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import tables_of
-from forebay.lake.objects import open_objects, s3_client_for
+from forebay.lake.objects import open_objects
 from forebay.lake.origin import origin_gone, table_lost
 from forebay.ledger.entry import HELD
 from forebay.threads import in_threads
@@ -131,13 +131,13 @@ def lasting(first: Accounts, second: Accounts) -> list[str]:
 
 class _Count:
     def __init__(self, lake: str, open_: Sequence[OpenBatch]) -> None:
-        self._lake, self._s3, self._open = lake.rstrip("/"), s3_client_for(lake), tuple(open_)
+        self._lake, self._open = lake.rstrip("/"), tuple(open_)
         self._without = self._of_open_batches()
-        records = HealthRecords(self._lake, s3=self._s3)
+        records = HealthRecords(self._lake)
         self._since = {name: records.of(name).expired_until or "" for name in HELD}
 
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
-        names = [*tables_of(self._lake, s3=self._s3), *HELD]
+        names = [*tables_of(self._lake), *HELD]
         held, uncounted = self._tables(names)
         expected, sums, files, (uneven, twice) = self._ledger()
         apart = {
@@ -201,7 +201,7 @@ class _Count:
             yield {file_id: rows for file_id, rows in found.items() if hash_of(file_id) not in without}
 
     def _all_rows_of(self, name: str) -> Iterator[RowsByFile]:
-        table = open_objects(table_path(self._lake, name), s3=self._s3)
+        table = open_objects(table_path(self._lake, name))
         if name not in HELD:
             return rows_by_file(table)
         must_have = "line" if name == QUARANTINE else None
@@ -231,7 +231,7 @@ class _Count:
         return tuple(sorted(found))
 
     def _ledger_rows(self) -> Iterator[LedgerRows]:
-        return ledger_rows(open_objects(table_path(self._lake, LEDGER), s3=self._s3))
+        return ledger_rows(open_objects(table_path(self._lake, LEDGER)))
 
     def _by_table(self, rows: LedgerRows) -> Iterator[tuple[str, Any, Any]]:
         for name, hashes, counts in self._all_by_table(rows):

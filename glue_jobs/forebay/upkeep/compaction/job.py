@@ -11,7 +11,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forebay.aws.preflight import check_lake
 from forebay.declaration.kept.in_force import service_for
@@ -20,7 +20,7 @@ from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.lease import Lease
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import open_objects, s3_client_for
+from forebay.lake.objects import open_objects
 from forebay.lake.safety import session_for
 from forebay.settings import CompactSettings
 from forebay.spark.signals import stopping_on_signals
@@ -65,9 +65,8 @@ def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | No
     began = time.monotonic()
     service = service_for(settings.service, settings.lake, settings.deployed_service)
     check_lake(settings.lake)
-    s3 = s3_client_for(settings.lake)
-    memory = Memory(settings.lake, _policy(settings, service), s3=s3)
-    planned = plan_lake(settings, service, now=datetime.now(UTC), memory=memory, s3=s3)
+    memory = Memory(settings.lake, _policy(settings, service))
+    planned = plan_lake(settings, service, now=datetime.now(UTC), memory=memory)
     bad = [skip for skip in planned.skipped if skip.bad]
     tables = [TableCompaction(table=skip.table, reason=skip.reason, detail=skip.detail) for skip in bad]
     if planned.tasks:
@@ -81,17 +80,14 @@ def compact(settings: CompactSettings, *, emit: Emit, stop: threading.Event | No
     return done
 
 
-def plan_lake(
-    settings: CompactSettings, service: Service, *, now: datetime, memory: Memory | None = None, s3: Any = None
-) -> Plan:
+def plan_lake(settings: CompactSettings, service: Service, *, now: datetime, memory: Memory | None = None) -> Plan:
     """The plan for the tables that the settings name, or for all of the lake and our own. Needs no Spark."""
-    s3 = s3 or s3_client_for(settings.lake)
-    names = settings.table_names or [*tables_of(settings.lake, s3=s3), *own_tables(settings.lake, s3=s3)]
-    found = read_tables({name: f"{settings.lake}/{name}" for name in dict.fromkeys(names)}, s3=s3)
+    names = settings.table_names or [*tables_of(settings.lake), *own_tables(settings.lake)]
+    found = read_tables({name: f"{settings.lake}/{name}" for name in dict.fromkeys(names)})
     states = (state for state in found if not is_no_table(state, settings.table_names))
     budget = Budget(settings.budget_bytes or None, settings.budget_dpu_s or None)
     policy = _policy(settings, service)
-    memory = memory or Memory(settings.lake, policy, s3=s3)
+    memory = memory or Memory(settings.lake, policy)
     return plan(memory.passing(states), policy, now=now, budget=budget)
 
 

@@ -12,14 +12,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
 
-from forebay.address import is_s3
 from forebay.errors import ForebayError
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.log.snapshot import Log, Snapshot, fetch_log, replay
-from forebay.lake.objects import open_objects, s3_client
+from forebay.lake.objects import open_objects
 
 __all__ = ["TableState", "Unreadable", "is_no_table", "read_table", "read_tables"]
 
@@ -53,30 +51,26 @@ def is_no_table(state: TableState | Unreadable, asked_for: Collection[str]) -> b
     return isinstance(state, Unreadable) and state.reason == "not-found" and state.name not in asked_for
 
 
-def read_tables(
-    places: Mapping[str, str], *, s3: Any = None, at_once: int = TABLES_AT_ONCE
-) -> Iterator[TableState | Unreadable]:
+def read_tables(places: Mapping[str, str], *, at_once: int = TABLES_AT_ONCE) -> Iterator[TableState | Unreadable]:
     """The tables in the order given. At most `at_once` logs are under way. They are fetched side by side and replayed one
     after the other, because threads that compute wait for each other longer than for S3."""
-    if s3 is None and any(map(is_s3, places.values())):
-        s3 = s3_client()
     under_way: deque[Callable[[], TableState | Unreadable]] = deque()
     with ThreadPoolExecutor(at_once, "live-files") as pool:
         for name, place in places.items():
             if len(under_way) == at_once:
                 yield under_way.popleft()()
-            under_way.append(partial(_state, name, place, pool.submit(_fetch, place, s3).result))
+            under_way.append(partial(_state, name, place, pool.submit(_fetch, place).result))
         while under_way:
             yield under_way.popleft()()
 
 
-def read_table(name: str, place: str, *, s3: Any = None, whole_log: bool = False) -> TableState | Unreadable:
+def read_table(name: str, place: str, *, whole_log: bool = False) -> TableState | Unreadable:
     """The live files of the newest version. A table with an error is a value, not an exception."""
-    return _state(name, place, lambda: _fetch(place, s3, whole_log=whole_log))
+    return _state(name, place, lambda: _fetch(place, whole_log=whole_log))
 
 
-def _fetch(place: str, s3: Any, *, whole_log: bool = False) -> Log:
-    return fetch_log(open_objects(place, s3=s3), whole_log=whole_log)
+def _fetch(place: str, *, whole_log: bool = False) -> Log:
+    return fetch_log(open_objects(place), whole_log=whole_log)
 
 
 def _state(name: str, place: str, log: Callable[[], Log]) -> TableState | Unreadable:

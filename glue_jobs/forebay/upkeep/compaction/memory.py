@@ -29,9 +29,9 @@ LEFT_FOR_LATER = ("too-hot", "over-budget")
 class Memory:
     """The memory of one run."""
 
-    def __init__(self, lake: str, policy: Policy, *, s3: Any = None) -> None:
-        self._lake, self._policy, self._s3 = lake, policy, s3
-        self._records = HealthRecords(lake, s3=s3)
+    def __init__(self, lake: str, policy: Policy) -> None:
+        self._lake, self._policy = lake, policy
+        self._records = HealthRecords(lake)
         self._seen: dict[str, Health] = {}
 
     def passing(self, tables: Iterable[TableState | Unreadable]) -> Iterator[TableState | Unreadable]:
@@ -59,7 +59,7 @@ class Memory:
 
     def _write(self, name: str, done: Sequence[Task], waiting: int) -> Health:
         health, now = self._seen[name], datetime.now(UTC)
-        table = read_table(name, f"{self._lake}/{name}", s3=self._s3) if done else None
+        table = read_table(name, f"{self._lake}/{name}") if done else None
         if isinstance(table, TableState):
             ordered = [task.partition for task in done if task.ordering]
             health = replace(self._measured(table, health), compacted_at=now).with_ordered(ordered, now)

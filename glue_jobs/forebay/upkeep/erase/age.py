@@ -48,29 +48,29 @@ class _Expiry:
     done: dict[str, Any] | None = None
 
 
-def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: datetime, s3: Any = None) -> int:
+def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: datetime) -> int:
     """`keep` is how long older versions can be read. Where the declarations keep all rows, nothing is done."""
     made = service.maker_of(table)
     days = made.keep_days if made else 0
-    notes, name = open_objects(lake, s3=s3), f"{EXPIRED}/{table}.json"
+    notes, name = open_objects(lake), f"{EXPIRED}/{table}.json"
     if not days:
         return 0
     found = notes.read(name)
     left = _Expiry(**known(_Expiry, json.loads(found))) if found else None
     first = (now - EPOCH) // DAY - days
     if left is None or left.settled:
-        left = _Expiry(first, list_log(open_objects(table_path(lake, LEDGER), s3=s3)).version)
+        left = _Expiry(first, list_log(open_objects(table_path(lake, LEDGER))).version)
 
     def note(done: Done) -> None:
         notes.write(name, json.dumps(asdict(replace(left, done=asdict(done)))).encode())
 
     app_id, until = application(service.name, f"expiry/{table}"), EPOCH + left.number * DAY
     leaving = Leaving(app_id, left.ledger_version, lambda snapshot: _finder(snapshot, until))
-    exchange = TableErasure(table, open_objects(table_path(lake, table), s3=s3), leaving, keep=keep, note=note)
+    exchange = TableErasure(table, open_objects(table_path(lake, table)), leaving, keep=keep, note=note)
     done = exchange.erase(Done(**known(Done, left.done)) if left.done else None)
     leaves = {id_: {table: rows} for id_, rows in done.files.items()}
     at = datetime.fromisoformat(done.at)
-    change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, at=at, s3=s3)
+    change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, at=at)
     notes.write(name, json.dumps(asdict(replace(left, settled=True))).encode())
     return done.rows
 

@@ -39,12 +39,10 @@ IsEntry = Callable[[str, list[Any]], bool]
 """By the id of a file, and the values of `SAME`."""
 
 
-def change_ledger(
-    lake: str, app_id: str, number: int, leaving: Leaves, *, as_of: int, at: datetime, s3: Any = None
-) -> None:
+def change_ledger(lake: str, app_id: str, number: int, leaving: Leaves, *, as_of: int, at: datetime) -> None:
     """`leaving` are rows by file and table, `as_of` the ledger's version when they were there, and `at` its time. A repeat
     changes nothing."""
-    objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(leaving, pa.string())
+    objects, ids = open_objects(table_path(lake, LEDGER)), pa.array(leaving, pa.string())
 
     @cache
     def was_there() -> IsEntry:
@@ -63,10 +61,10 @@ def change_ledger(
         _change(objects, Leaving(app_id, number, finds, lambda now: partial(_recounted, leaving)))
 
 
-def change_hashes(lake: str, app_id: str, number: int, hashes: Mapping[str, str], *, s3: Any = None) -> None:
+def change_hashes(lake: str, app_id: str, number: int, hashes: Mapping[str, str]) -> None:
     """Stores the hash of the new bytes of each file. It is also recognised by its old ones, because a producer may send them
     again. A repeat changes nothing."""
-    objects, ids = open_objects(table_path(lake, LEDGER), s3=s3), pa.array(hashes, pa.string())
+    objects, ids = open_objects(table_path(lake, LEDGER)), pa.array(hashes, pa.string())
 
     def find(content: BinaryIO, file: LiveFile) -> Found:
         return _found(content, ids, (HASH,), lambda file_id, known: hashes[file_id] not in hashes_in(known[0]))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatchcase
 from functools import partial
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from forebay.declaration.service import Service
 from forebay.lake.layout import DERIVED_FROM, PARKED, QUARANTINE, table_path
@@ -39,7 +39,7 @@ def readable_for(table: str, service: Service) -> timedelta:
 
 
 def erasure_of(
-    lake: str, table: str, service: Service, plan: ErasePlan, *, s3: Any = None, note: Callable[[Done], None]
+    lake: str, table: str, service: Service, plan: ErasePlan, *, note: Callable[[Done], None]
 ) -> TableErasure:
     leaving = Leaving(
         plan.app_id,
@@ -47,7 +47,7 @@ def erasure_of(
         partial(_finder, table, service, erased_by(plan, service)),
         partial(_nulled, table, service, plan),
     )
-    objects = open_objects(table_path(lake, table), s3=s3)
+    objects = open_objects(table_path(lake, table))
     return TableErasure(table, objects, leaving, keep=readable_for(table, service), note=note)
 
 
@@ -105,19 +105,18 @@ def gone_from(
     *,
     write_checkpoint: WriteCheckpoint,
     now: datetime | None = None,
-    s3: Any = None,
 ) -> int:
     """A caller that must not wait passes a later `now`."""
     must_keep_subject(lake, service)
     if not service.subject:
         return 0
-    now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name, s3=s3), 0
+    now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name), 0
     for plan in erasures.plans():
         done = erasures.done(plan).get(table) if plan.ended and not plan.gone_at else None
         if done is None or not _is_due(done, now):
             continue
-        objects = open_objects(table_path(lake, table), s3=s3)
-        erasure = erasure_of(lake, table, service, plan, s3=s3, note=lambda _: None)
+        objects = open_objects(table_path(lake, table))
+        erasure = erasure_of(lake, table, service, plan, note=lambda _: None)
         try:
             again = erasure.erase(None)
         except NoTable:

@@ -75,8 +75,8 @@ class Done:
 class Erasures:
     """The erasures of one service, in one lake."""
 
-    def __init__(self, lake: str, service: str, *, s3: Any = None) -> None:
-        self._store = open_objects(erased_of(lake, service), s3=s3)
+    def __init__(self, lake: str, service: str) -> None:
+        self._store = open_objects(erased_of(lake, service))
 
     def plans(self) -> Iterator[ErasePlan]:
         for name in self._store.names(PLANS):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from forebay.declaration.service import Service
 from forebay.lake.log.listing import NoTable
@@ -28,14 +28,12 @@ __all__ = ["forget"]
 SUBJECTS = (Place("subjects"),)
 
 
-def forget(
-    service: Service, plan: ErasePlan, *, note: Callable[[Done], None] = lambda done: None, s3: Any = None
-) -> int:
+def forget(service: Service, plan: ErasePlan, *, note: Callable[[Done], None] = lambda done: None) -> int:
     """`note` is called before they leave, and once files are deleted. Where no vault is declared, or nothing was kept yet,
     there is nothing to do."""
     if service.privacy is None or not service.privacy.vault:
         return 0
-    table = open_objects(values_of(service.privacy.vault), s3=s3)
+    table = open_objects(values_of(service.privacy.vault))
     erased = replace(erased_by(plan, service), shared=True)
 
     def find(content: BinaryIO, file: LiveFile) -> Found:

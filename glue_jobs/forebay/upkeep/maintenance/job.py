@@ -26,7 +26,7 @@ from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
 from forebay.lake.layout import AFTER_LOAD, PLANS
 from forebay.lake.lease import Lease, LeaseHeld, hold
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import Found, open_objects, s3_client_for
+from forebay.lake.objects import Found, open_objects
 from forebay.lake.safety import session_for
 from forebay.settings import MaintainSettings
 from forebay.spark.signals import stopping_on_signals
@@ -89,12 +89,11 @@ def maintain(settings: MaintainSettings, *, emit: Emit, stop: threading.Event | 
     began = time.monotonic()
     service = service_for(settings.service, settings.lake, settings.deployed_service)
     check_lake_and_clock(settings.lake, datetime.now(UTC))
-    s3 = s3_client_for(settings.lake)
-    tables = tables_of(settings.lake, s3=s3)
-    names = settings.table_names or [*tables, *own_tables(settings.lake, s3=s3)]
+    tables = tables_of(settings.lake)
+    names = settings.table_names or [*tables, *own_tables(settings.lake)]
     spark = session_for(settings.lake, "forebay-maintain", emit=emit)
     with stopping_on_signals(stop := stop or threading.Event()):
-        run, landed = _Run(spark, settings, service, s3, emit), None
+        run, landed = _Run(spark, settings, service, emit), None
         ran = over_tables(
             dict.fromkeys(names),
             settings.lake,
@@ -119,19 +118,17 @@ class _Run:
         spark: SparkSession,
         settings: MaintainSettings,
         service: Service,
-        s3: Any,
         emit: Emit,
     ) -> None:
-        self._spark, self._settings, self._service, self._s3 = spark, settings, service, s3
-        self._emit = emit
-        self._records = HealthRecords(settings.lake, s3=s3)
+        self._spark, self._settings, self._service, self._emit = spark, settings, service, emit
+        self._records = HealthRecords(settings.lake)
 
     def table(self, name: str, lease: Lease) -> TableMaintenance:
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
         began, path = time.monotonic(), f"{self._settings.lake}/{name}"
-        state = read_table(name, path, s3=self._s3)
+        state = read_table(name, path)
         if isinstance(state, Unreadable):
             if is_no_table(state, self._settings.table_names):
                 return TableMaintenance(table=name)  # `remains` sees to it
@@ -155,7 +152,7 @@ class _Run:
                 records=self._records,
             )
             now, keep = datetime.now(UTC), readable_for(name, self._service)
-            drop_old(self._settings.lake, name, self._service, keep=keep, now=now, s3=self._s3)
+            drop_old(self._settings.lake, name, self._service, keep=keep, now=now)
             full = self._settings.vacuum == "full"
             planned = self._planned.get(name, frozenset()) if full else frozenset()
             orphans = [found for found in self._orphans(path, retention) if found.name not in planned] if full else []
@@ -171,7 +168,7 @@ class _Run:
             )
             # Last: it may need what is not for every upkeep to read.
             by_kernel = partial(write_checkpoint, self._spark, path)
-            gone_from(self._settings.lake, name, self._service, write_checkpoint=by_kernel, s3=self._s3)
+            gone_from(self._settings.lake, name, self._service, write_checkpoint=by_kernel)
             self._remember(name, path, vacuumed=cared.vacuum != "none")
         except (PySparkException, Py4JError, ClientError, BotoCoreError, OSError, ForebayError) as failure:
             return TableMaintenance(
@@ -224,7 +221,7 @@ class _Run:
         """The remains of dropped tables."""
         found = {}
         for name in (name for name in tables if name not in self._planned):
-            folder = open_objects(f"{self._settings.lake}/{name}", s3=self._s3)
+            folder = open_objects(f"{self._settings.lake}/{name}")
             if left := remains_of(folder, not_before=datetime.now(UTC) - YOUNG):
                 found[name] = tuple(left)
                 if self._settings.delete_orphans:
@@ -236,15 +233,15 @@ class _Run:
     @cached_property
     def _planned(self) -> dict[str, frozenset[str]]:
         """The files that batches are still to commit, by table. Read once: files of later plans are too young to be orphans."""
-        return files_of_open_plans(open_objects(f"{self._settings.lake}/{PLANS}", s3=self._s3))
+        return files_of_open_plans(open_objects(f"{self._settings.lake}/{PLANS}"))
 
     def _orphans(self, path: str, retention: Retention) -> list[Found]:
         """Old enough for VACUUM to take them."""
         not_before = datetime.now(UTC) - max(YOUNG, retention.keep or YOUNG)
-        return orphans_of(open_objects(path, s3=self._s3), not_before=not_before)
+        return orphans_of(open_objects(path), not_before=not_before)
 
     def _remember(self, name: str, path: str, *, vacuumed: bool) -> None:
-        state = read_table(name, path, s3=self._s3, whole_log=True)
+        state = read_table(name, path, whole_log=True)
         if not isinstance(state, TableState) or state.snapshot is None:
             return
         snapshot, now = state.snapshot, datetime.now(UTC)
