@@ -19,10 +19,10 @@ from forebay.errors import InvalidConfiguration
 from infra.adopted import problems_of_adopted, said_account
 from infra.context import engine_in, place_of_declarations, settings_in
 from infra.declarations import declared
+from infra.forebay import Forebay, tags_of
 from infra.regions import problems_of_region, said_region
 from infra.review import review
 from infra.settings import Settings
-from infra.stack import ForebayStack
 
 __all__ = ["build", "main"]
 
@@ -31,21 +31,22 @@ CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
 def build(
     context: Mapping[str, Any], *, outdir: str | None = None, region: str = "", account: str = ""
-) -> tuple[cdk.App, ForebayStack]:
+) -> tuple[cdk.App, cdk.Stack]:
     """The app, not yet synthesized."""
     settings, service = decided(context, region, account)
     app = cdk.App(context=dict(context), outdir=outdir, analytics_reporting=False)
-    stack = ForebayStack(
+    stack = cdk.Stack(
         app,
         settings.name,
-        settings=settings,
-        service=service,
+        termination_protection=settings.termination_protection,
+        tags=tags_of(settings),  # CloudFormation gives them to all that it makes
         description="JSON files that land in S3 become Delta tables",
         # Assets in a folder of their own: the account's bucket belongs to every stack, and our jobs may read ours alone.
         synthesizer=cdk.DefaultStackSynthesizer(
             generate_bootstrap_version_rule=False, bucket_prefix=f"{settings.name}/"
         ),
     )
+    Forebay(stack, "Default", settings=settings, service=service, tags={})  # the CDK leaves this id out of logical ids
     review(app)
     return app, stack
 

@@ -159,10 +159,10 @@ def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
     ("command", "settings", "more"),
     [
         ("ingest", IngestSettings, set()),
-        ("compact", CompactSettings, {"dry_run", "plan", "as_json"}),
-        ("maintain", MaintainSettings, {"dry_run", "yes", "as_json"}),
+        ("compact", CompactSettings, {"dry_run", "as_json"}),
+        ("maintain", MaintainSettings, {"dry_run", "as_json"}),
         ("merge", MergeSettings, {"as_json"}),
-        ("find-missed", ReconcileSettings, {"dry_run", "plan", "as_json"}),
+        ("find-missed", ReconcileSettings, {"dry_run", "as_json"}),
     ],
 )
 def test_every_setting_of_a_job_is_an_option_with_the_same_default(

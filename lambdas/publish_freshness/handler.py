@@ -15,8 +15,7 @@ from forebay.aws.cloudwatch import CloudWatch
 from forebay.events import Event, Journal, to_log
 from lambdas import environment
 from lambdas.engine.jobs import GLUE, jobs_of
-from lambdas.publish_freshness.keys import check_keys
-from lambdas.publish_freshness.measuring import Settings, measure, of_tables
+from lambdas.publish_freshness.measuring import Settings, check_keys, measure, of_tables
 from lambdas.publish_freshness.overdue import check_schedules
 from lambdas.publish_freshness.trend import trend
 

@@ -1,18 +1,20 @@
 """Measures how far the lake is behind: the queue's counts, the age of the ledger's last batch, and of the rows of tables
-that somebody watches."""
+that somebody watches; and whether the KMS keys can be used."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from lambdas.publish_freshness.events import FreshnessMeasured, TableFreshnessMeasured
+from forebay.lake.layout import HEALTH
+from lambdas.places import place_of
+from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, TableFreshnessMeasured
 from lambdas.publish_freshness.ledger_log import newest_commit
-from lambdas.publish_freshness.newest_rows import newest_rows
 
-__all__ = ["Settings", "counts", "measure", "of_tables"]
+__all__ = ["Settings", "check_keys", "counts", "measure", "of_tables"]
 
 WAITING, HELD = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
 
@@ -43,9 +45,26 @@ def measure(settings: Settings, *, sqs: Any, s3: Any, now: datetime) -> Freshnes
 def of_tables(settings: Settings, *, s3: Any, now: datetime) -> Iterator[TableFreshnessMeasured]:
     """The measures of tables. A table that never got rows has none."""
     for table in filter(None, settings.watched_tables.split(",")):
-        if at := newest_rows(s3, settings.lake, table):
+        if at := _newest_rows(s3, settings.lake, table):
             age = max(0.0, (now - at).total_seconds())
             yield TableFreshnessMeasured(service=settings.service, table=table, since_rows_seconds=age)
+
+
+def _newest_rows(s3: Any, lake: str, table: str) -> datetime | None:
+    """When a table got its last rows, from its health object, which ingest writes as rows arrive."""
+    try:
+        health = json.load(s3.get_object(**place_of(lake, f"{HEALTH}/{table}.json"))["Body"])
+    except s3.exceptions.NoSuchKey:
+        return None
+    at = health.get("newest_at")
+    return datetime.fromisoformat(at) if at else None
+
+
+def check_keys(service: str, arns: list[str], kms: Any) -> KeysChecked:
+    """Where a key cannot be used, nothing else here may be measured, and few other messages arrive."""
+    states = {arn: str(kms.describe_key(KeyId=arn)["KeyMetadata"]["KeyState"]) for arn in arns}
+    bad = [f"{arn} is {state}" for arn, state in states.items() if state != "Enabled"]
+    return KeysChecked(service=service, unusable=len(bad), which=", ".join(bad) or None)
 
 
 def counts(sqs: Any, url: str) -> tuple[int, int]:

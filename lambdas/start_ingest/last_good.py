@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
 from lambdas.places import place_of
 
-__all__ = ["WENT_BACK", "Definition", "breaks", "definition_of", "last_good", "proven", "remember", "request", "stays"]
+__all__ = ["WENT_BACK", "Code", "code_for"]
 
 WENT_BACK = "--scriptLocation"
 """A run with this argument is one with code of before."""
@@ -32,6 +33,32 @@ NAME = "last-good.json"
 
 Run = dict[str, Any]
 Definition = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Code:
+    """The request of the next run: empty for the job's own code. `stays` are parts that cannot go back, and `is_first` says
+    whether the run before had the job's own code."""
+
+    request: dict[str, Any] = field(default_factory=dict)
+    stays: tuple[str, ...] = ()
+    is_first: bool = False
+
+
+def code_for(
+    runs: Sequence[Run], job: dict[str, Any], *, s3: Any, checkpoint: str, batch_since: Callable[[datetime], bool]
+) -> Code:
+    """The code of the next run: the job's own or, if that breaks, the code that ran well before. Code that proved itself is
+    remembered."""
+    mine, good = definition_of(job), last_good(s3, checkpoint, job["Name"])
+    if good == mine:
+        return Code()
+    if proven(runs, job, batch_since):
+        remember(s3, checkpoint, mine)
+        return Code()
+    if not good or not breaks(runs, job):
+        return Code()
+    return Code(request(good, mine), tuple(stays(good, mine)), WENT_BACK not in runs[0].get("Arguments", {}))
 
 
 def definition_of(job: dict[str, Any]) -> Definition:
@@ -71,14 +98,12 @@ def breaks(runs: Sequence[Run], job: dict[str, Any]) -> bool:
 
 def last_good(s3: Any, checkpoint: str, job: str) -> Definition:
     """Empty where none is known, or that of another job: a lake that another stack adopted has that of the first one, with its
-    queue. Arguments alone are how it was kept once."""
+    queue."""
     try:
         found = json.load(s3.get_object(**place_of(checkpoint, NAME))["Body"])
     except (s3.exceptions.NoSuchKey, ValueError):
         return {}
-    if not isinstance(found, dict) or found.get(OF_WHOM, job) != job:
-        return {}
-    return found if "Arguments" in found or not found else {"Arguments": found}
+    return found if isinstance(found, dict) and found.get(OF_WHOM) == job else {}
 
 
 def remember(s3: Any, checkpoint: str, definition: Definition) -> None:

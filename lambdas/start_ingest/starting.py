@@ -13,10 +13,10 @@ from typing import Any
 
 from forebay.capacity.rules import RUNS_LISTED, Rules
 from lambdas.messages import send_message
+from lambdas.places import place_of
 from lambdas.publish_freshness.ledger_log import batch_since
 from lambdas.publish_freshness.measuring import counts
-from lambdas.start_ingest.code import code_for
-from lambdas.start_ingest.ending import ask_to_stop, outdated
+from lambdas.start_ingest.last_good import code_for
 from lambdas.start_ingest.looking import look, note_warned
 from lambdas.start_ingest.why_not import why_not
 
@@ -68,6 +68,16 @@ def start(settings: Settings, *, glue: Any, sqs: Any, s3: Any, sns: Any, now: da
         tell(settings, code.stays, sns)
     started = "started" if decision.cap_s else "started, to keep running"
     return started + (" with the earlier code" if code.request else "")
+
+
+def outdated(runs: Sequence[dict[str, Any]], job: dict[str, Any]) -> bool:
+    """Whether a run still has a definition that a deployment has replaced. A run keeps the definition of its start."""
+    return any(run["JobRunState"] == "RUNNING" and run["StartedOn"] < job["LastModifiedOn"] for run in runs)
+
+
+def ask_to_stop(s3: Any, checkpoint: str) -> None:
+    """As `forebay stop` does: the job looks for this object, and removes it when it ends."""
+    s3.put_object(**place_of(checkpoint, "stop"), Body=b"")
 
 
 def asked_for(code: dict[str, Any], cap_s: int, settings: Settings) -> dict[str, Any]:

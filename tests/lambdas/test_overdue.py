@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lambdas.publish_freshness.keys import check_keys
+from lambdas.publish_freshness.measuring import check_keys
 from lambdas.publish_freshness.overdue import check_schedules, longest_pause
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -392,6 +392,7 @@ def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named
         "NumberOfWorkers": 2,
         "GlueVersion": "5.1",
         "Role": "ingest",
+        "Name": "ingest",
     }
     glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=before)
     glue.more = {"--late_commit_wait_s": "5", "--enable-new-thing": "true"}

@@ -64,7 +64,7 @@ def test_help_waits_for_nothing_that_is_slow_to_import() -> None:
 
 def test_an_answer_waits_for_neither_spark_nor_the_parsing_of_declarations(tmp_path: Path) -> None:
     write_ledger(tmp_path)
-    for command in (["accounts"], ["tables"], ["quarantine", "list"]):
+    for command in (["audit"], ["tables"], ["quarantine", "list"]):
         found = modules_after(*command, "--lake", str(tmp_path))
         assert "deltalake" in found
         assert not found & {"pyspark", "py4j", "moto", "forebay.declaration.service", "forebay.settings"}
@@ -111,7 +111,7 @@ def test_the_version_is_told() -> None:
 
 
 def test_a_mistyped_command_gets_a_suggestion() -> None:
-    assert "did you mean audit?" in failed(2, "acounts")
+    assert "did you mean audit?" in failed(2, "audti")
 
 
 @pytest.mark.parametrize(

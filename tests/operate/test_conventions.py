@@ -29,7 +29,7 @@ ONE_MEANING = {
 ASKED_FOR = {("tables check", "--lake"), ("tables diff", "--lake")}
 """These compare with a lake only where somebody names it."""
 OTHER_NAMES = {"--plan", "--preview", "--check-only", "--writer", "--as-json", "--format-json", "--force-yes"}
-"""Former or foreign names of a convention."""
+"""Foreign names of a convention."""
 
 
 def options(command: Any) -> dict[str, Any]:

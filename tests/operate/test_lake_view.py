@@ -19,7 +19,7 @@ BEFORE_THE_FIRST_BATCH = (
     ("status",),
     ("history",),
     ("files", "list"),
-    ("accounts",),
+    ("audit",),
     ("where", "s3://landing/in/a.json"),
 )
 """What an operator asks of a job that has just begun."""
@@ -50,7 +50,7 @@ def test_until_the_first_batch_has_ended_there_are_answers_all_the_same(tmp_path
     for command in (("history",), ("files", "list")):
         assert "no batch has ended yet, so nothing is in the ledger" in failed(0, *command, "--lake", lake)
         assert ran(*command, "--lake", lake, "--json") == ""
-    assert "all sums hold" in ran("accounts", "--lake", lake)
+    assert "all sums hold" in ran("audit", "--lake", lake)
     assert "it is not in the ledger" in failed(1, "where", "s3://landing/in/a.json", "--lake", lake)
     out = str(tmp_path / "r.html")
     assert ran("report", "--lake", lake, "--out", out) == f"wrote {out}\n"
@@ -109,9 +109,9 @@ def test_a_scheme_that_hadoop_no_longer_knows_is_refused() -> None:
 
 def test_a_mistyped_prefix_or_bucket_is_said_to_be_none(s3: str) -> None:
     assert "lake s3://studio-lake/gmaes: no job has written there" in failed(
-        2, "accounts", "--lake", "s3://studio-lake/gmaes"
+        2, "audit", "--lake", "s3://studio-lake/gmaes"
     )
-    assert "there is no bucket studio-laek" in failed(2, "accounts", "--lake", "s3://studio-laek")
+    assert "there is no bucket studio-laek" in failed(2, "audit", "--lake", "s3://studio-laek")
 
 
 def test_a_dead_endpoint_and_missing_credentials_are_one_line_and_exit_status_three(
@@ -128,12 +128,12 @@ def test_a_dead_endpoint_and_missing_credentials_are_one_line_and_exit_status_th
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
     monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    said = failed(3, "accounts", "--lake", "s3://studio-lake")
+    said = failed(3, "audit", "--lake", "s3://studio-lake")
     assert said == (
         "forebay: lake s3://studio-lake: no AWS credentials were found (set AWS_PROFILE, or run `aws sso login`)\n"
     )
     monkeypatch.setenv("AWS_PROFILE", "stduio")
-    assert "The config profile (stduio) could not be found" in failed(2, "accounts", "--lake", "s3://studio-lake")
+    assert "The config profile (stduio) could not be found" in failed(2, "audit", "--lake", "s3://studio-lake")
 
 
 def test_a_profile_is_enough_to_look_at_a_lake_in_s3(s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +164,7 @@ def test_a_table_whose_log_is_gone_is_named_as_lost_with_the_next_step(left: str
         rmtree(tmp_path / "beta" / "_delta_log")
     lost = "beta: lost: the ledger counts 1 row, and there is no Delta log; "
     fix = "or run `forebay replay --table beta` to load its files again"
-    for command in (("tables", "list"), ("tables", "health"), ("status",), ("accounts",)):
+    for command in (("tables", "list"), ("tables", "health"), ("status",), ("audit",)):
         said = failed(1, *command, "--lake", str(tmp_path))
         assert lost in said, command
         assert fix in said, command

@@ -54,7 +54,7 @@ def test_whoever_breaks_the_lease_of_a_job_that_lives_is_warned(s3: str, monkeyp
 def test_a_job_whose_lease_was_broken_halts_at_once_also_before_another_one_comes(s3: str) -> None:
     lives = hold(f"{LAKE}/_forebay/writers/halts", wait_s=0)
     lives.check()
-    failed(0, "lease", "break", "--lake", LAKE, "--writer", "halts", "--yes")
+    failed(0, "lease", "break", "--lake", LAKE, "--of", "halts", "--yes")
     with pytest.raises(Halt, match="was lost: somebody ended it"):
         lives.check()
     lives.let_go()
@@ -91,7 +91,7 @@ def test_of_two_services_jobs_only_the_one_that_is_gone_loses_its_lease(
     assert "name one with --of" in said
     assert "has ended" in failed(0, "lease", "break", "--lake", lake, "--of", "studio", "--yes")
     lives.check()
-    assert "no job holds its lease" in ran("lease", "show", "--lake", lake, "--writer", "studio")
+    assert "no job holds its lease" in ran("lease", "show", "--lake", lake, "--of", "studio")
     assert "holds its lease" in ran("lease", "show", "--lake", lake, "--of", "casual")
     for one in (gone, lives):
         one.let_go()

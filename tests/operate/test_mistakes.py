@@ -74,11 +74,11 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
             ("report", "--out", "/no/such/folder/r.html"),
             "--out /no/such/folder/r.html: cannot be written: No such file",
         ),
-        (("lease", "break", "--yes", "--writer", "gmaes"), "never loaded files here (known services: games)"),
+        (("lease", "break", "--yes", "--of", "gmaes"), "never loaded files here (known services: games)"),
         (("lease", "show", "--table", "alpah"), "did you mean alpha?"),
         (("tables", "health", "alpah"), "did you mean alpha?"),
         (("tables", "health", "_forebay/leger"), "did you mean _forebay/ledger?"),
-        (("compact", "alpah", "--plan"), "did you mean alpha?"),
+        (("compact", "alpah", "--dry-run"), "did you mean alpha?"),
         (("compact", "--dry-run", "--group", "nope"), "--group: 'nope' is not a group"),
         (("replay", "--key", "in/*", "--of", "gmaes", "--dry-run"), "did you mean games?"),
         (("files", "retry", "--queue-url", "http://q", "--of", "gmaes", "--dry-run"), "did you mean games?"),
@@ -141,7 +141,7 @@ def landing(s3: str) -> str:
         (("status", "--queue-url", "MISSING"), "there is no such queue"),
         (("report", "--queue-url", "MISSING", "--out", "/dev/null"), "there is no such queue"),
         (
-            ("reconcile", "--plan", "--landing", "s3://no-such/in/", "--queue-url", "QUEUE"),
+            ("find-missed", "--dry-run", "--landing", "s3://no-such/in/", "--queue-url", "QUEUE"),
             "landing s3://no-such/in/: cannot be used: 404",
         ),
         (("backfill", "s3://no-such/in/", "--dry-run"), "s3://no-such/in/: cannot be used: 404"),
@@ -160,12 +160,11 @@ LANDING = "s3://mistaken-landing/typo//no#1/%41/"
 """Keys of landed files may have names that a lake may not have."""
 
 
-@pytest.mark.parametrize("command", [("backfill", LANDING), ("reconcile", "--landing", LANDING)])
+@pytest.mark.parametrize("command", [("backfill", LANDING), ("find-missed", "--landing", LANDING)])
 def test_where_no_file_lies_and_where_none_was_loaded_is_said(
     tmp_path: Path, landing: str, command: tuple[str, ...]
 ) -> None:
-    way = "--plan" if command[0] == "reconcile" else "--dry-run"
-    status, _, said = given((*command, way, "--queue-url", landing, "--lake", str(tmp_path)), "")
+    status, _, said = given((*command, "--dry-run", "--queue-url", landing, "--lake", str(tmp_path)), "")
     assert status == 0
     assert f"found no file under {command[-1]}: is it spelled correctly?" in said
     assert f"{tmp_path} has no ledger yet, so all files count as new" in said

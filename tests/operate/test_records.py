@@ -264,7 +264,7 @@ def test_files_that_reconcile_left_out_for_now_are_told(lake: Path, s3: str, mon
     monkeypatch.setattr("forebay.upkeep.reconcile.job.find_missed", lambda *_, **__: Reconciled(0, (), too_new=348))
     boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="files-just-landed")
     said = ran(
-        "reconcile", "--plan", "--landing", "s3://files-just-landed/in/", "--lake", str(lake), "--queue-url", queue
+        "find-missed", "--dry-run", "--landing", "s3://files-just-landed/in/", "--lake", str(lake), "--queue-url", queue
     )
     assert said.splitlines() == [
         "0 of 0 files were missed",

@@ -105,12 +105,6 @@ def test_status_finds_the_lake_of_its_stack() -> None:
     assert lake_of("s3://other", on) == "s3://other"
 
 
-@pytest.mark.parametrize(("former", "now"), [("accounts", "audit"), ("reconcile", "find-missed")])
-def test_a_command_is_still_found_by_its_former_name(former: str, now: str) -> None:
-    assert ran(former, "--help").replace(f"forebay {former} ", f"forebay {now} ") == ran(now, "--help")
-    assert f"  {former} " not in ran("--help")
-
-
 def test_the_vault_of_the_built_in_example_is_not_meant_where_no_service_is_named(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

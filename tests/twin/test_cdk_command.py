@@ -198,7 +198,7 @@ def test_a_first_deploy_that_fails_is_mended_examined_and_carries_a_probe_to_its
     assert " and the probe" in said
     run = until_it_ended(of("glue"), f"{stack}-ingest")
     assert run["JobRunState"] == "SUCCEEDED", run.get("ErrorMessage")
-    counted = account.forebay("accounts", "--lake", on.outputs["LakeUri"], "--json")
+    counted = account.forebay("audit", "--lake", on.outputs["LakeUri"], "--json")
     assert '"loaded": 1' in counted.communicate()[0]
     assert counted.returncode == 0
     kept = of("s3").list_object_versions(Bucket=bucket)["Versions"]

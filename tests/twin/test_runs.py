@@ -120,11 +120,11 @@ def test_the_command_names_files_that_s3_told_nobody_of_and_announces_them(quick
     def reconcile(*more: str) -> str:
         where = ("--lake", f"s3://{quick.lake_bucket}", "--queue-url", quick.queue_url)
         landing = ("--landing", f"s3://{quick.landing_bucket}/in/lost/", "--settle-hours", "0")
-        command = [sys.executable, "-m", "forebay.cli.main", "reconcile", *where, *landing, *more]
+        command = [sys.executable, "-m", "forebay.cli.main", "find-missed", *where, *landing, *more]
         ran = subprocess.run(command, env={**os.environ, **quick.env}, capture_output=True, text=True, check=True)
         return ran.stdout
 
-    planned = reconcile("--plan")
+    planned = reconcile("--dry-run")
     assert planned.count(f"s3://{quick.landing_bucket}/in/lost/a b.json\n") == 2
     assert planned.endswith("2 of 2 files were missed\n")
     assert files_in(quick) == set()

@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 
 from forebay.cli.examples import examples
 from forebay.cli.folder import folder_defaults
-from forebay.cli.usage import FORMER, said_of
+from forebay.cli.usage import said_of
 from forebay.errors import ForebayError, InvalidConfiguration, Unreachable
 
 __all__ = ["COMMANDS", "EXITS", "app", "main"]
@@ -99,7 +99,6 @@ class _Commands(Mapping[str, Any]):
     """Each is imported when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        name = FORMER.get(name, name)
         known = COMMANDS[name]
         found = getattr(import_module(known.module, "forebay.cli"), known.name)
         if not isinstance(found, typer.Typer):

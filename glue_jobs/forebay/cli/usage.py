@@ -16,9 +16,8 @@ from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 from forebay.cli.examples import EXAMPLES
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["FORMER", "hint_of", "must_be_given", "said_of"]
+__all__ = ["hint_of", "must_be_given", "said_of"]
 
-FORMER = {"accounts": "audit", "reconcile": "find-missed"}
 """Names that commands had before. They work, and no help shows them."""
 
 OF_THE_CHECKOUT = ("local", "demo")
@@ -88,11 +87,5 @@ def _meant(typed: str, context: Any) -> str:
     within = [name for name in EXAMPLES if name.endswith(f" {typed}")]
     if 0 < len(within) <= MOST_MEANT:
         return " or ".join(within)
-    known = _commands_of(context)
-    return next((known[alike] for alike in get_close_matches(typed, known, 1)), "")
-
-
-def _commands_of(context: Any) -> dict[str, str]:
-    """The names that may be typed, and the present name of each."""
-    names = {name: name for name in (getattr(context.command, "commands", ()) if context else ())}
-    return names | {former: now for former, now in FORMER.items() if now in names}
+    known = getattr(context.command, "commands", ()) if context else ()
+    return next(iter(get_close_matches(typed, known, 1)), "")

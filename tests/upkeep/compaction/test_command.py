@@ -1,4 +1,4 @@
-"""`forebay compact --plan`: an answer without Spark and without a change."""
+"""`forebay compact --dry-run`: an answer without Spark and without a change."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_lake_has_the_tables_that_it_has(tmp_path: Path) -> None:
 
 def test_the_plan_is_shown_and_nothing_is_done(begun: Path) -> None:
     place = lake(begun, alpha=3, beta=1)
-    status, shown = run("--lake", place, "--plan", "--now")
+    status, shown = run("--lake", place, "--dry-run", "--now")
     assert status == 0
     assert [line.split()[:2] for line in shown.splitlines()[1:3]] == [["optimize", "alpha"], ["skip", "beta"]]
     assert "3 → 1" in shown
@@ -57,7 +57,7 @@ def test_the_plan_is_shown_and_nothing_is_done(begun: Path) -> None:
 
 
 def test_the_plan_as_json_says_what_why_and_at_what_cost(tmp_path: Path) -> None:
-    status, shown = run("--lake", lake(tmp_path, alpha=3, _forebay__ledger=4), "--plan", "--json", "--now")
+    status, shown = run("--lake", lake(tmp_path, alpha=3, _forebay__ledger=4), "--dry-run", "--json", "--now")
     assert status == 0
     tasks = {task["table"]: task for task in json.loads(shown)["tasks"]}
     assert set(tasks) == {"alpha", "_forebay/ledger"}
@@ -77,11 +77,11 @@ def test_declarations_that_lie_in_the_lake_are_no_table_in_trouble(
     place = lake(begun, alpha=3)
     given(("tables", "init", str(mine := tmp_path_factory.mktemp("mine"))), "")
     assert given(("tables", "push", str(mine), f"{place}/declarations"), "")[0] == 0  # as the README does
-    status, shown = run("--lake", place, "--plan", "--now")
+    status, shown = run("--lake", place, "--dry-run", "--now")
     assert (status, "declarations" in shown) == (0, False)
     ran = CliRunner().invoke(app, ["tables", "health", "--lake", place])
     assert (ran.exit_code, "declarations" in ran.stdout, "alpha" in ran.stdout) == (0, False, True)
-    assert run("--lake", place, "--plan", "--now", "declarations")[0] == 1
+    assert run("--lake", place, "--dry-run", "--now", "declarations")[0] == 1
 
 
 def test_a_setting_that_makes_no_sense_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,6 @@ __all__ = ["app"]
 app = typer.Typer(help="Show which job works on the lake, and end its lease.", no_args_is_help=True)
 
 OfTable = Annotated[str, typer.Option("--table", help="The lease for compacting or maintaining this table.")]
-Writer = Annotated[str, typer.Option("--writer", hidden=True)]
 
 
 @app.command()
@@ -33,13 +32,12 @@ def show(
     of: Of = "",
     checkpoint: Checkpoint = "",
     as_json: AsJson = False,
-    writer: Writer = "",
 ) -> None:
     """Show who holds the leases of ingest jobs, or one lease.
 
     An ingest job holds two: one for its checkpoint, and one for its service in this lake.
     """
-    for folder, found in _held(lake, table, of or writer, checkpoint):
+    for folder, found in _held(lake, table, of, checkpoint):
         if as_json:
             print_json([{"lease": folder, "holder": asdict(found) if found else None}])
         elif found is None:
@@ -50,9 +48,7 @@ def show(
 
 @app.command("break")
 @answers
-def break_it(
-    lake: Lake, table: OfTable = "", of: Of = "", checkpoint: Checkpoint = "", yes: Yes = False, writer: Writer = ""
-) -> None:
+def break_it(lake: Lake, table: OfTable = "", of: Of = "", checkpoint: Checkpoint = "", yes: Yes = False) -> None:
     """End the leases of a dead job, so that another job can start at once.
 
     Shows their holder, warns if that job is alive, and asks. If the job still runs, it notices before it marks its batch as
@@ -60,7 +56,7 @@ def break_it(
     """
     from forebay.lake.lease import break_lease, renewed_lately
 
-    held = {folder: found for folder, found in _held(lake, table, of or writer, checkpoint) if found is not None}
+    held = {folder: found for folder, found in _held(lake, table, of, checkpoint) if found is not None}
     tell(held={folder: found.who for folder, found in held.items()})
     if not held:
         console.print("no job holds a lease")

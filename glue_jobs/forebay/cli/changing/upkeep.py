@@ -34,7 +34,6 @@ __all__ = ["compact", "maintain", "merge", "reconcile"]
 def compact(
     settings: CompactSettings,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be done, why, and at what cost.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Rewrite small files into large ones; no row changes.
@@ -42,7 +41,7 @@ def compact(
     Streaming readers see no new data. --dry-run shows what would be done, why, and at what cost.
     """
     _must_be_there(settings, settings.table_names)
-    if dry_run or plan:
+    if dry_run:
         raise typer.Exit(_plan_only(settings, as_json=as_json))
     from forebay.jobs.journal import journal
     from forebay.upkeep.compaction.job import compact as run
@@ -65,7 +64,6 @@ def maintain(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show which landed files after_load would move or delete.")
     ] = False,
-    yes: Annotated[bool, typer.Option("--yes", hidden=True)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Delete files that no readable version needs.
@@ -73,7 +71,6 @@ def maintain(
     The declared time travel decides which versions are readable. The command also shortens logs, and moves or deletes landed
     files as after_load declares. With --vacuum full, it lists files that no log names.
     """
-    settings = settings.model_copy(update={"delete_orphans": settings.delete_orphans or yes})
     _must_be_there(settings, settings.table_names)
     if dry_run:
         preview_landed(settings, as_json=as_json)
@@ -128,7 +125,6 @@ def merge(settings: MergeSettings, as_json: AsJson = False) -> None:
 def reconcile(
     settings: ReconcileSettings,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="List the files, and announce none.")] = False,
-    plan: Annotated[bool, typer.Option("--plan", hidden=True)] = False,
     as_json: AsJson = False,
 ) -> None:
     """Find files that S3 never announced, and announce them.
@@ -143,11 +139,10 @@ def reconcile(
     from forebay.upkeep.reconcile.job import find_missed
     from forebay.upkeep.reconcile.job import reconcile as run
 
-    plan = plan or dry_run
     tell_if_not_begun(settings.lake, error_console.print)
     for place in settings.landing.split(","):
         check_bucket(place, what="landing")
-    if plan:
+    if dry_run:
         done = find_missed(settings, s3=s3_client(), sqs=queue_client(settings.queue_url), now=datetime.now(UTC))
     else:
         with left_to_do("repeat the command: no file is loaded twice"), journal(settings) as emit:
@@ -163,9 +158,9 @@ def reconcile(
             "too_new": done.too_new,
             "refused": done.refused,
         }
-        print_json([{**uris, **counts, "announced": not plan}])
+        print_json([{**uris, **counts, "announced": not dry_run}])
     else:
-        _show_reconciled(done, settings, plan=plan)
+        _show_reconciled(done, settings, plan=dry_run)
     raise typer.Exit(1 if done.refused else 0)
 
 

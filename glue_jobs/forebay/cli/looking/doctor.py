@@ -74,9 +74,8 @@ def doctor(
 def _probed(on: Deployment, wait_s: float) -> list[Finding]:
     from forebay.operate.doctor import probe
     from forebay.operate.doctor.examination import guarded
-    from forebay.operate.doctor.ledger import outcome_in_ledger
 
-    journey = probe.journey(on, outcome_in_ledger(on), wait_s=wait_s)
+    journey = probe.journey(on, probe.outcome_in_ledger(on), wait_s=wait_s)
     return [
         *guarded("probe.conditional_put", probe.conditional_put(on)),
         *guarded("probe.journey", journey),

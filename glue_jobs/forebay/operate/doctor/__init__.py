@@ -7,7 +7,7 @@
 * `landing` bucket, topic, subscription      * `queues` policies, redrive, dead letters      * `keys` and who may use them
 * `lake` the bucket's policy, lifecycle, encryption      * `jobs` Glue jobs, their code and their last runs
 * `logs` log groups, and what the jobs report of their runtime      * `functions` Lambda functions, schedules, rules
-* `alarms` alarms, and who hears them      * `probe` sends one object through everything      * `ledger` finds it there
+* `alarms` alarms, and who hears them      * `probe` sends one object through everything, and finds it in the ledger
 
 A check is a function that takes a `Deployment` and yields findings. It asks AWS, and changes nothing; only `probe` writes.
 """

@@ -21,7 +21,7 @@ from forebay.operate.doctor.jobs import newest_runs
 from forebay.operate.looking.queue import depth_of
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["Clock", "conditional_put", "journey"]
+__all__ = ["Clock", "conditional_put", "journey", "outcome_in_ledger"]
 
 EVERY_S = 5.0
 BODY = b"\n"
@@ -118,3 +118,15 @@ def _lost(on: Deployment) -> int:
 def _count(on: Deployment, url: str) -> int:
     depth = depth_of(url, sqs=on.client("sqs"))
     return depth.waiting + depth.in_flight
+
+
+def outcome_in_ledger(on: Deployment) -> Callable[[str], str | None]:
+    """The outcome of a key in the ledger of the deployed lake; None before its first batch."""
+    from forebay.operate.lake_view import LakeView
+    from forebay.operate.looking.files import versions_of
+
+    def outcome(key: str) -> str | None:
+        found = versions_of(LakeView(on.outputs["LakeUri"]), on.landing_buckets[0], key)
+        return found[0].outcome if found else None
+
+    return outcome
