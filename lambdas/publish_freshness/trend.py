@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from lambdas.metrics import points_of
 from lambdas.publish_freshness.events import TrendMeasured
 
 __all__ = ["trend"]
 
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
-Points = dict[datetime, float]
 
 
 def trend(cloudwatch: Any, *, namespace: str, service: str, job: str, now: datetime) -> TrendMeasured:
@@ -24,14 +23,7 @@ def trend(cloudwatch: Any, *, namespace: str, service: str, job: str, now: datet
         "bytes": ("BatchCommittedBytes", of_service, "Sum"),
         "files": ("BatchCommittedFiles", of_service, "Sum"),
     }
-    queries = [_query(name, namespace, *what) for name, what in asked.items()]
-    pages = cloudwatch.get_paginator("get_metric_data").paginate(
-        MetricDataQueries=queries, StartTime=now - WEEK, EndTime=now
-    )
-    found: dict[str, Points] = {name: {} for name in asked}
-    for page in pages:
-        for result in page["MetricDataResults"]:
-            found[result["Id"]].update(zip(result["Timestamps"], result["Values"], strict=True))
+    found = points_of(cloudwatch, namespace, asked, period_s=3600, since=now - WEEK, now=now)
 
     def average(total: str, count: str, since: timedelta) -> float | None:
         whole, parts = (sum(v for at, v in found[name].items() if at >= now - since) for name in (total, count))
@@ -45,9 +37,3 @@ def trend(cloudwatch: Any, *, namespace: str, service: str, job: str, now: datet
         run_dpu_week_seconds=average("dpu", "runs", WEEK),
         file_bytes=average("bytes", "files", WEEK),
     )
-
-
-def _query(name: str, namespace: str, metric: str, dimensions: dict[str, str], statistic: str) -> dict[str, Any]:
-    where: Sequence[dict[str, str]] = [{"Name": key, "Value": value} for key, value in dimensions.items()]
-    about = {"Namespace": namespace, "MetricName": metric, "Dimensions": where}
-    return {"Id": name, "MetricStat": {"Metric": about, "Period": 3600, "Stat": statistic}}

@@ -15,6 +15,7 @@ from forebay.batch.reasons import REASONS
 from forebay.events import metric_name
 from forebay.operate.stack.cost import month_of
 from lambdas.job_ended.events import JobEnded
+from lambdas.metrics import Points, points_of
 
 __all__ = ["HOUR", "HOURS", "Published", "published"]
 
@@ -22,7 +23,6 @@ HOUR = "%Y-%m-%dT%H"
 HOURS = tuple(timedelta(hours=back) for back in reversed(range(48)))
 DAY_S, HOUR_S = 86_400, 3_600
 MISSED = "FilesReconciledMissed"
-Points = dict[datetime, float]
 
 
 @dataclass(frozen=True)
@@ -54,11 +54,11 @@ def published(cloudwatch: Any, namespace: str, service: str, jobs: Sequence[str]
     for name, reason in why.items():
         asked[name] = (metric_name(RecordsQuarantined, reason.replace("-", "_")), of_service, "Sum")
     since = now.replace(minute=0, second=0, microsecond=0) - HOURS[0]
-    points = _points(cloudwatch, namespace, asked, HOUR_S, since, now)
+    points = points_of(cloudwatch, namespace, asked, period_s=HOUR_S, since=since, now=now)
     dpu = metric_name(JobEnded, "dpu_seconds")
     month: dict[str, Any] = {f"job{n}": (dpu, {**of_service, "job": job}, "Sum") for n, job in enumerate(jobs)}
     month["files"] = (batch["files"], of_service, "Sum")
-    of_month = _points(cloudwatch, namespace, month, DAY_S, month_of(now), now)
+    of_month = points_of(cloudwatch, namespace, month, period_s=DAY_S, since=month_of(now), now=now)
     reasons = {reason: int(sum(points[name].values())) for name, reason in why.items()}
     return Published(
         now,
@@ -67,30 +67,3 @@ def published(cloudwatch: Any, namespace: str, service: str, jobs: Sequence[str]
         {job: sum(of_month[f"job{n}"].values()) / 3600 for n, job in enumerate(jobs)},
         int(sum(of_month["files"].values())),
     )
-
-
-def _points(
-    cloudwatch: Any,
-    namespace: str,
-    asked: Mapping[str, tuple[str, dict[str, str], str]],
-    period_s: int,
-    since: datetime,
-    now: datetime,
-) -> dict[str, Points]:
-    found: dict[str, Points] = {name: {} for name in asked}
-    queries = [_query(name, namespace, *what, period_s) for name, what in asked.items()]
-    pages = cloudwatch.get_paginator("get_metric_data").paginate(
-        MetricDataQueries=queries, StartTime=since, EndTime=now
-    )
-    for page in pages:
-        for result in page["MetricDataResults"]:
-            found[result["Id"]].update(zip(result["Timestamps"], result["Values"], strict=True))
-    return found
-
-
-def _query(
-    name: str, namespace: str, metric: str, dimensions: Mapping[str, str], statistic: str, period_s: int
-) -> dict[str, Any]:
-    where = [{"Name": key, "Value": value} for key, value in dimensions.items()]
-    about = {"Namespace": namespace, "MetricName": metric, "Dimensions": where}
-    return {"Id": name, "MetricStat": {"Metric": about, "Period": period_s, "Stat": statistic}}

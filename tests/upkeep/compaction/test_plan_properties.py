@@ -188,4 +188,5 @@ def test_the_same_tables_in_another_order_give_the_same_plan(
         for t in chance.sample(tables, len(tables))
     ]
     assert planned() == one
-    assert planned().as_json(paths=True) == one.as_json(paths=True)
+    assert planned().tasks == one.tasks
+    assert planned().as_json() == one.as_json()

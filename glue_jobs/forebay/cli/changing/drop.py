@@ -112,4 +112,4 @@ def _told(view: LakeView, done: Dropped) -> None:
     for name in done.absent:
         console.print(f"the Glue database {done.catalog} has no entry {name}: is its name spelled correctly?")
     for name, why in done.stay.items():
-        error_console.print(f"the entry {name} of the Glue database {done.catalog} stays: {why}", markup=False)
+        error_console.print(f"the entry {name} of the Glue database {done.catalog} stays: {why}")

@@ -155,12 +155,12 @@ def retry_files(
     else:
         found = retried_files(view, key=key or None, service=of or None)
     for file in found:
-        console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
+        console.print(file.uri)
     with left_to_do("repeat the command: no file is loaded twice"):
         refused = [] if dry_run else announce(queue_client(queue_url), queue_url, found)
     tell(files=[file.uri for file in found], refused=[str(one) for one in refused])
     for one in refused:
-        error_console.print(f"the queue refused {one}", markup=False)
+        error_console.print(f"the queue refused {one}")
     if found and not dry_run and not skipped:
         what = f"files retry: announced {counted(len(found) - len(refused), 'file')}, such as {found[0].uri}"
         leave_record(lake, what, undo="not needed: a loaded file is not loaded again")
@@ -195,7 +195,7 @@ def skip_files(
     begun_lake(lake)
     Skips(open_objects(skips_of(lake))).add(skip)
     tell(skipped=str(skip))
-    console.print(f"{skip} is skipped from the next batch on", highlight=False, soft_wrap=True, markup=False)
+    console.print(f"{skip} is skipped from the next batch on")
     which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(address)}"
     leave_record(lake, f"files skip: skipped {skip}", undo=f"forebay files retry --skipped {which}")
 
@@ -210,7 +210,7 @@ def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
     taken = skips.list(key=key, file_id=file_id)
     tell(taken_back=[str(skip) for skip in taken])
     for skip in taken:
-        console.print(f"{skip} is no longer skipped", highlight=False, soft_wrap=True, markup=False)
+        console.print(f"{skip} is no longer skipped")
     if not taken:
         error_console.print("no such skip: `forebay history` lists the skips that were made")
     if taken and not dry_run:
@@ -310,12 +310,11 @@ def _unknown(view: LakeView, address: str) -> None:
     for batch in open_batches(view.lake, view.has_batch):
         if key in batch.keys:
             todo = "the running job finishes it, or the next start of the job"
-            error_console.print(f"{address}: it is not in the ledger yet. It is in {batch}: {todo}.", markup=False)
+            error_console.print(f"{address}: it is not in the ledger yet. It is in {batch}: {todo}.")
             raise typer.Exit(1)
     error_console.print(
         f"{address}: it is not in the ledger. It waits in the queue (`forebay queue peek`), or nobody announced it "
-        "(`forebay find-missed --settle-hours 0 --dry-run`), or it is misspelled.",
-        markup=False,
+        "(`forebay find-missed --settle-hours 0 --dry-run`), or it is misspelled."
     )
     raise typer.Exit(1)
 

@@ -134,7 +134,7 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
     found = forgotten(view, key=key, file_id=file_id, service=of)
     tell(files=[file.uri for file in found.files])
     for file in found.files:
-        console.print(file.uri, highlight=False, soft_wrap=True, markup=False)
+        console.print(file.uri)
     console.print(f"{counted(len(found.files), 'forgotten file', 'would be' if dry_run else 'is')} read again")
     if dry_run or not found.files:
         return
@@ -143,6 +143,4 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
     leave_record(lake, f"files retry: restored {such_as}", undo=_forget_again([file.file_id for file in found.files]))
     announce_all(found.files, queue_url, again=REPEAT)
     for one in later_versions(view, [file for file in found.files if file.outcome == FORGET]):
-        error_console.print(
-            f"{one.uri}: a later version was loaded as well. {TAKES_OUT.format(one.file_id)}", markup=False
-        )
+        error_console.print(f"{one.uri}: a later version was loaded as well. {TAKES_OUT.format(one.file_id)}")

@@ -39,7 +39,7 @@ def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
         error_console.print(f"service {service.name} does not declare after_load: landed files stay")
         return
     for uri, place in found.due:
-        console.print(f"{uri} → {place}" if place else uri, highlight=False, soft_wrap=True)
+        console.print(f"{uri} → {place}" if place else uri)
     if more := found.files - len(found.due):
         console.print(f"and {counted(more, 'more file')}")
     then = f"move to {service.after_load.move}" if service.after_load.move else "delete"
@@ -75,9 +75,7 @@ def tell_away(view: LakeView, files: Iterable[LedgerFile]) -> None:
             first = min(some, key=lambda file_id: named[file_id].key)
             error_console.print(
                 f"{counted(len(some), 'file', 'is')} no longer in the landing bucket, by after_load: "
-                f"{named[first].uri} was {away[first]}. {what}",
-                markup=False,
-                soft_wrap=True,
+                f"{named[first].uri} was {away[first]}. {what}"
             )
 
 

@@ -171,7 +171,7 @@ def refused(
         print_json(map(asdict, found))
     else:
         for one in found:
-            console.print(f"{one.message_id}  sent {at(one.sent_at)}", style="bold", markup=False)
+            console.print(f"{one.message_id}  sent {at(one.sent_at)}", style="bold")
             for line in (*one.reasons, one.body):
                 console.print(f"  {line}")
         if not found:
@@ -217,7 +217,7 @@ def _dead_letters(queue_url: str, lake: str, of: str, limit: int, sqs: Any) -> t
 
 def _show_bodies(letters: Sequence[Letter]) -> None:
     for one in letters:
-        error_console.print(f"{one.message_id}: {one.body}", markup=False)
+        error_console.print(f"{one.message_id}: {one.body}")
 
 
 def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) -> None:
@@ -235,7 +235,7 @@ def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) ->
     for one in letters:
         looks = "" if waiting else ", including by this command"
         times = f"received {counted(one.received, 'time')}{looks}"
-        console.print(f"{one.message_id}  sent {at(one.sent_at)}, {times}", style="bold", markup=False)
+        console.print(f"{one.message_id}  sent {at(one.sent_at)}, {times}", style="bold")
         for file in one.files[:SHOWN_FILES]:
             console.print(f"  {file.uri}")
         if len(one.files) > SHOWN_FILES:

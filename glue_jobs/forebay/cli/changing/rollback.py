@@ -175,6 +175,6 @@ def _announce(view: LakeView, queue_url: str) -> None:
         found = waiting(view)
     except InvalidConfiguration as why:
         said = f"the tables were rolled back, but no file was announced: {why}; then `forebay replay --resume` announces them"
-        error_console.print(said, markup=False)
+        error_console.print(said)
         raise typer.Exit(1) from None
     announce_all(found.files, queue_url)

@@ -166,7 +166,7 @@ def reconcile(
 
 def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: bool) -> None:
     for file in done.missed:
-        console.print(file.uri, highlight=False, soft_wrap=True)
+        console.print(file.uri)
     for key in done.refused:
         error_console.print(f"the queue refused {key}")
     said = "missed" if plan else "missed, and announced now"

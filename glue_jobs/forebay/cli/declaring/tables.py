@@ -165,7 +165,7 @@ def check(
             if as_json:
                 print_json([asdict(found)])
             else:
-                console.print(found.text, soft_wrap=True)
+                console.print(found.text)
     except InvalidConfiguration as refused:
         if not as_json:
             raise
@@ -252,7 +252,7 @@ def push(
     texts = declared.texts_in_folder(folder)
     if sql:
         for said in _check_sql(parse_service(texts, strict=True)):
-            console.print(f"  {said}", soft_wrap=True)
+            console.print(f"  {said}")
     lake = _begun(lake)
     tell(place=place, pushed=False)
     if _diff(texts, place, lake):
@@ -288,7 +288,7 @@ def add(
     notes = [*declared.tried_before(service, name), *declared.gets_few(service)]
     tell(wrote=str(wrote), notes=notes)
     for said in notes:
-        console.print(f"  {said}", soft_wrap=True)
+        console.print(f"  {said}")
     console.print(f"next     forebay try FILE --service {shlex.quote(str(folder))}")
 
 
@@ -391,9 +391,9 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
         return in_force != texts
     if before is None:
         where = "a deployed job reads the folder `declarations` of its lake"
-        console.print(f"nothing is in force at {place} yet; {where}", soft_wrap=True)
+        console.print(f"nothing is in force at {place} yet; {where}")
     for sentence in said:
-        console.print(f"  {sentence}", soft_wrap=True)
+        console.print(f"  {sentence}")
     if not said:
         console.print("nothing changes" if in_force == texts else "only comments and layout change")
     return in_force != texts

@@ -52,7 +52,7 @@ def health(
     else:
         _show(found)
         for lag in lags.values():
-            console.print(_said(lag), highlight=False, soft_wrap=True)
+            console.print(_said(lag))
     show_lost(lost)
     for bad in unreadable:
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
@@ -87,7 +87,7 @@ def _show(found: list[Health]) -> None:
         if one.left_out:
             said = f"{counted(one.left_out, 'field')} got no column, such as {one.left_out_such_as}: see _rescued"
             todo = f"raise `new_columns` or `max_columns`, and run: forebay schema settle {one.table}"
-            console.print(f"{one.table}: {said}; {todo}", markup=False, highlight=False, soft_wrap=True)
+            console.print(f"{one.table}: {said}; {todo}")
     if not wide:
         error_console.print(f"bytes, logs and vacuums are shown from {WIDE} columns on, and by --json")
 

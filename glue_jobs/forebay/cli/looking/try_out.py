@@ -84,7 +84,9 @@ def _show(trial: Trial) -> None:
     files = columns("file", "outcome", ">records", ">refused", "why")
     for file in trial.files:
         why = f"{file['reason']}: {file['detail']}" if "reason" in file else ""
-        files.add_row(_safe(file["file"]), file["outcome"], f"{file['records']:,}", f"{file['refused']:,}", _safe(why))
+        files.add_row(
+            _short(file["file"]), file["outcome"], f"{file['records']:,}", f"{file['refused']:,}", _short(why)
+        )
     console.print(files)
     if any(file.get("reason") == "no-feed" for file in trial.files):
         _show_lines([OF_NO_FEED])
@@ -93,11 +95,11 @@ def _show(trial: Trial) -> None:
         read = counted(count, "file", "was", of=count + trial.left_out)
         _show_lines([f"{read} read, as a sample. Name fewer files to read all of them"])
     for table in trial.tables:
-        console.print(f"\ntable {table.name}: {counted(table.rows, 'row')}", markup=False)
+        console.print(f"\ntable {table.name}: {counted(table.rows, 'row')}")
         found = columns("column", "type", "read from", ">filled", ">do not fit", "such as")
         for c in table.columns:
             filled = "" if c.filled is None else f"{c.filled:,}"
-            found.add_row(c.name, c.type, _safe(c.source or ""), filled, f"{c.misfits or ''}", _safe(c.example or ""))
+            found.add_row(c.name, c.type, _short(c.source or ""), filled, f"{c.misfits or ''}", _short(c.example or ""))
         console.print(found)
         if table.rescued:
             said = f"  {counted(table.rescued, 'row', 'has')} rescued values in _rescued"
@@ -123,7 +125,7 @@ def _show_some(what: str, lines: Sequence[str]) -> None:
 
 def _show_lines(lines: Sequence[str]) -> None:
     for line in lines:
-        console.print(_printable(line), markup=False, soft_wrap=True)
+        console.print(line)
 
 
 def _line(record: str | None) -> str:
@@ -131,13 +133,6 @@ def _line(record: str | None) -> str:
     return " ".join((record or "").split())
 
 
-def _safe(text: str) -> str:
-    """Text of data in a table's cell: no markup, and short."""
-    from rich.markup import escape
-
-    return escape(_printable(text if len(text) <= 100 else text[:99] + "…"))
-
-
-def _printable(text: str) -> str:
-    """Without what a terminal would take for a command."""
-    return "".join(sign if sign.isprintable() else "\N{REPLACEMENT CHARACTER}" for sign in text)
+def _short(text: str) -> str:
+    """For a table's cell."""
+    return text if len(text) <= 100 else text[:99] + "…"

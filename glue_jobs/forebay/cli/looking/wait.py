@@ -52,9 +52,9 @@ def wait(
     if as_json:
         print_json({**asdict(one), "start": one.start.isoformat()} for one in found)
     elif not found:
-        console.print(f"{name} is complete until {end:%Y-%m-%dT%H:%MZ}", highlight=False)
+        console.print(f"{name} is complete until {end:%Y-%m-%dT%H:%MZ}")
     for one in found if not as_json else ():
-        error_console.print(str(one), highlight=False, markup=False, soft_wrap=True)
+        error_console.print(str(one))
     raise typer.Exit(NOT_IN_TIME if found else 0)
 
 

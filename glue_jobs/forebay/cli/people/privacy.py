@@ -141,14 +141,14 @@ def erase(
     outlook = look(view, declared, who)
     if (last := last_version(view, declared)) and last != declared.text_version:
         said = f"the newest file was loaded by declarations {last}, and these are {declared.text_version}"
-        error_console.print(f"{said}: late records stay out once the ingest job has these", markup=False)
+        error_console.print(f"{said}: late records stay out once the ingest job has these")
     if not dry_run:
         for plan in erasing.unfinished(view, declared):
             error_console.print(f"continues erasure {plan.number}, of {counted(len(plan.tokens), 'person')}")
             stay |= _carry_out(view, declared, plan, wait_s, as_json=as_json)
     if outlook.unseen:
         what, total = "is read" if search_landing else NOT_READ, sum(one.bytes for one in outlook.unseen)
-        error_console.print(_not_read(len(outlook.unseen), total, what), markup=False)
+        error_console.print(_not_read(len(outlook.unseen), total, what))
     if who:
         _must_be_erasable(outlook, force=force)
         if dry_run or not as_json:
@@ -216,9 +216,9 @@ def _shown(person: str) -> str:
 def _must_be_erasable(outlook: Outlook, *, force: bool) -> None:
     hint = "" if force else "; --force keeps late records out"
     for person in outlook.unknown:
-        error_console.print(f"{_shown(person)}: no row of this person is kept{hint}", markup=False)
+        error_console.print(f"{_shown(person)}: no row of this person is kept{hint}")
     for person in outlook.known_before:
-        error_console.print(f"{_shown(person)}: is erased already", markup=False)
+        error_console.print(f"{_shown(person)}: is erased already")
     if outlook.common and not force:
         person, why = next(iter(outlook.common.items()))
         raise InvalidConfiguration.one(
@@ -274,9 +274,9 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     )
     for one in done["tables"]:
         if one["refused"]:
-            error_console.print(f"{one['table']}: stays unchanged: it {one['refused']}", markup=False)
+            error_console.print(f"{one['table']}: stays unchanged: it {one['refused']}")
     if unsearched := [one["table"] for one in done["tables"] if not one["searched"]]:
-        error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}", markup=False)
+        error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}")
     if rows := sum(one["rows_not_judged"] for one in done["tables"] if one["searched"]):
         error_console.print(f"{counted(rows, 'row', 'keeps')} a text that is not JSON, so the person is unknown")
     return stay

@@ -53,12 +53,12 @@ class Plan:
         """One flat row for each task, then for each skip, with the same columns: `do` is the way, or `skip`."""
         return [*(task.as_row() for task in self.tasks), *(skip.as_row() for skip in self.skipped)]
 
-    def as_json(self, *, paths: bool = False) -> str:
-        """All of it; the paths of the files only on demand, for there may be a million."""
-        tasks = []
-        for task in self.tasks:
-            shown = {**asdict(task), "files": len(task.files), "into": task.into, "partition": dict(task.partition)}
-            tasks.append({**shown, "paths": list(task.files)} if paths else shown)
+    def as_json(self) -> str:
+        """All of it, but for the paths of the files: there may be a million."""
+        tasks = [
+            {**asdict(task), "files": len(task.files), "into": task.into, "partition": dict(task.partition)}
+            for task in self.tasks
+        ]
         return json.dumps(
             {
                 "round": self.round,

@@ -1,6 +1,6 @@
 """A person's policy for when a partition is worth rewriting: thresholds for sets of tables, a budget, and the cost of work.
 
-In: numbers from a declaration. Out: frozen values. Invalid values are `InvalidConfiguration`, all at once.
+In: numbers from a declaration. Out: frozen values, and what makes no sense in them.
 
 The target size of files grows with the table: a ten-thousandth of it, not less than 256 MiB and not more than 1 GiB.
 Databricks' autotune of file sizes publishes the same line.
@@ -90,32 +90,24 @@ class Thresholds:
         return replace(self.heatless(), min_small_files=2, hot_small_files=few, settled_after=timedelta(0))
 
     def problems(self, where: str) -> Iterator[Problem]:
-        """Everything that makes no sense; `where` is the set's name in the declaration."""
+        """Everything declared that makes no sense; `where` is the set's name in the declaration."""
         yield from self._problems_of_the_way(where)
-        for name in ("small_share", "min_unordered_share"):
-            if not 0 < getattr(self, name) <= 1:
-                yield Problem(f"{where}.{name}", f"{getattr(self, name)} is not a share above 0 and up to 1")
-        if not 0 <= self.max_deleted_share <= 1:
-            yield Problem(f"{where}.max_deleted_share", f"{self.max_deleted_share} is not a share from 0 to 1")
         if self.min_small_files < 2:
             yield Problem(
                 f"{where}.min_small_files", f"{self.min_small_files} is less than 2", "a single file is not rewritten"
             )
-        if self.min_small_bytes is not None and self.min_small_bytes < 1:
-            yield Problem(f"{where}.min_small_bytes", f"{self.min_small_bytes} is below 1")
         if self.hot_small_files is not None and self.hot_small_files < self.min_small_files:
             yield Problem(
                 f"{where}.hot_small_files",
                 f"{self.hot_small_files} is below min_small_files, {self.min_small_files}",
                 "a hot partition must wait longer than a cold one",
             )
-        yield from self._problems_of_time(where)
+        if self.cold_after < timedelta(0):
+            yield Problem(f"{where}.cold_after", f"{self.cold_after} is negative")
         if "" in self.order_by or len(set(self.order_by)) < len(self.order_by):
             yield Problem(f"{where}.order_by", f"{list(self.order_by)} has an empty name, or one twice")
 
     def _problems_of_the_way(self, where: str) -> Iterator[Problem]:
-        if self.way not in ("optimize", "rewrite"):
-            yield Problem(f"{where}.way", f"{self.way!r} is unknown", "optimize or rewrite")
         if self.files is not None and not 1 <= self.files <= MOST_FILES:
             yield Problem(f"{where}.files", f"{self.files} is not from 1 to {MOST_FILES:,}")
         if self.files is not None and self.way != "rewrite":
@@ -129,13 +121,6 @@ class Thresholds:
                 f"{target:,} is not from 1 MiB to 4 GiB",
                 "leave it out: by the table's size",
             )
-
-    def _problems_of_time(self, where: str) -> Iterator[Problem]:
-        if self.cold_after < timedelta(0):
-            yield Problem(f"{where}.cold_after", f"{self.cold_after} is negative")
-        for name in ("second_cold_after", "settled_after"):
-            if getattr(self, name) < self.cold_after:
-                yield Problem(f"{where}.{name}", f"{getattr(self, name)} is shorter than cold_after, {self.cold_after}")
 
 
 @dataclass(frozen=True)
@@ -169,13 +154,6 @@ class Rates:
         factor = self.ordering_factor if ordering else 1.0
         return self.per_task_s + self.per_file_s * files + (read + written) / self.bytes_per_dpu_s * factor
 
-    def problems(self) -> Iterator[Problem]:
-        for name, least in (("per_task_s", 0.0), ("per_file_s", 0.0), ("ordering_factor", 1.0)):
-            if not getattr(self, name) >= least:
-                yield Problem(f"rates.{name}", f"{getattr(self, name)} is below {least:g}")
-        if not self.bytes_per_dpu_s > 0:
-            yield Problem("rates.bytes_per_dpu_s", f"{self.bytes_per_dpu_s} is not above 0")
-
 
 @dataclass(frozen=True)
 class Budget:
@@ -183,15 +161,6 @@ class Budget:
 
     bytes: int | None = None
     dpu_s: float | None = None
-
-    def __post_init__(self) -> None:
-        wrong = []
-        if self.bytes is not None and self.bytes < 1:
-            wrong.append(Problem("budget.bytes", f"{self.bytes} is below 1", "leave it out for no limit"))
-        if self.dpu_s is not None and not self.dpu_s > 0:
-            wrong.append(Problem("budget.dpu_s", f"{self.dpu_s} is not above 0", "leave it out for no limit"))
-        if wrong:
-            raise InvalidConfiguration(wrong)
 
     def allows(self, read: int, dpu_s: float) -> bool:
         return (self.bytes is None or read <= self.bytes) and (self.dpu_s is None or dpu_s <= self.dpu_s)
@@ -211,8 +180,9 @@ class Policy:
     """The group of the tables that no group holds."""
 
     def __post_init__(self) -> None:
-        if wrong := list(self._problems()):
-            raise InvalidConfiguration(wrong)
+        names = sorted({self.DEFAULT, *(group.name for group in self.groups)})
+        if self.only is not None and self.only not in names:
+            raise InvalidConfiguration.one("--group", f"{self.only!r} is not a group", f"there are {', '.join(names)}")
 
     def group_of(self, table: str) -> Group:
         for group in self.groups:
@@ -231,16 +201,3 @@ class Policy:
     def _with(self, change: Callable[[Thresholds], Thresholds]) -> Policy:
         groups = tuple(replace(group, thresholds=change(group.thresholds)) for group in self.groups)
         return replace(self, default=change(self.default), groups=groups)
-
-    def _problems(self) -> Iterator[Problem]:
-        if self.round not in ("first", "second"):
-            yield Problem("round", f"{self.round!r} is unknown", "first or second")
-        yield from self.default.problems(self.DEFAULT)
-        for group in self.groups:
-            yield from group.thresholds.problems(f"groups.{group.name}")
-            if not group.tables:
-                yield Problem(f"groups.{group.name}.tables", "is empty", "names of tables, or patterns like scores_*")
-        names = sorted({self.DEFAULT, *(group.name for group in self.groups)})
-        if self.only is not None and self.only not in names:
-            yield Problem("--group", f"{self.only!r} is not a group", f"there are {', '.join(names)}")
-        yield from self.rates.problems()
