@@ -68,42 +68,13 @@ class ServiceMetrics:
     def of(
         self, event: type[Event], field: str, *, statistic: str = "Sum", minutes: int = 1, label: str | None = None
     ) -> cw.Metric:
-        return cw.Metric(
-            namespace=self._namespace,
-            metric_name=self._name(event, field, ("service",)),
-            dimensions_map={"service": self._service},
-            statistic=statistic,
-            period=Duration.minutes(minutes),
-            label=label or field.replace("_", " "),
-        )
+        return self._metric(event, field, {}, label or field.replace("_", " "), minutes, statistic)
 
-    def all_of(self, event: type[Event]) -> list[cw.IMetric]:
-        """Every metric of an event."""
-        return [self.of(event, field.name) for field in dataclasses.fields(event) if "unit" in field.metadata]
+    def of_job(self, event: type[Event], field: str, job: str, *, minutes: int = 60) -> cw.Metric:
+        return self._metric(event, field, {"job": job}, job, minutes)
 
-    def of_job(
-        self, event: type[Event], field: str, job: str, *, statistic: str = "Sum", minutes: int = 60
-    ) -> cw.Metric:
-        return cw.Metric(
-            namespace=self._namespace,
-            metric_name=self._name(event, field, ("service", "job")),
-            dimensions_map={"service": self._service, "job": job},
-            statistic=statistic,
-            period=Duration.minutes(minutes),
-            label=job,
-        )
-
-    def of_table(
-        self, event: type[Event], field: str, table: str, *, statistic: str = "Sum", minutes: int = 5
-    ) -> cw.Metric:
-        return cw.Metric(
-            namespace=self._namespace,
-            metric_name=self._name(event, field, ("service", "table")),
-            dimensions_map={"service": self._service, "table": table},
-            statistic=statistic,
-            period=Duration.minutes(minutes),
-            label=f"{field} of {table}",
-        )
+    def of_table(self, event: type[Event], field: str, table: str, *, minutes: int = 5) -> cw.Metric:
+        return self._metric(event, field, {"table": table}, f"{field} of {table}", minutes)
 
     def by_table(
         self, event: type[Event], field: str, *, statistic: str = "Sum", minutes: int = 5
@@ -116,6 +87,19 @@ class ServiceMetrics:
             using_metrics={},
             period=Duration.minutes(minutes),
             label="",
+        )
+
+    def _metric(
+        self, event: type[Event], field: str, more: dict[str, str], label: str, minutes: int, statistic: str = "Sum"
+    ) -> cw.Metric:
+        dimensions = {"service": self._service, **more}
+        return cw.Metric(
+            namespace=self._namespace,
+            metric_name=self._name(event, field, tuple(dimensions)),
+            dimensions_map=dimensions,
+            statistic=statistic,
+            period=Duration.minutes(minutes),
+            label=label,
         )
 
     def _name(self, event: type[Event], field: str, dimensions: tuple[str, ...]) -> str:

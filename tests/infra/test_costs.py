@@ -13,12 +13,13 @@ from typing import Any
 import pytest
 
 from forebay.aws.prices import read_prices
-from infra import alternatives, costs
+from infra import costs
 from infra.bundle import ROOT
 from infra.costs import ALARM_METRICS, DASHBOARD_METRICS, HOURS, SIZES, money, month, per_million
 from infra.metrics import published
 from infra.network import CALLED, CALLED_WITH_EMR
 from infra.settings import Settings
+from tests.infra import alternatives
 from tests.infra.synthesized import Synthesized, text
 
 README = ROOT / "infra" / "README.md"

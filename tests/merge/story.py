@@ -19,7 +19,6 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 from forebay.lake.lease import Lease
-from forebay.merge.order import Change, current_state, folded_state, history, snapshot
 from forebay.merge.partial import Partial
 from forebay.merge.snapshot import Snapshot
 from forebay.merge.state import State
@@ -27,6 +26,7 @@ from forebay.merge.step import kind_of, step
 from forebay.operate.exporting.export import export
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
+from tests.merge.order import Change, current_state, folded_state, history, snapshot
 from tests.operate.test_export import applied
 
 STATE: dict[str, Any] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import permutations
 from typing import Any
 
-from forebay.merge.order import Change, current_state, folded_state, history, snapshot
+from tests.merge.order import Change, current_state, folded_state, history, snapshot
 
 
 def change(at: int, row: str, *, file: str = "f", line: int = 1, deletes: bool = False) -> Change:

@@ -13,9 +13,9 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.declaration.merge import Merge
-from forebay.merge.order import Change, current_state, history
 from forebay.merge.step import step
 from forebay.table.kernel import TableLogs
+from tests.merge.order import Change, current_state, history
 from tests.merge.story import Held
 
 COLUMNS = (

@@ -15,9 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects
 from forebay.ledger.data_files import opened
 from forebay.ledger.index import Index, packed
@@ -39,7 +38,7 @@ class RecentIds:
 
     def days_of(self, ids: pa.ChunkedArray, since: date) -> dict[bytes, set[date]] | None:
         """The ids that may have been written since that day, with the days; None: nobody knows, there are too many."""
-        files = {file.path: file for file in self._files() if _day(file) >= since}
+        files = {file.path: file for file in live_files(self._ids) if _day(file) >= since}
         if sum(file.rows or 0 for file in files.values()) > self._most:
             self._read, self._index = {}, Index()
             return None
@@ -52,12 +51,6 @@ class RecentIds:
         hits = np.flatnonzero(np.isin(hashes, np.fromiter(found, np.int64, len(found))))
         hinted = zip(ids.take(pa.array(hits)).to_pylist(), hashes[hits], strict=True)
         return {id_: days for id_, hash_ in hinted if (days := {day for day in found[int(hash_)] if day >= since})}
-
-    def _files(self) -> list[LiveFile]:
-        try:
-            return [*read_snapshot(self._ids).files]
-        except NoTable:
-            return []
 
     def _forget(self, since: date) -> None:
         if any(day < since for day in self._read.values()):

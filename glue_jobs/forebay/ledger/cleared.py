@@ -17,8 +17,7 @@ from datetime import datetime, timedelta
 from typing import Literal
 
 from forebay.aws.preflight import CLOCKS_DIFFER
-from forebay.lake.log.listing import NoTable
-from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
@@ -98,11 +97,7 @@ def _takes_out_more(deletion: LandedFile, file_id: str, versions: Sequence[Lande
 
 def noted_since(notes: Objects, since: datetime, keys: Iterable[Key]) -> Noted:
     found: dict[Key, dict[str, _Note]] = {key: {} for key in keys}
-    try:
-        files = read_snapshot(notes).files
-    except NoTable:
-        files = ()
-    for file in files:
+    for file in live_files(notes):
         if file.modified >= since:
             with opened(notes, file) as parquet:
                 rows = plainly_typed(parquet.read(columns=["bucket", "key", "action", "at", "file_id"]))

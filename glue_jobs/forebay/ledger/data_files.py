@@ -18,9 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.errors import TryAgain
-from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.threads import in_threads
@@ -44,11 +43,7 @@ FEW_FILES, FEW_BYTES = 100, 16 << 20
 
 def data_files(table: Objects, *, since: date | None = None) -> Iterator[pq.ParquetFile]:
     """All, or those of the days since then."""
-    try:
-        files = read_snapshot(table).files
-    except NoTable:
-        return
-    for file in files:
+    for file in live_files(table):
         if since is None or (dict(file.partition).get(DAY) or str(since)) >= str(since):
             with opened(table, file) as parquet:
                 yield parquet

@@ -16,9 +16,8 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 
-from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects
 from forebay.ledger.data_files import READ_AT_ONCE, opened, rows_of
 from forebay.threads import in_threads
@@ -77,10 +76,7 @@ class Index:
 
 def load_index(ledger: Objects, services: Collection[str]) -> Index:
     """The index of all files that the ledger has of these services; empty before the first batch."""
-    try:
-        files = read_snapshot(ledger).files
-    except NoTable:
-        return Index()
+    files = live_files(ledger)
     parts = in_threads(partial(_entries_of, ledger, services), files, READ_AT_ONCE)
     return Index(_together(parts), table_rows=rows_in(files))
 

@@ -1,6 +1,6 @@
 """Merge: changes become the current state of their keys.
 
-* `order` which change wins, in plain Python      * `winners` the same in Spark
+* `winners` which change wins: Spark computes what `tests/merge/order.py` defines in plain Python
 * `difference` which data files came to the log and left it      * `log_rows` their rows
 * `state` the state and its tombstones, and their commits      * `history` the same with all versions of a key
 * `partial` the same where a change says only what it changes     * `snapshot` the same of snapshots

@@ -1,8 +1,8 @@
 """The history of each key, as slowly changing dimensions have it (type 2): a row for each version, with its time.
 
 In: changes of keys. Out: commits to the state and its tombstones, as `state` makes them. A version is in force from
-`valid_from`, its own timestamp, until `valid_to`, the timestamp of the next change; null while it is in force. `order.history`
-is the definition.
+`valid_from`, its own timestamp, until `valid_to`, the timestamp of the next change; null while it is in force. The function
+`history` of `tests/merge/order.py` is the definition.
 
 The versions of a key come from all its changes. The state has those that are versions, and the tombstones those that delete.
 So if rows were only added to the log, nothing else of it is read. An end that no version and no tombstone explains was a

@@ -1,6 +1,7 @@
 """A state of partial updates (`ignore_null_updates`): a change contains only the values that it changes, and the rest stays.
 
-In: changes of keys. Out: commits to the state and its tombstones, as `state` makes them. `order.folded_state` defines them.
+In: changes of keys. Out: commits to the state and its tombstones, as `state` makes them. `folded_state` of
+`tests/merge/order.py` defines them.
 
 A row of the state does not record the age of each of its values. That does not matter if all new changes of the key are newer:
 their values overwrite its own. Keys with a late change are searched for in the whole log, and so are keys whose changes were

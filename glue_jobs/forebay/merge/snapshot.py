@@ -1,8 +1,8 @@
 """A state of snapshots (`snapshot = true`): it has exactly the rows of the newest snapshot.
 
-In: changes of keys, each with its snapshot's timestamp. Out: commits to the state, as `state` makes them. `order.snapshot`
-defines it. Each step looks for the newest snapshot in the whole log. So older ones may arrive late, files may be removed, and
-a snapshot may consist of several files. Its rows replace all others in one commit.
+In: changes of keys, each with its snapshot's timestamp. Out: commits to the state, as `state` makes them. The function
+`snapshot` of `tests/merge/order.py` defines it. Each step looks for the newest snapshot in the whole log. So older ones may
+arrive late, files may be removed, and a snapshot may consist of several files. Its rows replace all others in one commit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The winner among the changes of each key, as Spark computes it; `order` is the definition.
+"""The winner among the changes of each key, as Spark computes it; `tests/merge/order.py` is the definition.
 
 In: rows that were added to the log or removed from it. Out: one row for each key that may change in the state:
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 __all__ = ["LiveFile", "Partition"]
 
@@ -35,3 +36,8 @@ class LiveFile:
         if not self.deleted_rows or not self.rows:
             return self.bytes
         return self.bytes * max(0, self.rows - self.deleted_rows) // self.rows
+
+    def removal(self, at_ms: int) -> dict[str, Any]:
+        """The action of a commit that takes it out of the table."""
+        known = {"path": self.path, "partitionValues": dict(self.partition), "size": self.bytes}
+        return {"remove": {**known, "deletionTimestamp": at_ms, "dataChange": True, "extendedFileMetadata": True}}

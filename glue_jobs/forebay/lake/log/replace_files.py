@@ -78,10 +78,8 @@ def _add(path: str, partition: str, value: str, size: int, rows: int) -> dict[st
 
 def _removes(snapshot: Snapshot | None, partition: str, rows: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     for file in snapshot.files if snapshot else ():
-        values = dict(file.partition)
-        if values[partition] in rows:
-            told = {"path": file.path, "deletionTimestamp": _now(), "dataChange": True, "size": file.bytes}
-            yield {"remove": {**told, "extendedFileMetadata": True, "partitionValues": values}}
+        if dict(file.partition)[partition] in rows:
+            yield file.removal(_now())
 
 
 def _said_of_commit() -> dict[str, Any]:

@@ -22,6 +22,7 @@ from forebay.lake.log.listing import (
     LOG,
     BrokenLog,
     Listing,
+    NoTable,
     UnsupportedTable,
     commit_name,
     content_of,
@@ -33,7 +34,7 @@ from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.objects import Objects
 from forebay.texts import listed
 
-__all__ = ["Followed", "Log", "Snapshot", "fetch_log", "read_snapshot", "replay"]
+__all__ = ["Followed", "Log", "Snapshot", "fetch_log", "live_files", "read_snapshot", "replay"]
 
 KNOWN_READER_FEATURES = {
     "appendOnly",
@@ -113,6 +114,14 @@ def read_snapshot(table: Objects, *, whole_log: bool = False, up_to: int | None 
     """Reads the table at its newest version, or at version `up_to`. `whole_log` counts the objects of all of the log;
     otherwise those since the last checkpoint."""
     return replay(fetch_log(table, whole_log=whole_log, up_to=up_to))
+
+
+def live_files(table: Objects) -> tuple[LiveFile, ...]:
+    """The data files of the newest version; none where there is no table yet."""
+    try:
+        return read_snapshot(table).files
+    except NoTable:
+        return ()
 
 
 def fetch_log(table: Objects, *, whole_log: bool = False, up_to: int | None = None) -> Log:

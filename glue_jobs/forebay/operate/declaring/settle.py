@@ -212,12 +212,4 @@ def _changes(before: Struct, after: Struct) -> list[str]:
 def _remove(file: LiveFile, at_ms: int) -> str:
     if file.deleted_rows:
         raise InvalidConfiguration.one(file.path, "has a deletion vector", "REORG TABLE ... APPLY (PURGE) first")
-    remove: dict[str, Any] = {
-        "path": file.path,
-        "deletionTimestamp": at_ms,
-        "dataChange": True,
-        "extendedFileMetadata": True,
-        "partitionValues": dict(file.partition),
-        "size": file.bytes,
-    }
-    return json.dumps({"remove": remove})
+    return json.dumps(file.removal(at_ms))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -80,15 +79,5 @@ class LedgerRows:
 def ledger_rows(ledger: Objects) -> Iterator[LedgerRows]:
     """None before the first batch."""
     for parquet in data_files(ledger):
-        there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
-        for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=there, use_threads=False):
-            yield LedgerRows(_with_all(batch))
-
-
-def _with_all(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Files of earlier versions of this code lack columns that came later."""
-    missing: dict[str, Any] = {"tables": pa.map_(pa.string(), pa.int64()), "claimed_at": pa.timestamp("us", "UTC")}
-    for name in COLUMNS:
-        if name not in batch.schema.names:
-            batch = batch.append_column(name, pa.nulls(batch.num_rows, missing.get(name, pa.int64())))
-    return batch
+        for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=list(COLUMNS), use_threads=False):
+            yield LedgerRows(batch)

@@ -25,9 +25,8 @@ from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
 from forebay.lake.layout import AFTER_LOAD, LEDGER, lease_of, table_path
 from forebay.lake.lease import Lease, hold
-from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects, open_objects, s3_client
 from forebay.lake.rows import python_rows
 from forebay.ledger.data_files import opened, rows_of
@@ -170,12 +169,8 @@ def _due(lake: str, service: Service, now: datetime, cleared: Cleared, readers: 
 
 
 def _days(ledger: Objects, until: str) -> Mapping[str, list[LiveFile]]:
-    try:
-        files = read_snapshot(ledger).files
-    except NoTable:
-        return {}
     days = defaultdict[str, list[LiveFile]](list)
-    for file in files:
+    for file in live_files(ledger):
         day = dict(file.partition).get(DAY)
         if day is not None and day <= until:
             days[day].append(file)

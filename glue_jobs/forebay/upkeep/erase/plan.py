@@ -43,7 +43,7 @@ class ErasePlan:
     unseen_objects: int = -1
     unseen_bytes: int = 0
     subject: str = ""
-    """The field that named them; empty in plans of earlier releases."""
+    """The field that named them."""
 
     @property
     def app_id(self) -> str:

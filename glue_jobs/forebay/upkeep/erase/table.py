@@ -220,13 +220,11 @@ def _rows_of(snapshot: Snapshot) -> int:
 
 
 def _actions(leaving: Mapping[str, tuple[LiveFile, _Exchange]], at: int) -> Iterator[Mapping[str, object]]:
-    for path, (file, exchange) in leaving.items():
-        known = {"partitionValues": dict(file.partition), "dataChange": True}
-        removed = {"path": path, "deletionTimestamp": at, "extendedFileMetadata": True, "size": file.bytes}
-        yield {"remove": {**removed, **known}}
+    for file, exchange in leaving.values():
+        yield file.removal(at)
         if exchange.path is not None:
             added = {"path": exchange.path, "size": exchange.size, "modificationTime": at, "stats": exchange.stats}
-            yield {"add": {**added, **known}}
+            yield {"add": {**added, "partitionValues": dict(file.partition), "dataChange": True}}
 
 
 def _must_be_understood(snapshot: Snapshot) -> None:

@@ -8,21 +8,17 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from urllib.parse import unquote
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from forebay.errors import TryAgain
-from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
-from forebay.ledger.data_files import rows_of
+from forebay.ledger.data_files import opened, rows_of
 from forebay.ledger.entry import file_hash
 from forebay.threads import in_threads
 
@@ -60,21 +56,14 @@ def _are_in(known: npt.NDArray[np.int64], hashes: Sequence[int]) -> npt.NDArray[
 
 def _rows(ledger: Objects, services: Collection[str], looked_at: Callable[[LiveFile], bool]) -> list[pa.Table]:
     """The rows of the data files that are read; nothing before the first batch."""
-    try:
-        files = read_snapshot(ledger).files
-    except NoTable:
-        return []
 
-    def rows(path: str) -> pa.Table:
-        content = ledger.read(path)
-        if content is None:
-            raise TryAgain(f"{ledger.place}/{path} disappeared while it was checked")
-        parquet = pq.ParquetFile(pa.BufferReader(content))
+    def rows(file: LiveFile) -> pa.Table:
         plain = pc.field("version_id").is_null() | (pc.field("version_id") == "null")
         may_be_back = (pc.field("outcome") == "missing") | ((pc.field("outcome") == "superseded") & plain)
-        return rows_of(parquet, services, ["file_hash", "outcome", "version_id"]).filter(~may_be_back)
+        with opened(ledger, file) as parquet:
+            return rows_of(parquet, services, ["file_hash", "outcome", "version_id"]).filter(~may_be_back)
 
-    return in_threads(rows, (unquote(file.path) for file in files if looked_at(file)), at_once=8)
+    return in_threads(rows, filter(looked_at, live_files(ledger)), at_once=8)
 
 
 def _day(file: LiveFile) -> str | None:
