@@ -13,17 +13,15 @@ import pytest
 
 from forebay.notification import newer, read_message
 from forebay_local.fabricate import (
-    AWKWARD_KEYS,
     GARBAGE,
     Chaos,
     Wrapping,
-    awkward_files,
     body,
     file_named,
-    full_bodies,
     setup_event,
     versions,
 )
+from tests.fabricated import AWKWARD_KEYS, awkward_files, full_bodies
 
 FILES = [*awkward_files(), *versions("in/versions.json", 4), *(file_named(f"in/{n}.json") for n in range(150))]
 

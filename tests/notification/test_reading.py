@@ -12,7 +12,8 @@ import pytest
 
 from forebay.landed_file import DELETED, LandedFile
 from forebay.notification import REASONS, Filter, Ignored, Reading, read_message
-from forebay_local.fabricate import Wrapping, body, file_named, full_bodies, versions
+from forebay_local.fabricate import Wrapping, body, file_named, versions
+from tests.fabricated import full_bodies
 
 EVENTS = Path(__file__).parents[1] / "events"
 KEY = "in/game=chess/day 1/part-0001.json"

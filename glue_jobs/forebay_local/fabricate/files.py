@@ -1,4 +1,4 @@
-"""Files made to order: plausible ones, ones with awkward keys, and the versions of one key.
+"""Files made to order: plausible ones, and the versions of one key.
 
 Nothing is random: the same arguments give the same files. The objects themselves are for the caller to put, or not.
 """
@@ -12,27 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["AWKWARD_KEYS", "awkward_files", "file_named", "versions"]
+__all__ = ["file_named", "versions"]
 
-AWKWARD_KEYS = (
-    "a plain space.json",
-    "one+one=two.json",
-    "100%.json",
-    "already%20encoded%2Fonce.json",
-    "game=chess/day=2024-05-01/part.json",
-    "größe/日本語/🎲.json",
-    "cafe\u0301-decomposed.json",
-    "caf\u00e9-composed.json",
-    "quote'\"back\\slash.json",
-    "double//slash.json",
-    "&?#;:@$,<>{}[]^`|~!*().json",
-    " spaces at both ends ",
-    "non\u00a0breaking\u2028line.json",
-    "k" * 1019 + ".json",
-)
-"""Keys that S3 takes and that something on the way is likely to get wrong; the last is as long as a key can be."""
-
-_LONGEST_KEY_BYTES = 1024
 _NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 _SEQUENCER_DIGITS = (18, 16)
 
@@ -51,11 +32,6 @@ def file_named(key: str, bucket: str = "landing", *, version: int = 0) -> Landed
     )
 
 
-def awkward_files(bucket: str = "landing", folder: str = "") -> tuple[LandedFile, ...]:
-    """One file for each awkward key, under `folder`; the long one stays exactly as long as a key can be."""
-    return tuple(file_named(_below(folder, key), bucket) for key in AWKWARD_KEYS)
-
-
 def versions(
     key: str, count: int, bucket: str = "landing", *, digits: Sequence[int] = _SEQUENCER_DIGITS
 ) -> list[LandedFile]:
@@ -67,11 +43,6 @@ def versions(
 
 def _with_digits(file: LandedFile, digits: int) -> str:
     return (file.sequencer or "").lstrip("0").rjust(digits, "0")
-
-
-def _below(folder: str, key: str) -> str:
-    overlong = len(f"{folder}{key}".encode()) - _LONGEST_KEY_BYTES
-    return folder + key[max(overlong, 0) :]
 
 
 def _digest(name: bytes, purpose: str) -> bytes:

@@ -15,7 +15,7 @@ from urllib.parse import quote_plus
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["Wrapping", "body", "full_bodies", "setup_event"]
+__all__ = ["Wrapping", "body", "setup_event"]
 
 _NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -52,27 +52,6 @@ def setup_event(bucket: str, shape: Wrapping = Wrapping.S3) -> str:
     return _wrapped(
         _json({**event, "RequestId": "5582815E1AEA5ADF", "HostId": "8cLeGAmw098X5cv4Zkwcmo8vvZa3eH3e"}), shape
     )
-
-
-def full_bodies(
-    files: Sequence[LandedFile], shape: Wrapping = Wrapping.S3, *, limit_bytes: int = 64 * 1024
-) -> list[str]:
-    """The files in as few messages as the limit allows: 64 KB is the most that S3 sends. A single file is never cut."""
-    wrapping = _bytes(body((), shape))
-    groups: list[list[LandedFile]] = []
-    room = 0
-    for file in files:
-        needed = _bytes(body([file], shape)) - wrapping + _SEPARATORS
-        if not groups or needed > room:
-            groups.append([])
-            room = limit_bytes - wrapping
-        groups[-1].append(file)
-        room -= needed
-    return [body(group, shape) for group in groups]
-
-
-_SEPARATORS = 3
-"""A comma between two events, and the brackets of an array that a single event does without."""
 
 
 def _s3_event(file: LandedFile, event: str) -> dict[str, Any]:
@@ -171,7 +150,3 @@ def _iso(time: datetime, precision: str) -> str:
 
 def _json(document: Any) -> str:
     return json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode())
