@@ -7,7 +7,6 @@ unknown, already erased, or probably not people. Every data file is read, in the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from forebay.counted import counted
@@ -17,7 +16,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, TOMBSTONES, table_pa
 from forebay.lake.log.definition import definition_of
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import own_tables
-from forebay.lake.objects import open_objects, s3_client_for
+from forebay.lake.objects import open_objects
 from forebay.lake.origin import origins_of
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.people.person import known_to_vault
@@ -25,6 +24,7 @@ from forebay.operate.people.unseen import Unseen, unseen
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import one_spelling, token_of
+from forebay.threads import answers_by
 from forebay.upkeep.erase.due import erasure_of
 from forebay.upkeep.erase.keeping import must_keep_subject
 from forebay.upkeep.erase.plan import Done, ErasePlan
@@ -128,16 +128,13 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
 
 
 def _origins(lake: str, tables: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    s3 = s3_client_for(lake)
-
     def of(name: str) -> tuple[str, ...]:
         try:
-            return origins_of(definition_of(open_objects(table_path(lake, name), s3=s3)).configuration)
+            return origins_of(definition_of(open_objects(table_path(lake, name))).configuration)
         except (NoTable, BrokenLog, UnsupportedTable):  # its own erasure will tell
             return ()
 
-    with ThreadPoolExecutor(TABLES_AT_ONCE, "origins") as threads:
-        return dict(zip(tables, threads.map(of, tables), strict=True))
+    return answers_by(of, tables, TABLES_AT_ONCE)
 
 
 def _steps(table: str, origins: Mapping[str, Sequence[str]], most: int = 9) -> int:
