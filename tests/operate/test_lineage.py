@@ -203,7 +203,9 @@ def test_without_batches_nothing_is_printed_and_the_reason_is_told(
 
 def test_a_lake_that_nobody_wrote_to_and_a_batch_that_is_not_there_are_told(lake: Path) -> None:
     assert "is it spelled correctly?" in failed(2, "lineage", "--lake", str(lake / "alpha"))
-    assert "batch 7 is not in the ledger" in failed(0, "lineage", "--lake", str(lake), "--batch", "7")
+    assert "batch 7 is not in the ledger: `forebay history` lists" in failed(
+        1, "lineage", "--lake", str(lake), "--batch", "7"
+    )
 
 
 def test_tables_in_s3_are_named_by_bucket_and_path_and_each_service_by_its_own_feeds(s3: str) -> None:

@@ -37,7 +37,7 @@ def lineage(
 
     Prints the events as JSON, one per line, for Marquez, DataHub and others. Each batch is a run, and so is each table that
     it filled. OPENLINEAGE_API_KEY is sent as the key. Sending an event again changes nothing. Exit status 1 if the endpoint
-    refuses an event.
+    refuses an event, or if the ledger does not have --batch.
     """
     from forebay.operate.lake_view import begun_view, has_ledger, known_service
     from forebay.operate.looking.files import FileChoice
@@ -52,8 +52,13 @@ def lineage(
     found = lineage_of(view, choice, namespace=namespace)
     batches = _send(found, to, as_json) if to else _print(found)
     if not batches:
-        why = f"no batch ended since {since:%Y-%m-%dT%H:%M}" if batch is None else f"batch {batch} is not in the ledger"
+        why = f"no batch ended since {since:%Y-%m-%dT%H:%M}" if batch is None else _absent(batch)
         error_console.print(why if has_ledger(view.lake) else NONE_ENDED)
+        raise typer.Exit(0 if batch is None else 1)
+
+
+def _absent(batch: int) -> str:
+    return f"batch {batch} is not in the ledger: `forebay history` lists the batches that ended"
 
 
 def _print(found: Iterator[BatchLineage]) -> int:
