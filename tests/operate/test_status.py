@@ -45,7 +45,7 @@ def lake(tmp_path: Path) -> str:
     health = HealthRecords(str(tmp_path))
     for name, at in (("alpha", new), ("beta", old), ("_forebay/ledger", new)):
         health.update(name, lambda was, at=at: Health(table=was.table, newest_at=at))  # type: ignore[misc]
-    write_tables(tmp_path, "alpha")
+    write_tables(tmp_path, "alpha", "beta")
     return str(tmp_path)
 
 
@@ -65,6 +65,17 @@ def test_one_look_tells_the_job_its_last_batch_today_and_the_age_of_tables(lake:
         "tables      2; newest rows 5 min ago (alpha), oldest 2 d ago (beta)",
     ]
     assert "job         not running" in ran("status", "--lake", lake)
+
+
+def test_status_counts_the_tables_that_the_list_has(lake: str) -> None:
+    """A state or a rollup has no rows in the ledger; the health of a table outlives a folder that somebody deleted."""
+    write_tables(lake, "players")
+    shutil.rmtree(f"{lake}/beta")
+    listed = ran("tables", "list", "--lake", lake).splitlines()[1:]
+    assert [line.split()[0] for line in listed] == ["alpha", "players"]
+    assert ran("status", "--lake", lake).splitlines()[-1] == (
+        "tables      2; newest rows 5 min ago (alpha), oldest 5 min ago (alpha)"
+    )
 
 
 @pytest.mark.parametrize(
@@ -188,8 +199,8 @@ def test_a_lake_whose_first_batch_is_still_to_come_has_no_last_one(tmp_path: Pat
 def test_a_lost_ledger_is_told(lake: str) -> None:
     shutil.rmtree(f"{lake}/_forebay/ledger")
     app = CommitProperties(app_transactions=[Transaction("forebay/games/g", 7)])
-    write_deltalake(f"{lake}/beta", pa.table({"id": [1]}), commit_properties=app)
-    said = "look at: the lake has no ledger, but table beta has rows that a job loaded: the ledger was lost. The job refuses"
+    write_deltalake(f"{lake}/gamma", pa.table({"id": [1]}), commit_properties=app)
+    said = "look at: the lake has no ledger, but table gamma has rows that a job loaded: the ledger was lost. The job refuses"
     assert said in failed(1, "status", "--lake", lake)
 
 

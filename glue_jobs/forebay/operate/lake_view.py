@@ -7,7 +7,7 @@ A place to which forebay never wrote is `InvalidConfiguration`: an operator who 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -52,6 +52,7 @@ __all__ = [
     "rows_of",
     "rows_with",
     "service_of_queue",
+    "tables_there",
     "tell_if_not_begun",
     "view_of",
     "without_log",
@@ -208,15 +209,20 @@ def lost_table(view: LakeView, table: str) -> InvalidConfiguration | None:
     return InvalidConfiguration.one(f"table {table}", table_lost(table, rows))
 
 
-def lost_tables(view: LakeView) -> dict[str, int]:
+def lost_tables(view: LakeView, there: Collection[str] | None = None) -> dict[str, int]:
     """The tables whose rows the ledger counts, and whose log is gone; and those rows. Once a job has created the table again,
     only an audit finds it."""
-    rows = {name: rows for name, (rows, _) in counted_in_ledger(view).items() if rows}
+    there = {*(tables_there(view) if there is None else there)}
+    return {name: rows for name, (rows, _) in counted_in_ledger(view).items() if rows and name not in there}
+
+
+def tables_there(view: LakeView) -> list[str]:
+    """The names of all tables but our own. A folder without a log, such as that of the declarations, is none."""
 
     def is_there(name: str) -> bool:
         return has_log(open_objects(table_path(view.lake, name)))
 
-    return {name: rows[name] for name, there in answers_by(is_there, rows, at_once=32).items() if not there}
+    return [name for name, there in answers_by(is_there, view.tables(), LISTED_AT_ONCE).items() if there]
 
 
 def counted_in_ledger(view: LakeView) -> dict[str, tuple[int, int]]:

@@ -106,12 +106,12 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         parts = ", ".join(f"{usd:,.2f} for {part}" for part, usd in now.cost.usd.items())
         yield f"cost        {now.cost.total:,.2f} USD this month so far: {parts}"
     ordered = sorted(now.newest_rows.items(), key=lambda pair: pair[1], reverse=True)
+    ages = ""
     if ordered:
         (newest, at), (oldest_name, oldest_at) = ordered[0], ordered[-1]
-        yield (
-            f"tables      {len(ordered):,}; newest rows {age(now.at, at)} ({newest}), "
-            f"oldest {age(now.at, oldest_at)} ({oldest_name})"
-        )
+        ages = f"; newest rows {age(now.at, at)} ({newest}), oldest {age(now.at, oldest_at)} ({oldest_name})"
+    if now.tables:
+        yield f"tables      {now.tables:,}{ages}"
 
 
 def _show_tables(now: Status) -> None:

@@ -66,7 +66,7 @@ def _journey(status: Status) -> Iterator[Station]:
     yield Station("ingest job", "runs" if status.runs else "not running", batch)
     outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(status.today.items()))
     yield Station("files today", f"{sum(status.today.values()):,}", outcomes or "none")
-    yield Station("records today", f"{status.records_today:,}", counted(len(status.newest_rows), "table"))
+    yield Station("records today", f"{status.records_today:,}", counted(status.tables, "table"))
     if dead is not None:
         letters = dead.waiting + dead.in_flight
         yield Station(

@@ -31,7 +31,7 @@ from forebay.lake.origin import table_lost
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import command_of, rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
-from forebay.operate.lake_view import LakeView, checkpoint_of, lost_tables, quoted
+from forebay.operate.lake_view import LakeView, checkpoint_of, lost_tables, quoted, tables_there
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
 from forebay.operate.looking.refused import count_refused
@@ -96,6 +96,8 @@ class Status:
     """Files that wait to be read again."""
     forgets: int = 0
     """Files that wait to be forgotten."""
+    tables: int = 0
+    """As `forebay tables list` counts them."""
     newest_rows: Mapping[str, datetime] = field(default_factory=dict)
     """When each table last got rows: by the ledger where that was today or yesterday, else by its health object."""
     reconciled: LastReconcile | None = None
@@ -174,6 +176,7 @@ def status_of(
     read unless it is given."""
     now = now or datetime.now(UTC)
     health = health_objects(view.lake) if health is None else health
+    there = tables_there(view)
     queue_url = queue_url or (on.queue_url if on is not None else "")
     folder = checkpoint_of(view.lake, checkpoint)
     holds = holder(folder)
@@ -209,14 +212,15 @@ def status_of(
         {one["table"]: one["to"] for one in (rollback_plan(view.lake) or {}).get("tables", ())},
         _count(view, f"outcome = {quoted(REPLAY)} or reason = {quoted(WANTED_AGAIN)}"),
         _count(view, f"outcome = {quoted(FORGET)}"),
-        _newest_rows(view, health, now),
+        len(there),
+        {name: at for name, at in _newest_rows(view, health, now).items() if name in there},
         last_reconcile(view.lake),
         tuple(alarms_ringing(on)) if on is not None else None,
         tuple(runs) if runs is not None else None,
         _cost(view, on, runs, health, now) if runs is not None and on is not None else None,
         _budget_warned_at(folder, now),
         None if files else _lost(view.lake, folder),
-        lost_tables(view),
+        lost_tables(view, there),
     )
 
 
