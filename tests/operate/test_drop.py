@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.health import Health
 from forebay.lake.layout import DERIVED_FROM, HEALTH, ROLLBACK_PLAN, rollback_of, writer_of
 from forebay.lake.lease import hold
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import FolderObjects, open_objects
+from forebay.lake.paused import pause, paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back, tables_going_back
 from forebay.operate.changing import drop as dropping
 from forebay.operate.lake_view import LakeView, lost_tables
@@ -118,6 +119,29 @@ def test_a_table_that_comes_back_is_counted_from_its_new_start(lake: str) -> Non
     ran("tables", "drop", "alpha", "--lake", lake, "--yes")
     assert rows_in_ledger(lake)["in/d.json"] == ("table-dropped", 0, 7, {})
     assert rows_in_ledger(lake)["in/b.json"] == ("table-dropped", 0, 2, {})
+
+
+def test_a_pause_goes_with_its_table(lake: str) -> None:
+    pause(lake, ["alpha", "beta"])
+    ran("tables", "drop", "alpha", "--lake", lake, "--yes")
+    assert paused_tables(lake) == {"beta"}
+
+
+def test_without_the_right_to_delete_a_drop_does_not_begin(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that S3 refuses halfway keeps every job from starting."""
+    delete = FolderObjects.delete
+
+    def refused(self: FolderObjects, names: Iterable[str]) -> None:
+        if self.place.endswith("/alpha"):
+            raise Halt("1 object was not deleted: AccessDenied")
+        delete(self, names)
+
+    monkeypatch.setattr(FolderObjects, "delete", refused)
+    before = ledger(lake)
+    said = failed(1, "tables", "drop", "alpha", "--lake", lake, "--yes")
+    assert "table alpha: 1 object was not deleted: AccessDenied. Nothing was done" in said
+    assert ledger(lake) == before
+    must_not_be_half_rolled_back(lake)
 
 
 def test_a_lost_table_is_dropped_as_one_that_is_there(lake: str) -> None:

@@ -1,8 +1,8 @@
 """Drops tables for good: the ledger no longer counts their rows, and their folders go.
 
 In: tables of a lake. Out: a `Drop` to inspect. Then the ledger counts their rows as dropped, with the reason `table-dropped`,
-and the ids of `dedupe`, the folders and forebay's own notes about these tables are deleted. The landed files stay, so a replay
-brings the rows back where a declaration makes the table. No JVM is needed.
+and the ids of `dedupe`, the folders and forebay's own notes about these tables are deleted, their pauses as well. The landed
+files stay, so a replay brings the rows back where a declaration makes the table. No JVM is needed.
 
 As with a rollback, leases keep every writer away until the plan is durable, and the plan does so from then on. Each step
 changes only what is left, so a repeated command finishes an interrupted one.
@@ -42,6 +42,7 @@ from forebay.lake.layout import (
 )
 from forebay.lake.log.listing import has_log
 from forebay.lake.objects import open_objects
+from forebay.lake.paused import resume
 from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollback_plan, write_plan
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
 from forebay.operate.changing.alone import alone
@@ -53,6 +54,8 @@ __all__ = ["Drop", "Dropped", "TableGone", "drop", "finish_earlier", "plan_drop"
 
 FILES_AT_ONCE = 20_000
 """Files whose rows of the ledger are changed in one commit. A day is never split."""
+NOBODYS = "_forebay-tables-drop"
+"""The name of an object that no table has."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +107,7 @@ def drop(view: LakeView, plan: Drop, catalog: str = "") -> Dropped:
     """`catalog` is the Glue database whose entries go, too."""
     with _alone(view, plan.names) as must_be_alone:
         plan_drop(view, plan.names)  # again: a job may have taken up other declarations since the plan was shown
+        _must_be_deletable(view, plan.names)
         tables = [{"table": name, "to": None} for name in plan.names]
         noted = {"number": uuid.uuid4().hex[:12], "tables": tables, "catalog": catalog}
         write_plan(view.lake, noted, must_be_alone)
@@ -134,6 +138,7 @@ def _carry_out(view: LakeView, names: Sequence[str], catalog: str) -> Dropped:
             _delete_folder(table_path(view.lake, folder))
     notes = [f"{place}/{name}.json" for place in (HEALTH, EXPIRED, NOT_MERGED) for name in names]
     open_objects(view.lake).delete(notes)
+    resume(view.lake, names)
     became = {name: _entry_removed(view, name, catalog) for name in names} if catalog else {}
     delete_plan(view.lake)
     absent = tuple(name for name, why in became.items() if why is None)
@@ -141,6 +146,15 @@ def _carry_out(view: LakeView, names: Sequence[str], catalog: str) -> Dropped:
 
 
 # --- what goes ---
+
+
+def _must_be_deletable(view: LakeView, names: Iterable[str]) -> None:
+    """Asks S3 with an object that does not exist: a drop that is refused halfway keeps every job from starting."""
+    for name in names:
+        try:
+            open_objects(table_path(view.lake, name)).delete([NOBODYS])
+        except (Halt, InvalidConfiguration) as refused:
+            raise Halt(f"table {name}: {refused}. Nothing was done") from None
 
 
 def _table_gone(view: LakeView, services: Iterable[Service], name: str, rows: int, files: int) -> TableGone:
