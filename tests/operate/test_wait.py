@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
+from forebay.declaration.complete import Complete, Period
 from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
 from forebay.ledger.periods import FeedPeriod, Periods
 from forebay.operate.looking.wait import Open, wait
+from forebay.upkeep.complete.judge import Known, folder_uri, judge
 from tests.operate.command import failed, ran
 from tests.operate.ledger import entry, write_ledger
 
@@ -63,6 +67,21 @@ def test_what_is_open_is_said_with_what_it_waits_for(lake: str) -> None:
     assert said.splitlines() == [
         "clicks 2026-11-24T09:00Z: waits for _DONE",
         "clicks 2026-11-24T08:00Z: none of its files was loaded",
+    ]
+
+
+def test_a_wait_for_a_file_names_the_command_that_leaves_it_out(lake: str) -> None:
+    rule, hour = Complete(folder="in/%Y/%m/%d/%H/", marker="_DONE"), Period(TEN, TEN + timedelta(hours=1))
+    file = LandedFile("landing", "in/2026/11/24/10/a", 1, "e", event_time=TEN)
+    known = Known(services=("games",), listed=[file], said={folder_uri(rule, file): b""}, rows={})
+    why = judge(rule, hour, known, TEN + timedelta(days=1)).why
+    assert Open("clicks", TEN, why).waits_for_files
+    Periods(open_objects(f"{lake}/_forebay/complete")).change(
+        lambda rows: [replace(one, complete_at=None, why=why) for one in rows.values()]
+    )
+    said = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T11:00"))
+    assert said.splitlines()[1:] == [
+        "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out"
     ]
 
 

@@ -16,6 +16,7 @@ from forebay.errors import InvalidConfiguration
 __all__ = ["NOT_IN_TIME", "wait"]
 
 NOT_IN_TIME = 4
+LEFT_OUT = "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out"
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
@@ -32,7 +33,8 @@ def wait(
     """Wait until all files of an hour or a day are in.
 
     `complete` in the declaration of a feed defines when that is the case. For each open period, the command says what it waits
-    for; --json prints these periods. Exit status 4 if one is not complete in time.
+    for; --json prints these periods. `forebay files skip` leaves out a file that can never be loaded. Exit status 4 if one is
+    not complete in time.
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import begun_lake
@@ -55,6 +57,8 @@ def wait(
         console.print(f"{name} is complete until {end:%Y-%m-%dT%H:%MZ}")
     for one in found if not as_json else ():
         error_console.print(str(one))
+    if not as_json and any(one.waits_for_files for one in found):
+        error_console.print(LEFT_OUT)
     raise typer.Exit(NOT_IN_TIME if found else 0)
 
 

@@ -16,6 +16,7 @@ from forebay.declaration.feed import Feed
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, meant
 from forebay.ledger.periods import FeedPeriod
+from forebay.upkeep.complete.judge import NAMES_A_FILE
 
 __all__ = ["Open", "feeds_meant", "open_periods", "wait"]
 
@@ -30,6 +31,10 @@ class Open:
     feed: str
     start: datetime
     why: str
+
+    @property
+    def waits_for_files(self) -> bool:
+        return NAMES_A_FILE in self.why
 
     def __str__(self) -> str:
         return f"{self.feed} {self.start:%Y-%m-%dT%H:%MZ}: {self.why}"
