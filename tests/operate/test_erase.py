@@ -356,6 +356,26 @@ def test_without_the_right_to_delete_versions_the_report_does_not_say_that_they_
     assert [one["gone"] for one in report["tables"]] == [True] * 4
 
 
+def test_old_versions_of_a_table_that_was_dropped_before_keep_a_report_from_calling_them_gone(
+    versioned: str, declared: Callable[..., str], s3: str
+) -> None:
+    client, lake = boto3.client("s3", endpoint_url=s3, region_name="eu-west-1"), f"s3://{versioned}/lake"
+    table = open_objects(f"{lake}/alpha")
+    table.delete([one.name for one in table.found()])
+    where = ("--lake", lake, "--service", declared())
+    status, out, err = given(("privacy", "erase", ANNA, *where, "--yes", "--now"), "")
+    assert (status, "4 rows are deleted" in out) == (0, True)
+    assert "the bucket keeps old versions of dropped tables, which are not searched: alpha" in err
+    for gone in (False, True):
+        (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+        assert {one["table"]: one["gone"] for one in report["tables"] if one["dropped"]} == {"alpha": gone}
+        assert report["is_gone_from_tables"] is False, "the quarantine has a record that nobody can read"
+        found = client.list_object_versions(Bucket=versioned, Prefix="lake/alpha/")
+        for one in (*found.get("Versions", ()), *found.get("DeleteMarkers", ())):
+            client.delete_object(Bucket=versioned, Key=one["Key"], VersionId=one["VersionId"])
+        given(("privacy", "erase", *where), "")
+
+
 def report_of(lake: Path, service: str) -> Any:
     (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
     return report

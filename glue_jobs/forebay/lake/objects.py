@@ -106,6 +106,9 @@ class Objects(Protocol):
     def old_versions(self) -> Iterator[OldVersion]:
         """None in a folder, and none in a bucket that never kept versions."""
 
+    def folders_of_old_versions(self) -> list[str]:
+        """The names of the folders directly under the place in which a bucket keeps old versions only: every object was deleted."""
+
     def open_old(self, version: OldVersion) -> BinaryIO | None:
         """Opens an old version, like `open`."""
 
@@ -156,7 +159,7 @@ class S3Objects:
     def folders(self) -> list[str]:
         pages = self._pages("", Delimiter="/")
         found = (folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", ()))
-        return sorted(folder.removeprefix(self._prefix).rstrip("/") for folder in found)
+        return sorted(_name(self._prefix, folder) for folder in found)
 
     def names(self, folder: str) -> list[str]:
         pages = self._pages(f"{folder}/", Delimiter="/")
@@ -240,6 +243,18 @@ class S3Objects:
                 for one in page.get("Versions", ()):
                     if not one["IsLatest"]:
                         yield OldVersion(one["Key"].removeprefix(self._prefix), one["VersionId"])
+
+    def folders_of_old_versions(self) -> list[str]:
+        with self._refusals("list", "old versions", RIGHTS_ON_VERSIONS):
+            pages = self._s3.get_paginator("list_object_versions")
+            pages = pages.paginate(Bucket=self._bucket, Prefix=self._prefix, Delimiter="/")
+            found = {folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", ())}
+        return [name for name in sorted(_name(self._prefix, one) for one in found) if self._has_old_versions_only(name)]
+
+    def _has_old_versions_only(self, folder: str) -> bool:
+        if next(self.found(f"{folder}/"), None) is not None:
+            return False
+        return next(S3Objects(self._s3, f"{self.place}/{folder}").old_versions(), None) is not None
 
     def delete_old(self, versions: Iterable[OldVersion]) -> None:
         which = ({"Key": self._prefix + one.name, "VersionId": one.id} for one in versions)
@@ -357,6 +372,9 @@ class FolderObjects:
     def old_versions(self) -> Iterator[OldVersion]:
         return iter(())
 
+    def folders_of_old_versions(self) -> list[str]:
+        return []
+
     def open_old(self, version: OldVersion) -> BinaryIO | None:
         return None
 
@@ -377,6 +395,10 @@ class FolderObjects:
                 Path(aside).unlink(missing_ok=True)
             raise InvalidConfiguration.one(self.place, f"cannot be written: {refused}") from refused
         return Path(aside)
+
+
+def _name(prefix: str, folder: str) -> str:
+    return folder.removeprefix(prefix).rstrip("/")
 
 
 def _make_entry_durable(path: Path) -> None:

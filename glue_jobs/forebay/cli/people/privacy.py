@@ -275,7 +275,11 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     for one in done["tables"]:
         if one["refused"]:
             error_console.print(f"{one['table']}: stays unchanged: it {one['refused']}")
-    if unsearched := [one["table"] for one in done["tables"] if not one["searched"]]:
+    if dropped := [one["table"] for one in done["tables"] if one["dropped"]]:
+        kept = f"the bucket keeps old versions of dropped tables, which are not searched: {', '.join(dropped)}"
+        gone = "Once the bucket's lifecycle rule has deleted them, run `forebay privacy erase` without a subject"
+        error_console.print(f"{kept}. {gone}")
+    if unsearched := [one["table"] for one in done["tables"] if not one["searched"] and not one["dropped"]]:
         error_console.print(f"do not say whose their rows are, and stay: {', '.join(unsearched)}")
     if rows := sum(one["rows_not_judged"] for one in done["tables"] if one["searched"]):
         error_console.print(f"{counted(rows, 'row', 'keeps')} a text that is not JSON, so the person is unknown")

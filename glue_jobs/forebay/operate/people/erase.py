@@ -27,8 +27,10 @@ from forebay.lake.layout import (
     DERIVED_FROM,
     LEDGER,
     PLANS,
+    TOMBSTONES,
     lease_of,
     plans_of,
+    table_path,
 )
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
@@ -106,6 +108,9 @@ def carry_out(
             tell(f"{name} ...")
             with _no_retry(view, service, wait_s) if name in HELD else nullcontext():
                 _erase_from(view, service, plan, erasures, name, wait_s)
+        for name in _dropped_before(view):
+            at = datetime.now(UTC).isoformat()
+            erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, searched=False, dropped=True))
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
         at = datetime.fromisoformat(plan.ledger_at or plan.at)
@@ -189,6 +194,13 @@ def _no_retry(view: LakeView, service: Service, wait_s: float) -> Iterator[None]
         yield
     finally:
         lease.let_go()
+
+
+def _dropped_before(view: LakeView) -> list[str]:
+    """Tables of which a bucket keeps old versions only."""
+    states = open_objects(table_path(view.lake, TOMBSTONES)).folders_of_old_versions()
+    tables = [name for name in open_objects(view.lake).folders_of_old_versions() if not name.startswith(("_", "."))]
+    return [*tables, *(f"{TOMBSTONES}/{state}" for state in states)]
 
 
 def _counted(view: LakeView, plan: ErasePlan, done: Iterable[Done]) -> dict[str, dict[str, int]]:

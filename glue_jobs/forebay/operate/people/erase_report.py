@@ -35,6 +35,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
             "objects_deleted": one.gone,
             "refused": one.refused,
             "searched": one.searched,
+            "dropped": one.dropped,
             "rows_not_judged": one.unjudged_rows,
             "objects_not_judged": one.unjudged_objects,
         }

@@ -68,6 +68,8 @@ class Done:
     refused: str = ""
     searched: bool = True
     """Whether the table says whose its rows are."""
+    dropped: bool = False
+    """Whether the table was dropped before, and only old versions of its objects are left, which nobody searches."""
     unjudged_rows: int = 0
     unjudged_objects: int = 0
 
