@@ -48,13 +48,16 @@ def problems_of(refused: ValidationError, where: Any) -> list[Problem]:
 
 def refusals_of(refused: ValidationError) -> Iterator[tuple[Location, str]]:
     """The location of each mistake, and what is wrong there. A check of ours may find several mistakes, one a line."""
-    for error in refused.errors():
+    errors = refused.errors()
+    around = {tuple(error["loc"][:depth]) for error in errors for depth in range(len(error["loc"]))}
+    for error in errors:
         kind, at = error["type"], tuple(error["loc"])
         if kind in ("missing", "extra_forbidden"):
             yield at, "is missing" if kind == "missing" else "is unknown"
             continue
         if kind in EMPTY:
-            yield at, "must not be empty"
+            if at not in around:  # else pydantic counts only the elements that are valid
+                yield at, "must not be empty"
             continue
         message = error["msg"].removeprefix("Value error, ")
         if kind in KINDS:

@@ -40,6 +40,12 @@ def test_a_folder_whose_service_is_yaml_is_told_so_with_the_mistakes_of_its_tabl
     assert [problem.where for problem in refused.value.problems] == ["service.yaml", "tables/a.toml:1: table A"]
 
 
+def test_a_list_whose_only_value_is_wrong_is_not_called_empty_too() -> None:
+    for only, wrong in (('["done"]', "only.0: must be 'loaded'"), ("[]", "only: must not be empty")):
+        (problem,) = said(table("").replace("[[", f"after_load = {{ delete = true, only = {only} }}\n[[", 1))
+        assert wrong in problem
+
+
 def test_a_folder_whose_only_table_cannot_be_read_is_not_told_that_it_declares_none(tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text('name = "s"')
     (tmp_path / "tables").mkdir()
