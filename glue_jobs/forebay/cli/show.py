@@ -75,7 +75,10 @@ class _Console(Console):
 class _Table(Table):
     """Ends each line with its last sign, and not with the blanks of the widest one."""
 
+    past_edge = False
+
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        options = options.update(width=UNBOUNDED) if self.past_edge else options
         segments = (one for one in super().__rich_console__(console, options) if isinstance(one, Segment))
         for line in Segment.split_lines(segments):
             while line and not line[-1].text.strip():
@@ -96,11 +99,13 @@ error_console = _console(sys.stderr, stderr=True)
 
 
 def columns(*names: str) -> Table:
-    """An empty table of these columns; `>name` is a number's, and `=name` another that is never broken into two lines."""
+    """An empty table of these columns; `>name` is a number's, and `=name` another that is never broken into two lines. The last
+    one may be `~name`: it goes past the edge, so that an address can be copied."""
     table = _Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         right, whole = name.startswith(">"), name.startswith((">", "="))
-        shown = name.lstrip(">=")
+        shown = name.lstrip(">=~")
+        table.past_edge = name.startswith("~")
         table.add_column(shown, justify="right" if right else "left", overflow="fold", no_wrap=whole)
     return table
 

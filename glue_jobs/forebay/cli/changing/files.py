@@ -61,7 +61,7 @@ def list_files(
         print_json({"uri": file.uri, **asdict(file)} for file in found)
         return
     wide = is_wide()
-    shown = columns("=at", "=outcome", ">records", ">written", *(("why",) if wide else ()), "file")
+    shown = columns("=at", "=outcome", ">records", ">written", *(("why",) if wide else ()), "~file")
     for file in found:
         why = ": ".join(filter(None, (file.reason, file.detail))) or "-"
         numbers = (f"{file.records:,}", f"{file.written:,}")
