@@ -73,6 +73,11 @@ def test_a_mistake_is_one_answer_with_the_tables_that_there_are(lake: str) -> No
     assert "(did you mean alpha? Tables are after_load, alpha, complete, ledger" in said
 
 
+def test_a_text_in_double_quotes_is_told_the_quotes_of_sql(lake: str) -> None:
+    said = failed(2, "query", 'select * from ledger where outcome = "loaded"', "--lake", lake)
+    assert """write names in "double" quotes, and texts in 'single' quotes""" in said
+
+
 def test_a_table_whose_log_was_deleted_is_told_as_such(lake: str) -> None:
     shutil.rmtree(Path(lake, "alpha", "_delta_log"))
     told = (

@@ -21,6 +21,11 @@ from tests.operate.ledger import write_ledger
     [
         (("compact", "--grup", "x"), "compact: --grup is unknown (did you mean --group"),
         (("compcat",), "compcat is unknown (did you mean compact?)"),
+        (
+            ("query", "--lake", "/tmp", "select", "a.json", "from", "x"),
+            "query: a.json from x: too many arguments (put quotes around",
+        ),
+        (("why", "s3://landing/in/a.json"), "why is unknown (did you mean where?)"),
         (("tables", "chek"), "tables: chek is unknown (did you mean check?)"),
         (("compact",), "compact: --lake is missing (or set FOREBAY_LAKE, or name it in forebay.toml)"),
         (

@@ -20,6 +20,9 @@ __all__ = ["hint_of", "must_be_given", "said_of"]
 
 """Names that commands had before. They work, and no help shows them."""
 
+WORDS = {"why": "where", "find": "where", "trace": "where", "load": "ingest", "run": "ingest", "delete": "tables drop"}
+"""Commands as people call them who have not read their names yet."""
+
 OF_THE_CHECKOUT = ("local", "demo")
 
 MOST_MEANT = 3
@@ -60,6 +63,8 @@ def _what(refused: UsageError) -> tuple[str, str]:
             return f"{found[1]} is not part of the wheel", "clone the repository, and run `make setup`"
         meant = _meant(found[1], refused.ctx)
         return f"{found[1]} is unknown", f"did you mean {meant}?" if meant else ""
+    if found := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", message, re.S):
+        return f"{found[1]}: too many arguments", "put quotes around a text that has blanks"
     if found := re.fullmatch(r"Invalid value for '?([^':]*)'?(?: \(.*?\))?: (.*)", message, re.S):
         for pattern, meaning in BOUNDS:
             if re.fullmatch(pattern, found[2], re.S):
@@ -84,6 +89,8 @@ def must_be_given(command: str, name: str, value: str, variable: str) -> None:
 
 def _meant(typed: str, context: Any) -> str:
     """A command of a group that was typed without the group, or a name that is alike."""
+    if typed in WORDS and WORDS[typed].split()[0] in _commands_of(context):
+        return WORDS[typed]
     within = [name for name in EXAMPLES if name.endswith(f" {typed}")]
     if 0 < len(within) <= MOST_MEANT:
         return " or ".join(within)

@@ -38,15 +38,18 @@ def query(view: LakeView, sql: str) -> pa.Table:
     try:
         return pa.table(builder.execute(sql))
     except (DeltaError, ValueError, OSError) as refused:
-        raise _refused(view, str(refused).strip(), sorted(there)) from refused
+        raise _refused(view, sql, str(refused).strip(), sorted(there)) from refused
 
 
-def _refused(view: LakeView, said: str, there: list[str]) -> InvalidConfiguration:
+def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidConfiguration:
     """The refusal in the words of the engine, except for a missing table."""
     known = ", ".join(there[:20])
     missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
     if missing is None:
-        return InvalidConfiguration.one("query", said, f"tables are {known}")
+        quotes = """write names in "double" quotes, and texts in 'single' quotes; """ if '"' in sql else ""
+        return InvalidConfiguration.one(
+            "query", said, f"{quotes if 'No field named' in said else ''}tables are {known}"
+        )
     if missing[1] in OWN_NAMES:
         problem = f"{missing[1]} has no rows yet"
         return InvalidConfiguration.one("query", problem, "forebay creates this table with its first row")
