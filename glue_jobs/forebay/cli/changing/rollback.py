@@ -124,7 +124,8 @@ def _show(view: LakeView, plan: Rollback, tables: list[str]) -> None:
     for one in plan.tables:
         numbers = (f"{one.now}", f"{one.to}", f"{one.leaving:,}", f"{one.coming:,}", f"{len(one.changes):,}")
         shown.add_row(one.table, *numbers)
-    console.print(shown)
+    if plan.tables:
+        console.print(shown)
     if files := _forgotten(view, plan):
         console.print(
             f"{counted(files, 'forgotten file', 'gets')} rows back, and {agreed(files, 'stays')} forgotten: the next start of "

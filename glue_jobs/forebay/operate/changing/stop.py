@@ -34,6 +34,7 @@ def _wait(folder: str, runs: Holder, wait_s: float, sleep: Callable[[float], Non
     while (now := holder(folder)) is not None and now.epoch == runs.epoch:
         if time.monotonic() >= until:
             raise TryAgain(
-                f"{runs.who} is still working on its batch after {wait_s:g} s; it will stop when the batch is done"
+                f"{runs.who} is still working on its batch after {wait_s:g} s; it will stop when the batch is done. "
+                "If it was killed, its lease ends within a minute"
             )
         sleep(0.5)

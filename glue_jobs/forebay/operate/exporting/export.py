@@ -96,8 +96,8 @@ def _must_have_feed(service: Service, name: str, configuration: Mapping[str, str
             f"table {name}", what, "export one of its source tables, or read the whole rollup"
         )
     if configuration.get(CHANGE_FEED) != "true":
-        what = f'declare merge.change_feed = true of a state, or properties = {{ "{CHANGE_FEED}" = "true" }} of another table'
-        raise InvalidConfiguration.one(f"table {name}", "has no change feed", what)
+        hint = f'declare properties = {{ "{CHANGE_FEED}" = "true" }}, or for a state change_feed = true under [merge]'
+        raise InvalidConfiguration.one(f"table {name}", "has no change feed", hint)
 
 
 def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], since: int | datetime | None) -> int:
