@@ -63,7 +63,7 @@ def _what(refused: UsageError) -> tuple[str, str]:
             return f"{found[1]} is not part of the wheel", "clone the repository, and run `make setup`"
         meant = _meant(found[1], refused.ctx)
         return f"{found[1]} is unknown", f"did you mean {meant}?" if meant else ""
-    if found := re.fullmatch(r"Got unexpected extra arguments? \((.*)\)", message, re.S):
+    if found := re.fullmatch(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", message, re.S):
         return f"{found[1]}: too many arguments", "put quotes around a text that has blanks"
     if found := re.fullmatch(r"Invalid value for '?([^':]*)'?(?: \(.*?\))?: (.*)", message, re.S):
         for pattern, meaning in BOUNDS:

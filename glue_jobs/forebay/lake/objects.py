@@ -107,7 +107,7 @@ class Objects(Protocol):
         """None in a folder, and none in a bucket that never kept versions."""
 
     def folders_of_old_versions(self) -> list[str]:
-        """The names of the folders directly under the place in which a bucket keeps old versions only: every object was deleted."""
+        """The names of the folders directly under the place in which a bucket keeps old versions only."""
 
     def open_old(self, version: OldVersion) -> BinaryIO | None:
         """Opens an old version, like `open`."""
