@@ -99,8 +99,8 @@ error_console = _console(sys.stderr, stderr=True)
 
 
 def columns(*names: str) -> Table:
-    """An empty table of these columns; `>name` is a number's, and `=name` another that is never broken into two lines. The last
-    one may be `~name`: it goes past the edge, so that an address can be copied."""
+    """An empty table of these columns; `>name` is a number's, and `=name` another that is never broken into two lines.
+    `~name` is for the last one: it goes past the edge, so that an address can be copied."""
     table = _Table(box=None, pad_edge=False, header_style="bold")
     for name in names:
         right, whole = name.startswith(">"), name.startswith((">", "="))

@@ -197,7 +197,7 @@ def _no_retry(view: LakeView, service: Service, wait_s: float) -> Iterator[None]
 
 
 def _dropped_before(view: LakeView) -> list[str]:
-    """Tables of which a bucket keeps old versions only."""
+    """Tables whose objects were all deleted, and whose old versions a bucket keeps."""
     states = open_objects(table_path(view.lake, TOMBSTONES)).folders_of_old_versions()
     tables = [name for name in open_objects(view.lake).folders_of_old_versions() if not name.startswith(("_", "."))]
     return [*tables, *(f"{TOMBSTONES}/{state}" for state in states)]
