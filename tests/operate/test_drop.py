@@ -447,7 +447,7 @@ def test_a_mistyped_database_is_named(lake: str, glue: Any) -> None:
 
 def test_on_s3_a_table_with_a_longer_name_stays_and_the_entry_of_the_catalog_is_told(s3: str) -> None:
     options = {"aws_allow_http": "true"}
-    lake = "s3://studio-lake/games"
+    lake = "s3://studio-lake/dropped"
     write_ledger(lake, entry("in/a.json", tables={"alpha": 2, "alpha2": 1}), storage_options=options)
     for name, rows in (("alpha", 2), ("alpha2", 1)):
         found = pa.table({"_file_id": [file_id("in/a.json")] * rows})
