@@ -18,9 +18,8 @@ from forebay.errors import InvalidConfiguration
 
 __all__ = ["hint_of", "must_be_given", "said_of"]
 
-"""Names that commands had before. They work, and no help shows them."""
-
 WORDS = {"why": "where", "find": "where", "trace": "where", "load": "ingest", "run": "ingest", "delete": "tables drop"}
+WORDS |= {"accounts": "audit", "reconcile": "find-missed"}
 """Commands as people call them who have not read their names yet."""
 
 OF_THE_CHECKOUT = ("local", "demo")
@@ -89,10 +88,10 @@ def must_be_given(command: str, name: str, value: str, variable: str) -> None:
 
 def _meant(typed: str, context: Any) -> str:
     """A command of a group that was typed without the group, or a name that is alike."""
-    if typed in WORDS and WORDS[typed].split()[0] in _commands_of(context):
+    known = getattr(context.command, "commands", ()) if context else ()
+    if typed in WORDS and WORDS[typed].split()[0] in known:
         return WORDS[typed]
     within = [name for name in EXAMPLES if name.endswith(f" {typed}")]
     if 0 < len(within) <= MOST_MEANT:
         return " or ".join(within)
-    known = getattr(context.command, "commands", ()) if context else ()
     return next(iter(get_close_matches(typed, known, 1)), "")

@@ -222,7 +222,7 @@ def tables_there(view: LakeView) -> list[str]:
     def is_there(name: str) -> bool:
         return has_log(open_objects(table_path(view.lake, name)))
 
-    return [name for name, there in answers_by(is_there, view.tables(), LISTED_AT_ONCE).items() if there]
+    return [name for name, there in answers_by(is_there, view.tables(), at_once=32).items() if there]
 
 
 def counted_in_ledger(view: LakeView) -> dict[str, tuple[int, int]]:

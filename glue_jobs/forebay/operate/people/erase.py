@@ -109,8 +109,8 @@ def carry_out(
             with _no_retry(view, service, wait_s) if name in HELD else nullcontext():
                 _erase_from(view, service, plan, erasures, name, wait_s)
         for name in _dropped_before(view):
-            at = datetime.now(UTC).isoformat()
-            erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, searched=False, dropped=True))
+            now = datetime.now(UTC).isoformat()
+            erasures.note(plan, Done(name, -1, 0, {}, 0, now, now, searched=False, dropped=True))
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
         at = datetime.fromisoformat(plan.ledger_at or plan.at)
