@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["answers_by", "in_threads"]
+__all__ = ["answers_by", "both", "in_threads"]
 
 Thing = TypeVar("Thing")
 Answer = TypeVar("Answer")
+Other = TypeVar("Other")
 
 
 def in_threads(ask: Callable[[Thing], Answer], things: Iterable[Thing], at_once: int = 16) -> list[Answer]:
@@ -24,3 +25,10 @@ def answers_by(ask: Callable[[Thing], Answer], things: Iterable[Thing], at_once:
     """The same, by thing."""
     asked = list(things)
     return dict(zip(asked, in_threads(ask, asked, at_once), strict=True))
+
+
+def both(ask: Callable[[], Answer], other: Callable[[], Other]) -> tuple[Answer, Other]:
+    """Two different questions."""
+    with ThreadPoolExecutor(1, "answers") as thread:
+        beside = thread.submit(other)
+        return ask(), beside.result()

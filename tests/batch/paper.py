@@ -709,6 +709,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(heart, "TableLogs", lambda *_, **__: Logs(lake))
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
     patch.setattr(heart, "OnePass", lambda *_: PaperPass(lake))
+    patch.setattr(carrying_out, "both", lambda one, other: (one(), other()))  # effects have an order
     patch.setattr(ended, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(attempt, "Dedupe", PaperDedupe)
     patch.setattr(parts, "Writing", PaperWriting)

@@ -1,6 +1,6 @@
 """The batch: file names go in, rows come out in every table that they belong to, and the ledger is written last.
 
-* `batch` the driver: which batches are begun, or go on      * `attempt` the steps of one of them
+* `batch` the driver: which batches begin, and which continue      * `attempt` the steps of one of them
 * `names` of its files, as rows
 * `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
 * `declarations` those that it works by

@@ -42,6 +42,7 @@ from forebay.ledger.skips import Skips
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
+from forebay.threads import both
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -109,7 +110,7 @@ class Batch:
         """Done when it returns; done already when the ledger has the batch."""
         files = self.ledger.own(files_of(names))
         txn = self.txn(self.generation, batch_id)
-        plan = self.parts.plans.of(self.generation, batch_id)
+        plan = self.parts.plans.of(self.generation, batch_id) if self.parts.may_have_begun(batch_id) else None
         if self.has_ended(txn, plan):
             self.must_know(files, txn)
             self.parts.forget(plan, self.service)
@@ -152,16 +153,18 @@ class Batch:
             )
 
     def begin(self, files: Sequence[LandedFile], txn: Txn) -> None:
-        """With the declarations in force; anew where something came between."""
-        parts, stages, service = self.parts, Stages(), self.in_force(txn)
+        """With the declarations in force. Where something came between, the batch begins again."""
+        parts, stages = self.parts, Stages()
+        service, skipped = both(lambda: self.in_force(txn), lambda: parts.skips.among(files))
         while True:
             self.service = without_erased(service, self.lake)
             writing = parts.writing(self.service, self.generation, txn.version)
             beginning = Beginning(parts, writing, stages)
-            begun = beginning.run(files)
+            begun = beginning.run(files, skipped)
             if not beginning.is_overtaken(begun):
                 break
             parts.withdraw(begun.plan, self.service)
+            skipped = parts.skips.among(files)
         plan = begun.plan if begun.plan.settled else parts.plans.settle(begun.plan)
         CarryingOut(parts, writing, stages).run(plan, begun.split, begun.changes, begun.dedupe)
 

@@ -22,7 +22,7 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.paused import ALL
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.kernel import TableLogs
-from forebay.threads import answers_by
+from forebay.threads import answers_by, both
 
 __all__ = ["Declarations", "with_begun_tables"]
 
@@ -48,7 +48,8 @@ class Declarations:
 
     def in_force(self) -> Service:
         """The declarations for a new batch, with the tables that are paused now."""
-        return self._newest().with_paused(self._paused())
+        newest, paused = both(self._newest, self._paused)
+        return newest.with_paused(paused)
 
     def _newest(self) -> Service:
         if not self._place:

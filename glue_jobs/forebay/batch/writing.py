@@ -62,6 +62,8 @@ class Writing(PassStaging):
     catalog: Catalog | None = None
     late: LateCommits | None = None
     """Only if another driver began this batch."""
+    may_have_begun: bool = True
+    """Whether this batch may have been tried before."""
 
     def commit(
         self,
@@ -75,7 +77,7 @@ class Writing(PassStaging):
         of tables that fail only now. `refused` is the number of whole files. Returns tables that were not written, and why."""
         staged, fates = plan.staged, plan.fates
         self.keep_verdicts(fates)
-        unwritten = {**staged.unwritten, **self.unwritten_before()}
+        unwritten = {**staged.unwritten, **(self.unwritten_before() if self.may_have_begun else {})}
         wanted = by_declaration(fates)
         ready = {name: one for name, one in staged.tables.items() if name not in unwritten}
         leaving = {name: ids for name, ids in self.leaving(changes.superseded).items() if name not in unwritten}

@@ -59,6 +59,7 @@ from forebay.source.source import register
 from forebay.spark.jvm import jvm_ended
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
+from forebay.threads import in_threads
 from forebay.upkeep.complete.look import Landing, Looker, periods_of
 from forebay.upkeep.complete.tell import sender
 from forebay.upkeep.complete.watch import Watch
@@ -175,8 +176,7 @@ def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], N
         must_fill_own_tables(settings.lake, service)
 
         def still_ours() -> None:
-            for lease in held:
-                lease.check()
+            in_threads(lambda lease: lease.check(), held)
 
         yield still_ours
 

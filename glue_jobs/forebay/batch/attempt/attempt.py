@@ -1,7 +1,7 @@
 """One attempt at a batch, by one driver.
 
-In: files, read or read again. Out: a pass over them. Neither the declarations nor the transaction of an attempt change: where
-people were erased meanwhile, the driver makes another attempt.
+In: files, read or read again. Out: a pass over them. An attempt keeps its declarations and its transaction. If people were
+erased meanwhile, the driver makes another attempt.
 """
 
 from __future__ import annotations

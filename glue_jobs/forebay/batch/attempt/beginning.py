@@ -47,9 +47,9 @@ class Begun:
 class Beginning(Attempt):
     """The beginning of one batch."""
 
-    def run(self, files: Sequence[LandedFile]) -> Begun:
+    def run(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Begun:
         with self.stages.stage("claim"):
-            claim = self.claimed(files, self.parts.skips.among(files))
+            claim = self.claimed(files, skipped)
             to_read = claim.to_read()
             self.tell_of_arrival(files, to_read)
         return self.begun(files, claim, to_read)

@@ -21,6 +21,7 @@ from forebay.batch.plan import Plan
 from forebay.batch.staging import Changes
 from forebay.errors import Halt
 from forebay.ledger.versions import Sorted, standing
+from forebay.threads import both
 
 __all__ = ["CarryingOut"]
 
@@ -55,9 +56,12 @@ class CarryingOut(Attempt):
         with self.stages.stage("ledger"):
             if put_again := ending.split.put_again:
                 change_times(parts.spark, ledger.path, [seen.row for seen in put_again])
-            parts.ended.add(ending, self.writing, parts.clock())
+            wrote = parts.ended.add(ending, self.writing, parts.clock())
             ledger.withheld.add(ending.waiting)
-        parts.forget(ending.plan if ending.plan.ends else None, self.service)
+            both(
+                lambda: parts.ended.keep_versions(self.service) if wrote else None,
+                lambda: parts.forget(ending.plan if ending.plan.ends else None, self.service),
+            )
         for event in reports_of(self.service.name, ending, self.stages, parts.clock()):
             parts.emit(event)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from forebay.batch.attempt.ending import Ending
 from forebay.batch.plan import Plan
 from forebay.batch.writing import Writing
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import table_path
 from forebay.ledger.entry import COLUMNS
@@ -54,8 +55,8 @@ class EndedBatches:
         self.had_ledger = seen is not None
         return isinstance(seen, Skipped)
 
-    def add(self, ending: Ending, writing: Writing, at: datetime) -> None:
-        """The new results of files that are tried again replace their earlier rows."""
+    def add(self, ending: Ending, writing: Writing, at: datetime) -> bool:
+        """The new results of files that are tried again replace their earlier rows. Says whether there are any rows."""
         new, changed, leaving = ending.new, ending.changed, ending.leaving
         if new or changed:
             service = writing.service
@@ -70,7 +71,12 @@ class EndedBatches:
             writing.write_beside(table, rows, len(new) + len(changed), leaving)
             self.had_ledger = True
             self.ledger.remember(new, at, more=len(new) + len(changed) - len(leaving))
-            self.ledger.last_versions.keep(self._versions(has_ids=service.drops_duplicates))
+
+        return bool(new or changed)
+
+    def keep_versions(self, service: Service) -> None:
+        """Those that the tables have now, for the next driver."""
+        self.ledger.last_versions.keep(self._versions(has_ids=service.drops_duplicates))
 
     def _versions(self, *, has_ids: bool) -> Versions:
         """Those of the ledger, and of the ids."""

@@ -1,6 +1,6 @@
 """The parts that all attempts of a driver share.
 
-In: the declarations of an attempt, and its batch or its plan. Out: what it writes with. A plan that is no longer needed goes
+In: the declarations of an attempt, and its batch or its plan. Out: its `Writing`. A plan that is no longer needed goes
 together with data files that no log will name.
 """
 
@@ -64,14 +64,22 @@ class Parts:
 
     def writing(self, service: Service, generation: str, batch: int) -> Writing:
         """Of a batch that begins."""
-        return self._writing(service, generation, batch, self.clock(), None)
+        began = self.may_have_begun(batch)
+        return self._writing(service, generation, batch, self.clock(), None, may_have_begun=began)
 
     def writing_of(self, plan: Plan, service: Service) -> Writing:
-        """Of a batch that goes on. Another driver may have begun it."""
-        return self._writing(service, plan.generation, plan.batch, plan.began_at, self.late)
+        """Of a batch that continues. Another driver may have begun it."""
+        return self._writing(service, plan.generation, plan.batch, plan.began_at, self.late, may_have_begun=True)
 
     def _writing(
-        self, service: Service, generation: str, batch: int, began_at: datetime, late: LateCommits | None
+        self,
+        service: Service,
+        generation: str,
+        batch: int,
+        began_at: datetime,
+        late: LateCommits | None,
+        *,
+        may_have_begun: bool,
     ) -> Writing:
         return Writing(
             spark=self.spark,
@@ -86,6 +94,7 @@ class Parts:
             emit=self.emit,
             catalog=self.catalog,
             late=late,
+            may_have_begun=may_have_begun,
         )
 
     def forget(self, plan: Plan | None, service: Service) -> None:

@@ -1,5 +1,6 @@
-"""The Spark jobs of a pass. In: pieces of files, or rows of held records, and what all tasks are told. Out: the answers of the
-tasks.
+"""The Spark jobs of a pass.
+
+In: pieces of files or rows of held records, and `Told`. Out: the answers of the tasks.
 """
 
 from __future__ import annotations
