@@ -408,13 +408,6 @@ def test_arguments_workers_and_what_was_dropped_go_back_and_what_cannot_is_named
     assert IngestSettings.from_argv(argv).late_commit_wait_s == 960
 
 
-def test_what_was_remembered_in_the_form_of_before_still_goes_back() -> None:
-    glue, s3, sns = deployed(*(run("FAILED", 1, ended_minutes_ago=n) for n in (9, 13)), before=BEFORE_ARGUMENTS)
-    said = start(TIGHT, glue=glue, sqs=Sqs(1), s3=s3, sns=sns, now=NOW)
-    assert said == "started, to keep running with the earlier code"
-    assert glue.started == [{"JobName": "ingest", "Arguments": BEFORE_ARGUMENTS}]
-
-
 @pytest.mark.parametrize(
     "runs",
     [

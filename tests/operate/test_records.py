@@ -229,7 +229,10 @@ def _(lake: Path, queue: str, patch: Patch) -> list[str]:
     outlook = SimpleNamespace(tokens={"ann": "t1"}, unknown=(), known_before=(), common={}, unseen=())
     patch("forebay.cli.people.privacy._show", lambda *_, **__: None)
     found = {"outlook.look": outlook, "outlook.last_version": None, "erase.unfinished": (), "erase.erase_now": 0}
-    found |= {"erase.begin": SimpleNamespace(tokens=("t1",), number=1), "erase.carry_out": {"tables": [{"rows": 2}]}}
+    found |= {
+        "erase.begin": SimpleNamespace(tokens=("t1",), number=1),
+        "erase.carry_out": {"tables": [{"rows": 2, "refused": ""}]},
+    }
     for name, answer in found.items():
         patch(f"forebay.operate.people.{name}", lambda *_, answer=answer, **__: answer)
     return ["privacy", "erase", "ann", "--yes", "--json"]
