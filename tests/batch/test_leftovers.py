@@ -12,6 +12,7 @@ from forebay.batch import leftovers
 from forebay.batch.leftovers import Leftover, remove_leftovers
 from forebay.declaration.loading import parse_service
 from forebay.lake.paused import ALL
+from forebay.table.commit import LogFailed
 from forebay.table.kernel import NO_VERSION
 
 SERVICE = 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'
@@ -56,3 +57,25 @@ def test_a_removal_after_one_by_a_clock_that_was_ahead_has_a_later_number(
     service, told = parse_service({"service.toml": SERVICE}), {"logs": logs, "emit": MagicMock(), "now": now}
     remove_leftovers(MagicMock(), service, "lake", paused=(), **told)  # type: ignore[arg-type]
     assert numbers == [earlier + 1]
+
+
+@pytest.mark.parametrize("waits", [{("g", "alpha")}, set()])
+def test_a_table_whose_log_cannot_be_read_keeps_no_rows_in_the_others(
+    waits: set[tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Such a table is why there are leftovers: its later rows often wait in the quarantine."""
+    asked: list[str] = []
+    row = {"file_id": "f", "tables": {"alpha": 1, "beta": 1}, "superseded_by": "g"}
+    monkeypatch.setattr(leftovers, "left_behind", lambda *_: [Leftover(row)])
+    monkeypatch.setattr(leftovers, "_waiting_in_quarantine", lambda *_: waits)
+    monkeypatch.setattr(leftovers, "_removed", lambda *given: asked.append(given[2]))
+
+    def last_version_at(path: str, app_id: str, again: bool) -> int:
+        if path == "lake/alpha":
+            raise LogFailed("KernelException", "its log cannot be read")
+        return NO_VERSION
+
+    logs, service = MagicMock(last_version_at=last_version_at), parse_service({"service.toml": SERVICE})
+    told: dict[str, Any] = {"logs": logs, "emit": MagicMock(), "now": datetime.now(UTC)}
+    remove_leftovers(MagicMock(), service, "lake", paused=(), **told)
+    assert asked == ["beta"]

@@ -20,7 +20,7 @@ from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, QUARANTINE, application, table_path
 from forebay.ledger.ledger import NAMES
-from forebay.table.commit import Txn
+from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, Destination
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import replace
@@ -114,19 +114,24 @@ def remove_leftovers(
         return
     found = left_behind(spark.read.format("delta").load(ledger), service)
     waiting = _waiting_in_quarantine(spark, lake, logs, found)
-    by_table = sorted(leftovers_by_table(found).items())
-    app_id, paths = application(service.name, "leftovers"), [ledger, *(table_path(lake, name) for name, _ in by_table)]
+    stays = service.with_paused(paused).is_paused
+    ready: dict[str, set[str]] = {}
+    for table, file_ids in sorted(leftovers_by_table(found).items()):
+        ids = {one.file_id for one in found if one.file_id in file_ids and (one.by, table) not in waiting}
+        if ids and not stays(table):
+            ready[table] = ids
     # Each removal has a number of its own, whatever the clock says: a table that is asked twice, or the ledger, must not take
     # the second one for the first.
-    last = max(logs.last_version_at(path, app_id, again=True) for path in paths)
-    txn = Txn(app_id, max(int(now.timestamp() * 1000), last + 1))
-    stays = service.with_paused(paused).is_paused
+    app_id = application(service.name, "leftovers")
+    last = {table: _last_number(logs, table_path(lake, table), app_id) for table in ready}
+    known = [number for number in last.values() if number is not None]
+    before = max([logs.last_version_at(ledger, app_id, again=True), *known])
+    txn = Txn(app_id, max(int(now.timestamp() * 1000), before + 1))
     gone: dict[str, set[str]] = {}
-    for table, file_ids in by_table:
-        ready = {one.file_id for one in found if one.file_id in file_ids and (one.by, table) not in waiting}
-        if ready and not stays(table) and _removed(spark, lake, table, ready, txn, logs):
-            emit(LeftoversRemoved(service=service.name, table=table, files=len(ready)))
-            for file_id in ready:
+    for table, ids in ready.items():
+        if last[table] is not None and _removed(spark, lake, table, ids, txn, logs):
+            emit(LeftoversRemoved(service=service.name, table=table, files=len(ids)))
+            for file_id in ids:
                 gone.setdefault(file_id, set()).add(table)
     if gone:
 
@@ -148,6 +153,14 @@ def _waiting_in_quarantine(
         return set()
     held = spark.read.format("delta").load(path).where(F.col("file_id").isin(newer) & F.col("table").isNotNull())
     return {(row.file_id, row.table) for row in held.select("file_id", "table").distinct().collect()}
+
+
+def _last_number(logs: TableLogs, path: str, app_id: str) -> int | None:
+    """The number of the last removal from a table. None where its log cannot be read: its rows stay, and no other table's."""
+    try:
+        return logs.last_version_at(path, app_id, again=True)
+    except LogFailed:
+        return None
 
 
 def _removed(spark: SparkSession, lake: str, table: str, file_ids: Collection[str], txn: Txn, logs: TableLogs) -> bool:
