@@ -20,6 +20,7 @@ import forebay.upkeep.maintenance.events as maintenance_events
 import forebay.upkeep.reconcile.events as reconcile_events
 import lambdas.job_ended.events as job_events
 import lambdas.publish_freshness.events as freshness_events
+from forebay.aws.cloudwatch import dimension_value
 from forebay.events import Event, dimension_fields, metric_name
 
 __all__ = ["ServiceMetrics", "published"]
@@ -96,7 +97,7 @@ class ServiceMetrics:
         return cw.Metric(
             namespace=self._namespace,
             metric_name=self._name(event, field, tuple(dimensions)),
-            dimensions_map=dimensions,
+            dimensions_map={name: dimension_value(value) for name, value in dimensions.items()},
             statistic=statistic,
             period=Duration.minutes(minutes),
             label=label,

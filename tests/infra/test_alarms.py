@@ -8,9 +8,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
+from unittest.mock import MagicMock
 
 import pytest
 
+from forebay.aws.cloudwatch import CloudWatch
+from forebay.batch.events import RowsAppended
+from infra.metrics import ServiceMetrics
 from tests.infra.cloudwatch import Rule, evaluate, ringing, rule_of, rule_of_band
 from tests.infra.synthesized import Synthesized
 
@@ -286,3 +290,14 @@ def test_what_was_wrong_before_is_found(made: Synthesized) -> None:
     late = DRAINS["late-rows"][0]
     with pytest.raises(AssertionError, match="never rings"):
         play("late-rows", late, rule_of(before))
+
+
+@pytest.mark.parametrize("table", ["orders", "événements"])
+def test_the_alarm_of_a_watched_table_looks_where_its_metric_is_published(table: str) -> None:
+    """Elsewhere it would see no rows, and ring for ever."""
+    sink = CloudWatch(client := MagicMock())
+    sink(RowsAppended(service="s", table=table, batch=1, rows=2, files=1, bytes=1, version=0))
+    sink.flush()
+    (sent,) = client.put_metric_data.call_args.kwargs["MetricData"][:1]
+    watched = ServiceMetrics("forebay-dev", "s").of_table(RowsAppended, "rows", table)
+    assert watched.dimensions == {one["Name"]: one["Value"] for one in sent["Dimensions"]}

@@ -18,7 +18,7 @@ from typing import Any
 
 from forebay.events import NAMESPACE, Event, metrics_of
 
-__all__ = ["ALL_TABLES", "CloudWatch"]
+__all__ = ["ALL_TABLES", "CloudWatch", "dimension_value"]
 
 ALL_TABLES = "*"
 
@@ -100,14 +100,15 @@ def _data(waiting: dict[_Key, Counter[float]]) -> Iterator[dict[str, Any]]:
             yield {
                 "MetricName": name,
                 "Unit": unit,
-                "Dimensions": [{"Name": n, "Value": _dimension(v)} for n, v in where],
+                "Dimensions": [{"Name": n, "Value": dimension_value(v)} for n, v in where],
                 "Values": [value for value, _ in some],
                 "Counts": [float(count) for _, count in some],
             }
 
 
-def _dimension(value: str) -> str:
-    """CloudWatch accepts ASCII alone, and not only blanks. For one other value, such as a table's name, it refuses all metrics
-    of the request, each time. https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html"""
+def dimension_value(value: str) -> str:
+    """The value as it is published, and as an alarm names it. CloudWatch accepts ASCII alone, and not only blanks. For one
+    other value, such as a table's name, it refuses all metrics of the request, each time.
+    https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html"""
     is_plain = value.isascii() and value.isprintable() and value.strip()
     return (value if is_plain else ascii(value))[:LONGEST_DIMENSION]
