@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import json
+import random
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 
 from forebay.content.limits import Limits
 from forebay.content.outcome import FILE_REASONS, RECORD_REASONS, Unread
+from forebay.content.unpack import expand
 from forebay.nesting import DEEPEST
 from tests.content.archives import PACKERS, snappy_framed
 from tests.content.memory import Memory, batches_of, read, read_one
@@ -289,6 +291,14 @@ def test_a_file_with_more_records_or_more_broken_ones_than_are_allowed_is_refuse
 def test_a_bomb_of_another_kind_is_refused_too(packer: str) -> None:
     archive = PACKERS[packer](bytes(100 << 20))
     assert read_one(archive).files["file.json"].reason == "expansion-bomb"
+
+
+@pytest.mark.parametrize("packer", ["gzip", "bz2", "zstd"])
+def test_an_archive_that_begins_with_many_equal_records_is_no_bomb(packer: str) -> None:
+    """As a whole it expands no more than others do."""
+    equal, others = b'{"a":1,"b":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}\n' * 500_000, random.Random(1).randbytes(200_000)
+    content = equal + others.hex().encode()
+    assert expand(PACKERS[packer](content), Limits()) == content
 
 
 def test_an_archive_that_expands_beyond_the_limit_is_refused_however_it_is_packed() -> None:

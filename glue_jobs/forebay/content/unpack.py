@@ -25,6 +25,7 @@ __all__ = ["CHUNK_BYTES", "expand", "is_archive", "is_named_archive", "most_expa
 SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".sz", ".snappy")
 
 FIRST_FEED_BYTES, FEED_BYTES = 1 << 10, 256 << 10
+"""The bytes of an archive that are read at a time. The next of them count as used: a file may begin with many equal records."""
 CHUNK_BYTES = 4 << 20
 
 SLACK_BYTES = 16 << 20
@@ -83,7 +84,7 @@ def _within_limits(chunks: Chunks, limits: Limits, most: int) -> bytes | Unread:
     for chunk, used in chunks:
         parts.append(chunk)
         expanded += len(chunk)
-        if expanded > min(most, most_expanded_bytes(used, limits)):
+        if expanded > min(most, most_expanded_bytes(used + FEED_BYTES, limits)):
             return Unread("unreadable", "expansion-bomb", f"{used} bytes of the archive expand to more than {expanded}")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
