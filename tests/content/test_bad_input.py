@@ -296,7 +296,10 @@ def test_a_bomb_of_another_kind_is_refused_too(packer: str) -> None:
 @pytest.mark.parametrize("packer", ["gzip", "bz2", "zstd"])
 def test_an_archive_that_begins_with_many_equal_records_is_no_bomb(packer: str) -> None:
     """As a whole it expands no more than others do."""
-    equal, others = b'{"a":1,"b":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}\n' * 500_000, random.Random(1).randbytes(200_000)
+    equal, others = (
+        b'{"a":1,"b":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"}\n' * 500_000,
+        random.Random(1).randbytes(200_000),
+    )
     content = equal + others.hex().encode()
     assert expand(PACKERS[packer](content), Limits()) == content
 

@@ -107,8 +107,8 @@ def _data(waiting: dict[_Key, Counter[float]]) -> Iterator[dict[str, Any]]:
 
 
 def dimension_value(value: str) -> str:
-    """The value as it is published, and as an alarm names it. CloudWatch accepts ASCII alone, and not only blanks. For one
-    other value, such as a table's name, it refuses all metrics of the request, each time.
+    """The value for a metric, and for an alarm on it. CloudWatch accepts ASCII alone, and not only blanks. For one other
+    value, such as a table's name, it refuses all metrics of the request, each time.
     https://docs.aws.amazon.com/AmazonCloudWatch/latest/APIReference/API_Dimension.html"""
     is_plain = value.isascii() and value.isprintable() and value.strip()
     return (value if is_plain else ascii(value))[:LONGEST_DIMENSION]
