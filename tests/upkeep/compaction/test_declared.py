@@ -50,15 +50,19 @@ def test_numbers_that_make_no_sense_keep_their_table_out_and_the_others_go_on() 
         name = "many"
         compaction = { way = "rewrite", files = 100000 }
         [[tables]]
+        name = "slow"
+        compaction = { cold_after_minutes = 1000000000000000 }
+        [[tables]]
         name = "{game}"
         """
     )
-    tables = [table(*files(*[1] * 20), name=name) for name in ("none", "many", "alpha")]
+    tables = [table(*files(*[1] * 20), name=name) for name in ("none", "many", "slow", "alpha")]
     planned = plan(tables, said, now=NOW)
     assert [task.table for task in planned.tasks] == ["alpha"]
     assert [(skip.table, skip.reason, skip.bad) for skip in planned.skipped] == [
         ("many", "invalid-configuration", True),
         ("none", "invalid-configuration", True),
+        ("slow", "invalid-configuration", True),
     ]
     assert planned.skipped[0].detail == "tables.many.compaction.files: 100000 is not from 1 to 10,000"
 

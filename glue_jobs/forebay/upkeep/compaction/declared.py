@@ -11,6 +11,7 @@ from datetime import timedelta
 
 from forebay.declaration.service import Service
 from forebay.declaration.table import Compaction, Table
+from forebay.errors import Problem
 from forebay.lake.layout import own_table
 from forebay.upkeep.compaction.policy import MIB, Group, Policy, Round, Thresholds
 
@@ -27,8 +28,13 @@ def policy_of(service: Service, *, round_: Round = "first", only: str | None = N
 
 
 def _group(table: Table) -> Group:
-    thresholds = _thresholds(table.compaction)
-    wrong = tuple(thresholds.problems(f"tables.{table.name}.compaction"))
+    where = f"tables.{table.name}.compaction"
+    try:
+        thresholds = _thresholds(table.compaction)
+        wrong = tuple(thresholds.problems(where))
+    except OverflowError:
+        minutes = table.compaction.cold_after_minutes
+        wrong = (Problem(f"{where}.cold_after_minutes", f"{minutes} is more than a span of time can be"),)
     if wrong:
         return Group(table.compaction.group, table.globs, Thresholds(), invalid=wrong)
     return Group(table.compaction.group, table.globs, thresholds)
