@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -12,7 +16,7 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.errors import InvalidConfiguration
 from forebay.lake.log.definition import definition_of, history_of
 from forebay.lake.log.listing import NoTable
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import Found, open_objects
 
 
 def grown(place: Path) -> None:
@@ -75,3 +79,25 @@ def test_what_is_no_table_is_said_to_be_none(tmp_path: Path) -> None:
     for asked in (definition_of, history_of):
         with pytest.raises(NoTable):
             asked(open_objects(str(tmp_path)))
+
+
+def test_the_history_of_a_long_log_is_read_in_the_memory_of_a_few_commits() -> None:
+    told = {"schemaString": '{"type":"struct","fields":[]}', "partitionColumns": [], "configuration": {}}
+    first = json.dumps({"metaData": told}).encode()
+
+    class LongLog:
+        place = "s3://lake/alpha"
+
+        def found(self, prefix: str = "") -> Iterator[Found]:
+            return (Found(f"_delta_log/{n:020}.json", 1, datetime(2026, 1, 1, tzinfo=UTC)) for n in range(300))
+
+        def read(self, name: str) -> bytes:
+            return first if int(name[11:31]) == 0 else b'{"add":"%s"}' % (b"x" * (256 << 10))
+
+    log: Any = LongLog()
+    tracemalloc.start()
+    history = history_of(log)
+    _, peak_bytes = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert (history.newest, len(history.definitions)) == (299, 1)
+    assert peak_bytes < 40 << 20

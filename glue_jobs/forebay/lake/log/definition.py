@@ -73,8 +73,8 @@ def definition_of(table: Objects) -> Definition:
     replay = _Replay()
     for name in listing.checkpoint:
         replay.checkpoint(content_of(table, name))
-    for content in _contents(table, listing.commits):
-        replay.commit(content)
+    for lines in _said(table, listing.commits):
+        replay.commit(lines)
     if (now := replay.definition(listing.version, listing.newest.astimezone(UTC))) is None:
         raise BrokenLog(f"{table.place}: its log has no metadata")
     return now
@@ -87,9 +87,9 @@ def history_of(table: Objects) -> TableHistory:
     made = [] if commits and commits[0][0] == 0 else list(_before(table, found, commits, replay))
     if not commits and not made:
         raise NoTable(f"{table.place} is not a Delta table: it has no log")
-    contents = _contents(table, [one.name for _, one in commits])
-    for (version, commit), content in zip(commits, contents, strict=True):
-        if replay.commit(content) and (now := replay.definition(version, commit.modified.astimezone(UTC))) is not None:
+    said = _said(table, [one.name for _, one in commits])
+    for (version, commit), lines in zip(commits, said, strict=True):
+        if replay.commit(lines) and (now := replay.definition(version, commit.modified.astimezone(UTC))) is not None:
             made.append(now)
     if not made:
         raise BrokenLog(f"{table.place}: its log has no metadata")
@@ -109,8 +109,13 @@ def _before(
             yield made
 
 
-def _contents(table: Objects, names: Iterable[str]) -> list[bytes]:
-    return in_threads(lambda name: content_of(table, name), names, at_once=32)
+def _said(table: Objects, names: Iterable[str]) -> list[list[bytes]]:
+    """The lines of each commit that say something of the table itself. The others are not kept: a log may be long."""
+
+    def said(name: str) -> list[bytes]:
+        return [line for line in content_of(table, name).splitlines() if any(word in line[:32] for word in WORDS)]
+
+    return in_threads(said, names, at_once=32)
 
 
 @dataclass
@@ -129,13 +134,12 @@ class _Replay:
             for action in rows[name].drop_null().to_pylist():
                 self._hear(name, action)
 
-    def commit(self, content: bytes) -> bool:
-        """Whether it said anything of the table itself."""
+    def commit(self, lines: Iterable[bytes]) -> bool:
+        """Whether they said anything of the table itself."""
         heard = False
-        for line in content.splitlines():
-            if any(word in line[:32] for word in WORDS):
-                for name, action in json.loads(line).items():
-                    heard = self._hear(name, action) or heard
+        for line in lines:
+            for name, action in json.loads(line).items():
+                heard = self._hear(name, action) or heard
         return heard
 
     def definition(self, version: int, at: datetime) -> Definition | None:
