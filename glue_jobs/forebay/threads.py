@@ -1,6 +1,7 @@
 """The same question to many things at once, in threads: for what mostly waits for S3.
 
-In: a function, and what it is called with. Out: its answers, in that order. The first exception is raised once all have ended.
+In: a function, and what it is called with. Out: its answers, in that order. The first exception is raised once the calls that
+have begun have ended. The others are not made.
 """
 
 from __future__ import annotations
