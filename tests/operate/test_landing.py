@@ -23,7 +23,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Earlier
 from forebay.operate.people import landing
-from forebay.operate.people.rewriting import NOT_LOADED, WOULD_BE_LOADED
+from forebay.operate.people.rewriting import IN_NO_TABLE, NOT_LOADED, WOULD_BE_LOADED
 from forebay.privacy.secret import make_secret
 from tests.operate.command import given, ran
 from tests.operate.ledger import entry, write_ledger
@@ -234,6 +234,17 @@ def test_an_object_whose_other_records_would_be_loaded_anew_stays(bucket: Bucket
     stay = [one for one in found if one[0].startswith("out-")]
     assert stay == [(f"out-{key}", False, WOULD_BE_LOADED) for key in OUT]
     assert {bucket.now(key) for key, _, _ in stay} == {ANNA + BEN}
+
+
+@pytest.mark.parametrize("row", [*OUT.values(), {"outcome": "replay", "reason": "rolled-back", "records": 2, "dropped": 2}])
+def test_an_earlier_version_stays_if_its_other_records_are_in_no_table(bucket: Bucket, row: dict[str, Any]) -> None:
+    """It may still be loaded, and once it is deleted, nothing brings the records of others back."""
+    bucket.keep_versions()
+    other(bucket, "two.json", ANNA + BEN, **row)
+    bucket.put("two.json", ANNA + BEN + BEN)
+    left = next(one for one in bucket.erase("rewrite") if one[0] == "two.json")
+    assert (left, bucket.now("two.json")) == (("two.json", False, IN_NO_TABLE), BEN + BEN)
+    assert bucket.versions("two.json") == 2
 
 
 def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -> None:

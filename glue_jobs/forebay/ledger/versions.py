@@ -58,11 +58,16 @@ class Earlier:
         return self.row["outcome"] in ("missing", *WITHHELD) and not self.file.is_deletion
 
     @property
+    def has_rows(self) -> bool:
+        """Whether rows of it are somewhere, or held back."""
+        return any(self.row.get(name) for name in ("written", "quarantined", "parked"))
+
+    @property
     def rolled_back(self) -> bool:
         """Whether nothing is left of it since a rollback, or since its tables were dropped, so that its bytes may come again
         under a later version."""
-        left = sum(self.row.get(name) or 0 for name in ("written", "quarantined", "parked"))
-        return self.row["outcome"] == "loaded" and self.row.get("reason") in (ROLLED_BACK, TABLE_DROPPED) and not left
+        left = self.row["outcome"] == "loaded" and self.row.get("reason") in (ROLLED_BACK, TABLE_DROPPED)
+        return bool(left and not self.has_rows)
 
     @property
     def is_marked(self) -> bool:

@@ -258,7 +258,7 @@ class _Clearing:
         versions, why, gone, written = _versions(self._s3, one), "", list[str](), ""
         for version_id, newest in versions:
             left, version, said = self._looked(one, version_id)
-            stays = left.unclear or (self._stays(version, ledger) if left.content else "")
+            stays = left.unclear or (self._stays(version, ledger, newest) if left.content else "")
             if newest and left.content and not stays and (new := hash_of(left.content)) != noted:
                 stays = ledger.why_not(version, new) or WRITTEN_MEANWHILE
             why = why or stays
@@ -274,11 +274,11 @@ class _Clearing:
                 self._s3.delete_object(Bucket=one.bucket, Key=one.key, VersionId=version_id)
         return replace(one, cleared=not why, why=why)
 
-    def _stays(self, version: Version, ledger: KeyInLedger) -> str:
-        """Why a version stays that has records of others, too."""
+    def _stays(self, version: Version, ledger: KeyInLedger, newest: bool) -> str:
+        """Why a version stays that has records of others, too. Nothing is left of those of an earlier one."""
         if not self._rewrites:
             return "has records of others"
-        return "" if ledger.knows(version) else NOT_LOADED
+        return ("" if ledger.knows(version) else NOT_LOADED) if newest else ledger.why_kept(version)
 
     def _looked(self, one: Landed, version_id: str) -> tuple[Left, Version, Mapping[str, Any]]:
         """The rest of a version, and the answer of S3 about it. The id is null where the bucket kept no versions then."""

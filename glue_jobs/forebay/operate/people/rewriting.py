@@ -20,8 +20,9 @@ from forebay.ledger.entry import as_known, hashes_in
 from forebay.ledger.versions import Earlier
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["NOT_LOADED", "WOULD_BE_LOADED", "KeyInLedger", "Version", "keys_in_ledger"]
+__all__ = ["IN_NO_TABLE", "NOT_LOADED", "WOULD_BE_LOADED", "KeyInLedger", "Version", "keys_in_ledger"]
 
+IN_NO_TABLE = "has an earlier version with records of others that are in no table, and could still be loaded"
 NOT_LOADED = "has a version with records of others that no job has loaded yet: repeat the command afterwards"
 WOULD_BE_LOADED = "has records of others that are in no table, and the job would load what is left as a new file"
 Key = tuple[str, str]
@@ -61,6 +62,14 @@ class KeyInLedger:
         hashes = {version.content_hash}.union(*(hashes_in(row["content_hash"]) for row in own))
         return [row for row in self.rows if row["etag"] in etags or hashes & hashes_in(row["content_hash"])]
 
+    def why_kept(self, version: Version) -> str:
+        """Why an earlier version must not be deleted, although a person is to be erased from it; empty if it may be."""
+        if not self.knows(version):
+            return NOT_LOADED
+        equal = [*map(_earlier, self._of_service(self.equals(version)))]
+        loaded = [one for one in equal if not one.is_duplicate] or equal
+        return IN_NO_TABLE if all(map(_may_be_loaded, loaded)) else ""
+
     def why_not(self, version: Version, new_hash: str) -> str:
         """Why it must not be rewritten; empty if it may be."""
         if not self.knows(version):
@@ -85,6 +94,11 @@ class KeyInLedger:
 def _earlier(row: Mapping[str, Any]) -> Earlier:
     file = LandedFile(**{name: row[name] for name in FILE}, etag=row["etag"] or "")
     return Earlier(as_known(file, row), row)
+
+
+def _may_be_loaded(seen: Earlier) -> bool:
+    """Whether the job, or an operator, can still have it read, and no row of it stands."""
+    return seen.rolled_back or not (seen.final or seen.has_rows)
 
 
 def keys_in_ledger(view: LakeView, keys: Collection[Key]) -> dict[Key, list[Mapping[str, Any]]]:
