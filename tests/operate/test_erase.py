@@ -702,6 +702,22 @@ def test_a_table_that_cannot_be_read_is_told_and_others_go_on(
     assert accounts(LakeView(str(lake))).differences() == []
 
 
+def test_a_repeated_command_tells_of_a_table_that_stays_and_deletes_old_files_at_once(
+    lake: Path, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first run was killed, so it finds nobody left to erase."""
+    without_a_commit(lake / "alpha")
+    asked = command(lake, declared(), ANNA, "--yes", "--now")
+    with monkeypatch.context() as patch:
+        patch.setattr(erase, "_landing_cleared", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            given(asked, "")
+    said = failed(1, *asked)
+    assert "alpha: stays unchanged" in said
+    assert "is erased already" in said
+    assert telling(lake / "beta", ANNA.encode()) == []
+
+
 def test_old_files_of_a_table_that_cannot_be_read_stay_and_others_go(lake: Path, declared: Callable[..., str]) -> None:
     given(command(lake, declared(), ANNA, "--yes"), "")
     why = without_a_commit(lake / "alpha")

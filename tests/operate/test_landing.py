@@ -236,7 +236,9 @@ def test_an_object_whose_other_records_would_be_loaded_anew_stays(bucket: Bucket
     assert {bucket.now(key) for key, _, _ in stay} == {ANNA + BEN}
 
 
-@pytest.mark.parametrize("row", [*OUT.values(), {"outcome": "replay", "reason": "rolled-back", "records": 2, "dropped": 2}])
+@pytest.mark.parametrize(
+    "row", [*OUT.values(), {"outcome": "replay", "reason": "rolled-back", "records": 2, "dropped": 2}]
+)
 def test_an_earlier_version_stays_if_its_other_records_are_in_no_table(bucket: Bucket, row: dict[str, Any]) -> None:
     """It may still be loaded, and once it is deleted, nothing brings the records of others back."""
     bucket.keep_versions()

@@ -155,9 +155,10 @@ def erase(
             _show(outlook, as_json=as_json)
         left_out = () if force else (*outlook.unknown, *(() if search_landing else outlook.known_before))
         wanted = [token for person, token in outlook.tokens.items() if person not in left_out]
-        if dry_run or not wanted:
-            raise typer.Exit(1 if len(outlook.unknown) == len(outlook.tokens) else 0)
-        if not yes:
+        nobody = len(outlook.unknown) == len(outlook.tokens)
+        if dry_run or (nobody and not wanted):
+            raise typer.Exit(1 if nobody else 0)
+        if wanted and not yes:
             confirm(f"Erase {counted(len(wanted), 'person')}? Nobody can bring the rows back.")
     elif search_landing:
         wanted = sorted(everybody_erased(view, declared))

@@ -63,7 +63,7 @@ class KeyInLedger:
         return [row for row in self.rows if row["etag"] in etags or hashes & hashes_in(row["content_hash"])]
 
     def why_kept(self, version: Version) -> str:
-        """Why an earlier version must not be deleted, although a person is to be erased from it; empty if it may be."""
+        """Why an earlier version must not be deleted, although it has records of theirs; empty if it may be."""
         if not self.knows(version):
             return NOT_LOADED
         equal = [*map(_earlier, self._of_service(self.equals(version)))]
