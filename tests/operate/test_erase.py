@@ -376,6 +376,27 @@ def test_old_versions_of_a_table_that_was_dropped_before_keep_a_report_from_call
         given(("privacy", "erase", *where), "")
 
 
+def test_a_table_that_is_dropped_before_an_erasure_continues_keeps_the_names_of_its_objects(
+    versioned: str, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are in the landing bucket still."""
+    lake, service = f"s3://{versioned}/lake", load_service(declared())
+    view, erasures = LakeView(lake), Erasures(lake, "games")
+    assert service.privacy is not None
+    plan = erase.begin(view, service, [token_of(ANNA, secret_at(service.privacy.secret))])
+    with monkeypatch.context() as patch:
+        patch.setattr(erase, "_dropped_before", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            erase.carry_out(view, service, plan, wait_s=0)
+    before = erasures.done(plan)["alpha"]
+    table = open_objects(f"{lake}/alpha")
+    table.delete([one.name for one in table.found()])
+    report = erase.carry_out(view, service, plan, wait_s=0)
+    after = erasures.done(plan)["alpha"]
+    assert (after.dropped, after.rows, after.files) == (True, 3, before.files)
+    assert [one["key"] for one in report["landing"]] == ["a.json", "b.json", "c.json"]
+
+
 def report_of(lake: Path, service: str) -> Any:
     (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
     return report

@@ -110,7 +110,9 @@ def carry_out(
                 _erase_from(view, service, plan, erasures, name, wait_s)
         for name in _dropped_before(view):
             now = datetime.now(UTC).isoformat()
-            erasures.note(plan, Done(name, -1, 0, {}, 0, now, now, searched=False, dropped=True))
+            # It may have been dropped since an earlier run noted which files its rows were from.
+            before = erasures.done(plan).get(name) or Done(name, -1, 0, {}, 0, now, now)
+            erasures.note(plan, replace(before, refused="", searched=False, dropped=True))
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
         at = datetime.fromisoformat(plan.ledger_at or plan.at)
