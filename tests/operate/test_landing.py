@@ -23,7 +23,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Earlier
 from forebay.operate.people import landing
-from forebay.operate.people.rewriting import IN_NO_TABLE, NOT_LOADED, WOULD_BE_LOADED
+from forebay.operate.people.rewriting import IN_NO_TABLE, NOT_LOADED, WOULD_BE_LOADED, KeyInLedger, Version
 from forebay.privacy.secret import make_secret
 from tests.operate.command import given, ran
 from tests.operate.ledger import entry, write_ledger
@@ -247,6 +247,21 @@ def test_an_earlier_version_stays_if_its_other_records_are_in_no_table(bucket: B
     left = next(one for one in bucket.erase("rewrite") if one[0] == "two.json")
     assert (left, bucket.now("two.json")) == (("two.json", False, IN_NO_TABLE), BEN + BEN)
     assert bucket.versions("two.json") == 2
+
+
+@pytest.mark.parametrize("row", OUT.values(), ids=OUT)
+def test_an_object_stays_if_another_service_of_the_lake_would_load_it_anew(row: dict[str, Any]) -> None:
+    games, shop = (
+        parse_service({"service.toml": f'name = "{name}"\n[[tables]]\nname = "t"\n'}) for name in ("games", "shop")
+    )
+    told = {"version_id": "1", "content_hash": "old"}
+    its = LandedFile("landing", "a.json", version_id="1", service="shop").file_id
+    ours, loaded = entry("a.json", **told, tables={"t": 2}), {"service": "shop", "file_id": its, **told}
+    version = Version("1", "e1", "old")
+    for theirs, stays in (({"tables": {"u": 2}}, False), (row, True)):
+        found = KeyInLedger(games, [ours, entry("a.json", **loaded, **theirs)], [shop])
+        assert found.why_not(version, "new") == (WOULD_BE_LOADED if stays else "")
+        assert found.why_kept(version) == (IN_NO_TABLE if stays else "")
 
 
 def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -> None:

@@ -128,7 +128,8 @@ def _cleared_of(
 ) -> list[Landed]:
     clearing = _Clearing(s3, service, erased_by(plan, service), rewrites=how == "rewrite")
     rows = keys_in_ledger(view, {(one.bucket, one.key) for one in found})
-    of = {one: KeyInLedger(service, rows[one.bucket, one.key]) for one in found}
+    others = [one for one in kept_services(view.lake) if one.name != service.name]
+    of = {one: KeyInLedger(service, rows[one.bucket, one.key], others) for one in found}
     made = answers_by(clearing.rewriting, found, OBJECTS_AT_ONCE)
     new = {one: said for one, said in made.items() if said and not of[one].why_not(*said)}
     hashes = {row["file_id"]: to for one, (version, to) in new.items() for row in of[one].equals(version)}

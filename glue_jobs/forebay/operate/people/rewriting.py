@@ -7,7 +7,7 @@ version whose records are in no table would be loaded as a new file, although an
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -47,13 +47,14 @@ class Version:
 
 @dataclass(frozen=True)
 class KeyInLedger:
-    """`rows` are those of all services of the lake."""
+    """`rows` are those of all services of the lake. The `others` of them decide about their own."""
 
     service: Service
     rows: Sequence[Mapping[str, Any]]
+    others: Sequence[Service] = ()
 
     def knows(self, version: Version) -> bool:
-        return any(version.is_of(row) for row in self._of_service(self.rows))
+        return self.service in self._knowing(version)
 
     def equals(self, version: Version) -> list[Mapping[str, Any]]:
         """The rows of files with its bytes. A file of many pieces has another hash than its bytes, so its own row tells."""
@@ -66,9 +67,9 @@ class KeyInLedger:
         """Why an earlier version must not be deleted, although it has records of theirs; empty if it may be."""
         if not self.knows(version):
             return NOT_LOADED
-        equal = [*map(_earlier, self._of_service(self.equals(version)))]
-        loaded = [one for one in equal if not one.is_duplicate] or equal
-        return IN_NO_TABLE if all(map(_may_be_loaded, loaded)) else ""
+        equal = self.equals(version)
+        stay = any(_all_may_be_loaded(_rows_for(one, equal)) for one in self._knowing(version))
+        return IN_NO_TABLE if stay else ""
 
     def why_not(self, version: Version, new_hash: str) -> str:
         """Why it must not be rewritten; empty if it may be."""
@@ -79,16 +80,33 @@ class KeyInLedger:
             {**row, "content_hash": f"{row['content_hash'] or ''} {new_hash}".strip()}
             if row["file_id"] in equal
             else row
-            for row in self._of_service(self.rows)
+            for row in self.rows
         ]
-        bucket, key = rows[0]["bucket"], rows[0]["key"]
-        new = LandedFile(bucket, key, version_id="rewritten", event_time=datetime.now(UTC))
-        claim = Claim([new], {(bucket, key): [*map(_earlier, rows)]}, self.service.rule_of)
-        return "" if claim.decided({new.file_id: new_hash}).left_out else WOULD_BE_LOADED
+        load = any(_would_load(one, _rows_for(one, rows), new_hash) for one in self._knowing(version))
+        return WOULD_BE_LOADED if load else ""
 
-    def _of_service(self, rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-        names = {None, self.service.name, *self.service.shares_files_with}
-        return [row for row in rows if row["service"] in names]
+    def _knowing(self, version: Version) -> list[Service]:
+        """The services with a row of it. One that has none yet loads what is rewritten, without the records of theirs."""
+        services = (self.service, *self.others)
+        return [one for one in services if any(map(version.is_of, _rows_for(one, self.rows)))]
+
+
+def _rows_for(service: Service, rows: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that decide for a service."""
+    names = {None, service.name, *service.shares_files_with}
+    return [row for row in rows if row["service"] in names]
+
+
+def _would_load(service: Service, rows: Sequence[Mapping[str, Any]], new_hash: str) -> bool:
+    bucket, key = rows[0]["bucket"], rows[0]["key"]
+    new = LandedFile(bucket, key, version_id="rewritten", event_time=datetime.now(UTC))
+    claim = Claim([new], {(bucket, key): [*map(_earlier, rows)]}, service.rule_of)
+    return not claim.decided({new.file_id: new_hash}).left_out
+
+
+def _all_may_be_loaded(rows: Iterable[Mapping[str, Any]]) -> bool:
+    equal = [*map(_earlier, rows)]
+    return all(map(_may_be_loaded, [one for one in equal if not one.is_duplicate] or equal))
 
 
 def _earlier(row: Mapping[str, Any]) -> Earlier:
