@@ -147,6 +147,15 @@ def test_of_a_sample_that_no_feed_takes_it_is_told_where_to_put_it(key: str, is_
     assert ("the key of a local file is its path inside the folder that you name" in said) == is_told
 
 
+def test_a_value_of_several_lines_stays_in_its_line(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(
+        'name = "s"\n[[tables]]\nname = "t"\ncolumns = [{ name = "n", type = "long" }]\n'
+    )
+    (tmp_path / "a.json").write_text('{"n": "12\\ntable forged: 9 rows"}')
+    _, said, _ = commanded(("try", str(tmp_path / "a.json"), "--service", str(tmp_path / "service.toml")), "")
+    assert r"a.json:1: 12\ntable forged: 9 rows" in said
+
+
 SHOP = """
 name = "s"
 [[tables]]

@@ -125,7 +125,7 @@ def _show_some(what: str, lines: Sequence[str]) -> None:
 
 def _show_lines(lines: Sequence[str]) -> None:
     for line in lines:
-        console.print(line)
+        console.print(_unbroken(line))
 
 
 def _line(record: str | None) -> str:
@@ -135,4 +135,9 @@ def _line(record: str | None) -> str:
 
 def _short(text: str) -> str:
     """For a table's cell."""
-    return text if len(text) <= 100 else text[:99] + "…"
+    return _unbroken(text if len(text) <= 100 else text[:99] + "…")
+
+
+def _unbroken(text: str) -> str:
+    """A text of data may have several lines, which would look like lines of the answer."""
+    return text.replace("\n", "\\n")
