@@ -254,12 +254,13 @@ def test_an_object_stays_if_another_service_of_the_lake_would_load_it_anew(row: 
     games, shop = (
         parse_service({"service.toml": f'name = "{name}"\n[[tables]]\nname = "t"\n'}) for name in ("games", "shop")
     )
-    told = {"version_id": "1", "content_hash": "old"}
+    told: dict[str, Any] = {"version_id": "1", "content_hash": "old"}
     its = LandedFile("landing", "a.json", version_id="1", service="shop").file_id
-    ours, loaded = entry("a.json", **told, tables={"t": 2}), {"service": "shop", "file_id": its, **told}
+    ours, shops = entry("a.json", **told, tables={"t": 2}), told | {"service": "shop", "file_id": its}
+    loaded: dict[str, Any] = {"tables": {"u": 2}}
     version = Version("1", "e1", "old")
-    for theirs, stays in (({"tables": {"u": 2}}, False), (row, True)):
-        found = KeyInLedger(games, [ours, entry("a.json", **loaded, **theirs)], [shop])
+    for theirs, stays in ((loaded, False), (row, True)):
+        found = KeyInLedger(games, [ours, entry("a.json", **shops, **theirs)], [shop])
         assert found.why_not(version, "new") == (WOULD_BE_LOADED if stays else "")
         assert found.why_kept(version) == (IN_NO_TABLE if stays else "")
 

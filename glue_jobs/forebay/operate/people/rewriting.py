@@ -2,7 +2,8 @@
 
 In: the ledger's rows of a key, and a version that S3 has of it. Out: the files that get the hash of the new bytes, or why the
 version stays. A version that no job has loaded would be missing for it, with all records of others. And what is left of a
-version whose records are in no table would be loaded as a new file, although an operator left it out or took it back.
+version whose records are in no table would be loaded as a new file, although an operator left it out or took it back. An
+earlier version is not rewritten but deleted, so it stays while it could still be loaded.
 """
 
 from __future__ import annotations
