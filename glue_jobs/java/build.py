@@ -1,4 +1,4 @@
-"""Compiles the Java classes (the log store, commits, local files) into `forebay-logstore.jar`, with javac alone.
+"""Compiles the Java classes (the log store, commits, checkpoints, local files) into `forebay-logstore.jar`, with javac alone.
 
 In: the folder of the JVM libraries to compile against, and the path of the jar. Out: that jar. The same sources, libraries and
 compiler give the same bytes (entries sorted, one fixed time). `BuildFailed` says in one line that javac or a library is
@@ -25,7 +25,8 @@ HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 
 # The libraries that the classes import. hadoop-client-api, slf4j-api and Spark's own come inside PySpark.
-OF_SPARK = ("spark-catalyst_2.13-", "spark-sql-api_2.13-", "spark-unsafe_2.13-", "scala-library-", "kryo-shaded-")
+OF_SPARK = ("spark-sql_2.13-", "spark-catalyst_2.13-", "spark-sql-api_2.13-", "spark-unsafe_2.13-")
+OF_SPARK += ("spark-common-utils_2.13-", "scala-library-", "kryo-shaded-")
 OF_DELTA = ("delta-storage-", "delta-kernel-api-", "delta-kernel-defaults-")
 NEEDED = (*OF_DELTA, "hadoop-aws-", "aws-core-", "sdk-core-", "hadoop-client-api-", "slf4j-api-", *OF_SPARK)
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CALLED_ALL_THE_TIME",
+    "CHECKPOINT_FILES",
     "LOCAL_FILES",
     "LOG_STORE",
     "aws_settings",
@@ -37,6 +38,7 @@ __all__ = [
 
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
 LOCAL_FILES = "io.forebay.local.LocalFiles"
+CHECKPOINT_FILES = "io.forebay.stream.CheckpointFiles"
 """Our own Java: one jar, compiled from `glue_jobs/java`."""
 
 VACUUM_TASKS = "spark.sql.sources.parallelPartitionDiscovery.parallelism"
@@ -86,6 +88,8 @@ def job_settings() -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         # Two writers on S3 lose commits with Delta's default log store: see ARCHITECTURE.md, "The log store".
         **{f"spark.delta.logStore.{scheme}.impl": LOG_STORE for scheme in S3_SCHEMES},
+        # Spark writes each file of a stream's checkpoint aside and renames it, which takes twelve requests to S3.
+        "spark.sql.streaming.checkpointFileManagerClass": CHECKPOINT_FILES,
         "spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem",
         # One-partition snapshots: our tables' logs are small, and a shuffle for each of a thousand appends is not.
         "spark.databricks.delta.snapshotPartitions": "1",

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import Emit, Event
-from forebay.spark.session import LOG_STORE
+from forebay.spark.session import CHECKPOINT_FILES, LOG_STORE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,6 +36,7 @@ CLASSES = {
     "Delta Kernel's engine": "io.delta.kernel.defaults.engine.DefaultEngine",
     "Delta for Spark": "io.delta.sql.DeltaSparkSessionExtension",
     "the log store": LOG_STORE,
+    "the checkpoint's files": CHECKPOINT_FILES,
     "S3A": "org.apache.hadoop.fs.s3a.S3AFileSystem",
 }
 OF_JOB = (

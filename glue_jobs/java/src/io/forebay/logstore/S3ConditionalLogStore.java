@@ -141,7 +141,8 @@ public class S3ConditionalLogStore extends S3SingleDriverLogStore {
     return bytes.toByteArray();
   }
 
-  private static void createOnce(FileSystem fs, Path path, byte[] bytes) throws IOException {
+  /** Creates the object with these bytes, or says in one of the ways above why it is not known to be there. */
+  public static void createOnce(FileSystem fs, Path path, byte[] bytes) throws IOException {
     IOException first = null;
     int conflicts = 0;
     int failures = 0;
