@@ -151,9 +151,9 @@ def test_a_value_of_several_lines_stays_in_its_line(tmp_path: Path) -> None:
     (tmp_path / "service.toml").write_text(
         'name = "s"\n[[tables]]\nname = "t"\ncolumns = [{ name = "n", type = "long" }]\n'
     )
-    (tmp_path / "a.json").write_text('{"n": "12\\ntable forged: 9 rows"}')
+    (tmp_path / "a.json").write_text('{"n": "12\\nforged"}')
     _, said, _ = commanded(("try", str(tmp_path / "a.json"), "--service", str(tmp_path / "service.toml")), "")
-    assert r"a.json:1: 12\ntable forged: 9 rows" in said
+    assert r"a.json:1: 12\nforged" in said
 
 
 SHOP = """

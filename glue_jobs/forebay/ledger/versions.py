@@ -59,7 +59,7 @@ class Earlier:
 
     @property
     def has_rows(self) -> bool:
-        """Whether rows of it are somewhere, or held back."""
+        """Whether rows of it are in a table, in the quarantine or parked."""
         return any(self.row.get(name) for name in ("written", "quarantined", "parked"))
 
     @property
