@@ -20,11 +20,8 @@ from tests.journey.story import Story, event, lines, story
 
 EXAMPLE = Path(declaration.__file__).parent / "example"
 WRITES = [
-    ("PUT", r"/stream/\.metadata\.[^/]+\.tmp$"),
     ("PUT", r"/stream/metadata$"),
-    ("PUT", r"/stream/offsets/\.0\.[^/]+\.tmp$"),
     ("PUT", r"/stream/offsets/0$"),
-    ("PUT", r"/stream/commits/\.0\.[^/]+\.tmp$"),
     ("PUT", r"/stream/commits/0$"),
 ]
 """In the order in which a new stream makes them. Each rename is a copy, a PUT of the final name, and a DELETE."""
