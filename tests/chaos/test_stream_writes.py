@@ -24,7 +24,7 @@ WRITES = [
     ("PUT", r"/stream/offsets/0$"),
     ("PUT", r"/stream/commits/0$"),
 ]
-"""In the order in which a new stream makes them. Each rename is a copy, a PUT of the final name, and a DELETE."""
+"""In the order in which a new stream makes them."""
 
 
 class Driver:
