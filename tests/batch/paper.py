@@ -55,10 +55,10 @@ from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_o
 from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Key
-from forebay.ledger.entry import HELD, as_known, key_hash
+from forebay.ledger.entry import HELD, key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.last_versions import KeptVersions
-from forebay.ledger.ledger import FILE_COLUMNS, Ledger
+from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier
 from forebay.operate.changing import rollback_ledger
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
@@ -458,8 +458,7 @@ class PaperLedger(Ledger):
             raise Halt(self.lost)
         for row in self.lake.rows(LEDGER):
             if row["key_hash"] in asked and row["service"] in self.names:
-                file = LandedFile(**{name: row[name] for name in FILE_COLUMNS}, event_time=row["event_time"])
-                found.setdefault((file.bucket, file.key), []).append(Earlier(as_known(file, row), dict(row)))
+                found.setdefault((row["bucket"], row["key"]), []).append(Earlier.of(dict(row)))
         return found
 
     def frame(self, entries: Iterable[Any], changed: Iterable[dict[str, Any]], **shared: object) -> Any:

@@ -27,7 +27,7 @@ from forebay.ledger.claim import Claim, Key
 from forebay.ledger.cleared import deletions_of_ours
 from forebay.ledger.data_files import rows_of_keys
 from forebay.ledger.deletions import as_written_last, put_again
-from forebay.ledger.entry import COLUMNS, Entry, as_known, key_hash
+from forebay.ledger.entry import COLUMNS, Entry, key_hash
 from forebay.ledger.ignored import why_ignored
 from forebay.ledger.index import Index, load_index, packed, rows_in
 from forebay.ledger.last_versions import KeptVersions, Versions
@@ -44,7 +44,6 @@ __all__ = ["NAMES", "Ledger", "rows_with", "utc"]
 NAMES = tuple(re.findall(r"(\w+) \w", COLUMNS))
 MOMENTS = tuple(re.findall(r"(\w+) timestamp", COLUMNS))
 FEW_VALUES = 100
-FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 
 
 class Ledger:
@@ -137,10 +136,8 @@ class Ledger:
         hints = self.index.days_of([*map(key_hash, files)])
         found: dict[Key, list[Earlier]] = {}
         for row in self._rows_of(hints) if hints else ():
-            seen = {**dict.fromkeys(NAMES), **row}
-            file = LandedFile(**{name: seen[name] for name in FILE_COLUMNS}, event_time=seen["event_time"])
-            file = as_known(replace(file, etag=file.etag or ""), seen)
-            found.setdefault((file.bucket, file.key), []).append(Earlier(file, seen))
+            seen = Earlier.of({**dict.fromkeys(NAMES), **row})
+            found.setdefault((seen.file.bucket, seen.file.key), []).append(seen)
         return found
 
     def _rows_of(self, hints: Mapping[int, Collection[date]]) -> list[dict[str, Any]]:

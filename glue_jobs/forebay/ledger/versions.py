@@ -22,11 +22,13 @@ from forebay.ledger.entry import (
     TABLE_DROPPED,
     WITHHELD,
     Entry,
+    as_known,
     is_final,
 )
 
 __all__ = ["NOT_DONE", "SAME_BYTES", "SAME_BYTES_FORGOTTEN", "Earlier", "Sorted", "Superseded", "standing"]
 
+FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 MARKS = (REPLAY, FORGET)
 LOADED = ("loaded", "empty", *MARKS)
 SAME_BYTES = "same-key-same-bytes"
@@ -42,6 +44,12 @@ class Earlier:
     file: LandedFile
     row: Mapping[str, Any]
     put_again: bool = False
+
+    @classmethod
+    def of(cls, row: Mapping[str, Any]) -> Earlier:
+        """From the columns of a row of the ledger."""
+        file = LandedFile(**{name: row[name] for name in FILE_COLUMNS}, event_time=row["event_time"])
+        return cls(as_known(replace(file, etag=file.etag or ""), row), row)
 
     @property
     def loaded(self) -> bool:

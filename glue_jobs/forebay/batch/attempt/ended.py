@@ -71,7 +71,6 @@ class EndedBatches:
             writing.write_beside(table, rows, len(new) + len(changed), leaving)
             self.had_ledger = True
             self.ledger.remember(new, at, more=len(new) + len(changed) - len(leaving))
-
         return bool(new or changed)
 
     def keep_versions(self, service: Service) -> None:

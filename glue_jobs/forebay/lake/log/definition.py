@@ -21,15 +21,17 @@ from forebay.lake.log.listing import (
     LOG,
     BrokenLog,
     NoTable,
+    UnsupportedTable,
     content_of,
     list_log,
     newest_checkpoint,
     version_of_commit,
 )
 from forebay.lake.objects import Found, Objects
+from forebay.lake.origin import origins_of
 from forebay.threads import in_threads
 
-__all__ = ["Definition", "TableHistory", "definition_of", "history_of"]
+__all__ = ["Definition", "TableHistory", "definition_of", "history_of", "origins_in"]
 
 SAYS = ("metaData", "protocol", "domainMetadata")
 WORDS = tuple(f'"{name}"'.encode() for name in SAYS)
@@ -78,6 +80,14 @@ def definition_of(table: Objects) -> Definition:
     if (now := replay.definition(listing.version, listing.newest.astimezone(UTC))) is None:
         raise BrokenLog(f"{table.place}: its log has no metadata")
     return now
+
+
+def origins_in(table: Objects) -> tuple[str, ...]:
+    """The tables from which it is computed. None where it cannot be read: forebay makes no such table."""
+    try:
+        return origins_of(definition_of(table).configuration)
+    except (NoTable, BrokenLog, UnsupportedTable):
+        return ()
 
 
 def history_of(table: Objects) -> TableHistory:

@@ -7,17 +7,14 @@ make such a table again, or another table is computed from it.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from functools import partial
 
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Problem
 from forebay.lake.layout import table_path
-from forebay.lake.log.definition import definition_of
-from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
+from forebay.lake.log.definition import origins_in
 from forebay.lake.objects import open_objects
-from forebay.lake.origin import origins_of
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import waiting_for
 from forebay.threads import answers_by
@@ -53,7 +50,9 @@ def _needed(view: LakeView, services: Iterable[Service], names: Collection[str])
     """Problems of tables from which others are computed, and of states whose changes stay: the next merge would make them
     again."""
     others = [name for name in view.tables() if name not in names]
-    for other, of_other in answers_by(partial(_origins, view), others).items():
+    for other, of_other in answers_by(
+        lambda name: origins_in(open_objects(table_path(view.lake, name))), others
+    ).items():
         if taken := sorted(set(of_other) & set(names)):
             hint = f"name both: forebay tables drop {' '.join((*taken, other))}"
             yield Problem(f"table {taken[0]}", f"{other} is computed from it", hint)
@@ -74,10 +73,3 @@ def _waiting(view: LakeView, services: Sequence[Service], names: Collection[str]
                 problem = f"{counted(waits.rows, 'record', 'waits')} for it in the quarantine, and would make it again"
                 hint = f"forebay quarantine drop --table {name} --reason {reason}"
                 yield Problem(f"table {name}", problem, hint)
-
-
-def _origins(view: LakeView, name: str) -> tuple[str, ...]:
-    try:
-        return origins_of(definition_of(open_objects(table_path(view.lake, name))).configuration)
-    except (NoTable, BrokenLog, UnsupportedTable):
-        return ()  # forebay makes no table that it cannot read

@@ -13,11 +13,10 @@ from forebay.counted import counted
 from forebay.declaration.service import CODE, Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, TOMBSTONES, table_path
-from forebay.lake.log.definition import definition_of
+from forebay.lake.log.definition import origins_in
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import own_tables
 from forebay.lake.objects import open_objects
-from forebay.lake.origin import origins_of
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.people.person import known_to_vault
 from forebay.operate.people.unseen import Unseen, unseen
@@ -52,7 +51,6 @@ NOBODY = frozenset(
     }
 )
 """Values that producers write for an unknown person."""
-TABLES_AT_ONCE = 16
 MANY_ROWS, LARGE_SHARE = 1000, 0.05
 """Numbers and shares of a table's rows that no single person has."""
 
@@ -116,7 +114,7 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
     there, own = view.tables(), [*own_tables(view.lake)]
     merged = (name for name in there if any(one.may_merge_into(name) for one in service.tables))
     found |= {*merged, *(name for name in there if service.maker_of(name))}
-    origins = _origins(view.lake, [*there, *own])
+    origins = answers_by(lambda name: origins_in(open_objects(table_path(view.lake, name))), [*there, *own])
     while more := {name for name in there if found.intersection(origins[name])} - found:
         found |= more
     of_states = {f"{TOMBSTONES}/{name}" for name in found}
@@ -125,16 +123,6 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
 
 
 # --- inside ---
-
-
-def _origins(lake: str, tables: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    def of(name: str) -> tuple[str, ...]:
-        try:
-            return origins_of(definition_of(open_objects(table_path(lake, name))).configuration)
-        except (NoTable, BrokenLog, UnsupportedTable):  # its own erasure will tell
-            return ()
-
-    return answers_by(of, tables, TABLES_AT_ONCE)
 
 
 def _steps(table: str, origins: Mapping[str, Sequence[str]], most: int = 9) -> int:

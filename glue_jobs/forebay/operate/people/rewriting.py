@@ -17,7 +17,7 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
-from forebay.ledger.entry import as_known, hashes_in
+from forebay.ledger.entry import hashes_in
 from forebay.ledger.versions import Earlier
 from forebay.operate.lake_view import LakeView
 
@@ -27,7 +27,6 @@ IN_NO_TABLE = "has an earlier version with records of others that are in no tabl
 NOT_LOADED = "has a version with records of others that no job has loaded yet: repeat the command afterwards"
 WOULD_BE_LOADED = "has records of others that are in no table, and the job would load what is left as a new file"
 Key = tuple[str, str]
-FILE = ("bucket", "key", "size", "version_id", "sequencer", "event_time")
 
 
 @dataclass(frozen=True)
@@ -101,18 +100,13 @@ def _rows_for(service: Service, rows: Iterable[Mapping[str, Any]]) -> list[Mappi
 def _would_load(service: Service, rows: Sequence[Mapping[str, Any]], new_hash: str) -> bool:
     bucket, key = rows[0]["bucket"], rows[0]["key"]
     new = LandedFile(bucket, key, version_id="rewritten", event_time=datetime.now(UTC))
-    claim = Claim([new], {(bucket, key): [*map(_earlier, rows)]}, service.rule_of)
+    claim = Claim([new], {(bucket, key): [*map(Earlier.of, rows)]}, service.rule_of)
     return not claim.decided({new.file_id: new_hash}).left_out
 
 
 def _all_may_be_loaded(rows: Iterable[Mapping[str, Any]]) -> bool:
-    equal = [*map(_earlier, rows)]
+    equal = [*map(Earlier.of, rows)]
     return all(map(_may_be_loaded, [one for one in equal if not one.is_duplicate] or equal))
-
-
-def _earlier(row: Mapping[str, Any]) -> Earlier:
-    file = LandedFile(**{name: row[name] for name in FILE}, etag=row["etag"] or "")
-    return Earlier(as_known(file, row), row)
 
 
 def _may_be_loaded(seen: Earlier) -> bool:
