@@ -32,3 +32,11 @@ def test_on_a_terminal_it_is_a_bar_that_goes_when_it_is_done() -> None:
 
 def test_what_has_no_total_is_shown_too() -> None:
     assert "30 of [30]" in told(terminal=True, seconds=[0], total=None)
+
+
+def test_brackets_in_a_name_are_no_markup() -> None:
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, width=80, highlight=False, markup=False)
+    with Progress(1, console=console) as shown:
+        shown.tell("in/[/red][bold]a.json", 1)
+    assert "in/[/red][bold]a.json" in out.getvalue()

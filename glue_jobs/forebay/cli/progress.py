@@ -38,7 +38,7 @@ class Progress:
             from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
             from rich.progress import Progress as Bar
 
-            shown = TextColumn("{task.description}")
+            shown = TextColumn("{task.description}", markup=False)
             self._bar = Bar(BarColumn(20), TimeElapsedColumn(), shown, console=self._console, transient=True)
             self._bar.add_task("", total=self._total)
             self._bar.start()
