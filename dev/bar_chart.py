@@ -9,8 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Bar", "chart"]
-
 ROW, TOP, LABELS, BARS, WIDTH = 26, 34, 300, 440, 880
 STYLE = """
     .good { fill: #1f883d; } .bad { fill: #cf222e; } .plain { fill: #0969da; } .other { fill: #8c959f; }

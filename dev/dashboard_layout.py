@@ -19,8 +19,6 @@ from typing import Any
 
 from infra.app import build
 
-__all__ = ["PICTURE", "body_in", "drawn"]
-
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "dashboard.svg"
 UNIT_WIDTH, UNIT_HEIGHT, GAP, LINE, CHARACTER = 40, 14, 4, 16, 6.6
 HIGHEST = 6

@@ -10,8 +10,6 @@ from forebay.batch.one_pass.too_many import TOO_MANY_IDS
 from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, TABLE_DROPPED, WANTED_AGAIN
 from forebay.ledger.versions import NOT_DONE, SAME_BYTES, SAME_BYTES_FORGOTTEN
 
-__all__ = ["AFTER_LOAD", "COMPLETE", "HELD", "LEDGER", "OTHER_REASONS", "OWN", "QUALITY"]
-
 OTHER_REASONS = {
     "announced-late": "A later version of the key, or its deletion, was announced before this version.",
     "overwritten": "The key has an earlier version that stays, or a later one that replaces this one.",

@@ -82,9 +82,8 @@ def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
 
 
 def _only_names(node: ast.AST) -> bool:
-    """Whether the node only has names: exports, and imports for types."""
-    exports = isinstance(node, ast.Assign) and any(isinstance(t, ast.Name) and t.id == "__all__" for t in node.targets)
-    return exports or (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
+    """Whether the node only has imports for types."""
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
 
 
 def _changes(node: ast.AST) -> Iterator[tuple[str, ast.AST]]:

@@ -25,8 +25,6 @@ from typing import Any
 
 from dev.bar_chart import Bar, chart
 
-__all__ = ["PAGE", "RESULTS", "keep", "pages"]
-
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, RESULTS = DOCS / "performance.md", DOCS / "performance.json"
 PEERS = {

@@ -11,8 +11,6 @@ import re
 from html import escape
 from pathlib import Path
 
-__all__ = ["PICTURE", "TEXT", "drawn"]
-
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 TEXT, PICTURE = DOCS / "demo.txt", DOCS / "demo.svg"
 LINE, CHARACTER, MARGIN = 18, 7.8, 20

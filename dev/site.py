@@ -14,8 +14,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-__all__ = ["documents", "linked_from", "stage"]
-
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = ROOT / ".forebay" / "site" / "src"
 

@@ -16,8 +16,6 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-__all__ = ["LARGEST", "PICTURE"]
-
 PICTURE = Path(__file__).resolve().parent.parent / "docs" / "status.png"
 LARGEST = 150_000
 """Bytes of a picture in the documents, at most."""

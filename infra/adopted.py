@@ -14,8 +14,6 @@ from forebay.errors import Problem
 from infra.forms import listed
 from infra.settings import Settings
 
-__all__ = ["problems_of_adopted", "said_account"]
-
 KEYS, TOPICS = ("data_key", "assets_key", "landing_queue_key"), ("landing_topic",)
 QUEUES = ("landing_queue", "landing_dead_queue")
 MEND_REGION = "adopt one in this region; buckets in another region can send their events here, with landing_eventbridge"

@@ -14,8 +14,6 @@ from infra.principals import PUBLISH, TRUST, conditions
 from infra.review import acknowledge
 from infra.settings import Settings
 
-__all__ = ["alarm_topic", "untold_queue"]
-
 
 def alarm_topic(scope: Construct, *, settings: Settings, key: kms.IKey) -> sns.Topic:
     topic = sns.Topic(scope, "AlarmTopic", topic_name=f"{settings.name}-alarms", master_key=key, enforce_ssl=True)

@@ -29,8 +29,6 @@ from infra.runbook import place_in_runbook, region_of
 from infra.settings import Settings
 from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, SchedulesChecked, TrendMeasured
 
-__all__ = ["Alarms"]
-
 MINUTE = Duration.minutes(1)
 LONGER_S = DRAINS_FROM_S = 300
 """Files that wait without a batch for this much longer than the freshness are late. Drains may hold such a freshness."""

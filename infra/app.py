@@ -24,8 +24,6 @@ from infra.regions import problems_of_region, said_region
 from infra.review import review
 from infra.settings import Settings
 
-__all__ = ["build", "main"]
-
 CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
 

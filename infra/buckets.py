@@ -15,8 +15,6 @@ from constructs import Construct
 from infra.review import acknowledge_nist
 from infra.settings import Settings
 
-__all__ = ["access_logs_bucket", "arn_of", "days_of_access_logs", "name_of", "private_bucket", "removal_of"]
-
 LEAST_DAYS_OF_ACCESS_LOGS = 90
 WITHOUT_VERSIONS = {
     "access": "S3 writes access logs once, and they are deleted by age",

@@ -16,8 +16,6 @@ from constructs import Construct
 from infra.principals import PUBLISH, conditions
 from infra.settings import Settings
 
-__all__ = ["TAG", "budget"]
-
 TAG = "deployment"
 LIMITS = (("ACTUAL", 80), ("FORECASTED", 100))
 """Percent of the budget."""

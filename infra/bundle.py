@@ -28,8 +28,6 @@ from forebay.spark import runtime
 from forebay.transforms import PACKAGE as TRANSFORMS
 from infra.emr_environment import emr_environment
 
-__all__ = ["KERNEL_JARS", "LOG_STORE_JAR", "built", "bundle", "package_zip"]
-
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "glue_jobs" / "forebay"
 JARS = ROOT / ".forebay" / "jars"

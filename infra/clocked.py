@@ -15,8 +15,6 @@ from forebay.errors import Problem
 from forebay.upkeep.compaction.declared import policy_of
 from infra.quotas import MOST_CHARACTERS
 
-__all__ = ["OF_FUNCTIONS", "problems_of_schedules", "tables_that_wait"]
-
 OF_FUNCTIONS = ("start-ingest", "publish-freshness", "measure-trend", "plan-compaction", "status-page", "start-waiting")
 """The schedules of functions, by name."""
 

@@ -18,8 +18,6 @@ from forebay.refusal import problems_of
 from infra.refusals import contradictions
 from infra.settings import Settings
 
-__all__ = ["engine_in", "place_of_declarations", "settings_in"]
-
 _OF_THE_CDK = re.compile(r"(@|aws:|aws-|cdk-|.*:account=|acknowledged-issue-numbers$)")
 
 

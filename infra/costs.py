@@ -34,20 +34,6 @@ from infra.settings import Settings
 from lambdas.engine.submission import GB_OF_A_VCPU, VCPUS_OF_A_WORKER
 from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, SchedulesChecked
 
-__all__ = [
-    "ALARM_METRICS",
-    "DASHBOARD_METRICS",
-    "DAYS",
-    "PAGE_READS",
-    "SIZES",
-    "Size",
-    "main",
-    "money",
-    "month",
-    "per_million",
-    "table",
-]
-
 DAYS, HOURS = 365 / 12, 730
 UPKEEP_RUNS_A_DAY, LEAST_WORKERS = 2, 2
 """Maintenance and reconcile; Glue gives a job two workers at least."""

@@ -27,8 +27,6 @@ from infra.settings import Settings
 from lambdas.job_ended.events import JobEnded
 from lambdas.publish_freshness.events import FreshnessMeasured, TableFreshnessMeasured, TrendMeasured
 
-__all__ = ["dashboard"]
-
 MINUTE = Duration.minutes(1)
 THIRD, HALF, ALL = 8, 12, 24
 MOST_ALARMS = 100

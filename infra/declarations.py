@@ -17,8 +17,6 @@ from forebay.errors import InvalidConfiguration, Problem
 from forebay.transforms import PACKAGE, package_beside
 from infra.clocked import problems_of_schedules
 
-__all__ = ["declared", "functions_of", "one_text"]
-
 
 def declared(place: str) -> Service:
     """Raises `InvalidConfiguration` with everything that is wrong."""

@@ -16,8 +16,6 @@ from infra.forms import listed
 from infra.principals import SEND, conditions
 from infra.settings import Settings
 
-__all__ = ["events_fill", "one_or_all", "rule_arns_of", "subscribe", "topic_arns_of"]
-
 BUCKETS_OF_A_RULE = 25
 """An event pattern has 2,048 characters, and a bucket's name up to 63.
 https://docs.aws.amazon.com/eventbridge/latest/userguide/eb-quota.html"""

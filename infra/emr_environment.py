@@ -22,8 +22,6 @@ from tempfile import TemporaryDirectory
 from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 
-__all__ = ["NAME", "NEEDED", "emr_environment", "pack_interpreter"]
-
 ROOT = Path(__file__).resolve().parent.parent
 NAME = "forebay-emr-python.tar.gz"
 PLATFORM = "x86_64-manylinux_2_28"

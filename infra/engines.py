@@ -25,8 +25,6 @@ from infra.review import acknowledge
 from infra.settings import Settings
 from lambdas.engine.submission import GB_OF_A_VCPU, VCPUS_OF_A_WORKER
 
-__all__ = ["Definition", "EmrServerless", "Engine", "Glue", "engine_of"]
-
 GLUE_AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
 OF_FLEX = ("G.1X", "G.2X")
 """Workers that jobs without haste may have for less: they start when there is room.

@@ -54,8 +54,6 @@ from infra.schedules import WAITING_EVERY_MINUTES, Schedules, when_a_job_ends
 from infra.settings import Settings
 from infra.vault import Vault
 
-__all__ = ["Forebay", "tags_of"]
-
 ACCESS_LOGS_BY_POLICY = "@aws-cdk/aws-s3:serverAccessLogsUseBucketPolicy"
 
 

@@ -9,37 +9,6 @@ from pydantic import BeforeValidator
 
 from forebay.capacity.freshness import checked
 
-__all__ = [
-    "Accounts",
-    "Bucket",
-    "Buckets",
-    "Database",
-    "Email",
-    "EnvName",
-    "Folder",
-    "FolderOfLake",
-    "Freshness",
-    "KeyArn",
-    "KeyArns",
-    "Names",
-    "PolicyArn",
-    "Prefix",
-    "Principals",
-    "QueueArn",
-    "Release",
-    "RolePrefix",
-    "RouteTables",
-    "SecurityGroups",
-    "Slack",
-    "Subnets",
-    "TableNames",
-    "TopicArns",
-    "Url",
-    "Vpc",
-    "Window",
-    "listed",
-]
-
 
 def listed(text: str) -> list[str]:
     """The items of a comma-separated list."""

@@ -17,8 +17,6 @@ from infra.queries import Queries
 from infra.settings import Settings
 from infra.vault import Vault
 
-__all__ = ["Foundation"]
-
 
 @dataclass(frozen=True)
 class Foundation:

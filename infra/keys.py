@@ -21,8 +21,6 @@ from infra.forms import listed
 from infra.principals import KEY, conditions
 from infra.settings import Settings
 
-__all__ = ["Keys", "log_group_arns"]
-
 USE = ("kms:Decrypt", "kms:GenerateDataKey*")
 
 

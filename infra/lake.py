@@ -17,8 +17,6 @@ from infra.buckets import private_bucket
 from infra.keys import Keys
 from infra.settings import Settings
 
-__all__ = ["DECLARATIONS", "LISTS", "PAGE", "Lake"]
-
 COMMITS = "*/_delta_log/" + "?" * 20 + ".json"
 SCRATCH = "scratch/"
 LISTS = "announce/"

@@ -22,8 +22,6 @@ from infra.landing_bucket import bucket_that_announces
 from infra.review import acknowledge
 from infra.settings import Settings
 
-__all__ = ["Landing", "landing_buckets"]
-
 MAX_RECEIVES = 5
 DEAD_KEPT = Duration.days(14)
 """The most that SQS has."""

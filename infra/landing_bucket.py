@@ -19,8 +19,6 @@ from infra.forms import listed
 from infra.principals import PUBLISH, conditions
 from infra.settings import Settings
 
-__all__ = ["NOT_WORTH_MOVING_BYTES", "OLD_VERSIONS_DAYS", "bucket_that_announces"]
-
 OLD_VERSIONS_DAYS = 30
 
 NOT_WORTH_MOVING_BYTES = 128 * 1024

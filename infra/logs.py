@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from aws_cdk import aws_logs as logs
 
-__all__ = ["kept_for"]
-
 _KEPT = {
     7: logs.RetentionDays.ONE_WEEK,
     14: logs.RetentionDays.TWO_WEEKS,

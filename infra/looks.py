@@ -21,8 +21,6 @@ from infra.jobs.job import Job
 from infra.roles import FUNCTIONS
 from infra.runbook import dashboard_name
 
-__all__ = ["WITHOUT_RESOURCE", "look_at_parts"]
-
 MORE = (
     *("cloudformation:DescribeStackEvents", "cloudwatch:DescribeAlarmHistory", "cloudwatch:GetDashboard"),
     *("logs:GetLogEvents", "logs:StartQuery"),

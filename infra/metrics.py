@@ -23,8 +23,6 @@ import lambdas.publish_freshness.events as freshness_events
 from forebay.aws.cloudwatch import dimension_value
 from forebay.events import Event, dimension_fields, metric_name
 
-__all__ = ["ServiceMetrics", "published"]
-
 SOURCES = (
     file_events,
     batch_events,
@@ -54,9 +52,9 @@ def published() -> Mapping[str, tuple[str, ...]]:
 
 def _events() -> Iterator[type[Event]]:
     for source in SOURCES:
-        for name in source.__all__:
-            found = getattr(source, name)
-            if isinstance(found, type) and issubclass(found, Event):
+        for name, found in vars(source).items():
+            own = isinstance(found, type) and found.__module__ == source.__name__ and not name.startswith("_")
+            if own and issubclass(found, Event):
                 yield found
 
 

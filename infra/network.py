@@ -19,8 +19,6 @@ from infra import grants
 from infra.forms import listed
 from infra.settings import Settings
 
-__all__ = ["CALLED", "CALLED_WITH_EMR", "Network", "make_endpoints"]
-
 CALLED = ("sqs", "sns", "glue", "logs", "monitoring", "kms", "scheduler", "events")
 """The services that jobs and functions call, by the names of their endpoints. S3 has a gateway."""
 CALLED_WITH_EMR = ("emr-serverless", "ssm")

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["CALL", "KEY", "LOG", "PUBLISH", "SEND", "TABLE", "TRUST", "conditions", "markdown"]
-
 TRUST, PUBLISH, SEND, KEY = "takes a role on", "publishes to a topic", "sends to a queue", "uses a key"
 CALL, LOG = "calls a function", "writes access logs"
 CONDITIONS = "conditions on the source"

@@ -18,8 +18,6 @@ from infra.keys import Keys
 from infra.lake import Lake
 from infra.settings import Settings
 
-__all__ = ["RESULTS_DAYS", "WITHOUT_RESOURCE", "Queries"]
-
 RESULTS_DAYS = 7
 WITHOUT_RESOURCE = ("athena:ListDataCatalogs", "athena:ListEngineVersions", "athena:ListWorkGroups")
 OF_CATALOG = ("GetDataCatalog", "GetDatabase", "GetTableMetadata", "ListDatabases", "ListTableMetadata")

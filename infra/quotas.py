@@ -12,8 +12,6 @@ from forebay.counted import counted
 from infra.forms import listed
 from infra.settings import Settings
 
-__all__ = ["MOST_CHARACTERS", "beyond_quotas"]
-
 MOST_WATCHED = 150
 """A stack has 500 resources at most, and about 150 without them."""
 MOST_CHARACTERS = 3000

@@ -22,8 +22,6 @@ from infra.foundation import Foundation
 from infra.jobs.job import Job
 from infra.looks import look_at_parts
 
-__all__ = ["analyst", "grant_tables", "operator", "read_secret", "remove_loaded_files", "vault_user"]
-
 
 def analyst(scope: Construct, on: Foundation) -> iam.Role | None:
     """Reads tables, through Athena or directly, but not the ledger, the quarantine or parked records; and no lakes in other

@@ -13,8 +13,6 @@ from infra.forms import listed
 from infra.quotas import beyond_quotas
 from infra.settings import SMALLEST_WORKER, Settings
 
-__all__ = ["contradictions"]
-
 RESERVED_NAMES = ("aws", "ssm")
 OF_EVERY_ACCOUNT = ("default", "primary")
 """A group of Scheduler and a database of Glue; a workgroup of Athena."""

@@ -12,8 +12,6 @@ import boto3
 
 from forebay.errors import Problem, meant
 
-__all__ = ["problems_of_region", "regions_of", "said_region"]
-
 SERVICES = ("cloudwatch", "events", "kms", "lambda", "logs", "s3", "scheduler", "sns", "sqs")
 BY_ENVIRONMENT = ("CDK_DEFAULT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION")
 

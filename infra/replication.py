@@ -17,8 +17,6 @@ from infra import grants
 from infra.principals import TRUST, conditions
 from infra.settings import Settings
 
-__all__ = ["replicate"]
-
 
 def replicate(scope: Construct, bucket: s3.IBucket, key: kms.IKey, *, settings: Settings) -> None:
     """The permissions are those of AWS's page: https://docs.aws.amazon.com/AmazonS3/latest/userguide/setting-repl-config-perm-overview.html"""

@@ -14,8 +14,6 @@ import cdk_nag
 from aws_cdk import Acknowledgment, App, Stack, Validations
 from constructs import IConstruct
 
-__all__ = ["acknowledge", "acknowledge_nist", "acknowledge_shared_name", "acknowledge_wildcards", "review"]
-
 
 def review(app: App) -> None:
     Validations.of(app).add_plugins(cdk_nag.AwsSolutionsChecks(app), cdk_nag.NIST80053R5Checks(app))

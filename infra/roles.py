@@ -11,8 +11,6 @@ from constructs import Construct
 
 from infra.settings import Settings
 
-__all__ = ["FUNCTIONS", "JOBS", "adopt_roles", "role_names"]
-
 JOBS = ("ingest", "compact", "maintain", "reconcile")
 FUNCTIONS = (
     "start-ingest",

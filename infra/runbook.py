@@ -16,8 +16,6 @@ from forebay.aws.console import console_domain
 from infra.regions import said_region
 from infra.settings import Settings
 
-__all__ = ["dashboard_name", "place_in_runbook", "region_of", "runbook_text"]
-
 README = Path(__file__).with_name("README.md")
 SECTION = "## Runbook"
 

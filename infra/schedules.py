@@ -23,8 +23,6 @@ from infra.principals import TRUST, conditions
 from infra.review import acknowledge_shared_name
 from infra.settings import Settings
 
-__all__ = ["WAITING_EVERY_MINUTES", "Schedules", "cron", "when_a_job_ends"]
-
 WAITING_EVERY_MINUTES = 30
 """The interval at which waiting runs are started, if they can be."""
 

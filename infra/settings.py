@@ -41,8 +41,6 @@ from infra.forms import (
     listed,
 )
 
-__all__ = ["SMALLEST_WORKER", "Settings"]
-
 SMALLEST_WORKER = "G.025X"
 """Glue gives it to streaming jobs only. https://docs.aws.amazon.com/glue/latest/dg/add-job.html"""
 

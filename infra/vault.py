@@ -18,8 +18,6 @@ from infra.buckets import private_bucket, removal_of
 from infra.keys import Keys
 from infra.settings import Settings
 
-__all__ = ["Vault"]
-
 
 class Vault(Construct):
     def __init__(

@@ -17,8 +17,6 @@ from pathlib import Path
 from forebay.errors import InvalidConfiguration
 from infra.bundle import EARLIEST, ROOT
 
-__all__ = ["SUFFIX", "wheels_zip"]
-
 JOB_PACKAGES = ROOT / ".forebay" / "job-packages"
 SUFFIX = ".gluewheels.zip"
 """By which Glue knows what it is."""

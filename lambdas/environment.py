@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["read"]
-
 T = TypeVar("T")
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["log"]
-
 
 def log(message: str, **facts: Any) -> None:
     print(json.dumps({"level": "info", "message": message, **facts}, default=str, ensure_ascii=False))

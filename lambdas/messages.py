@@ -6,8 +6,6 @@ from __future__ import annotations
 import json
 from typing import Any
 
-__all__ = ["send_message"]
-
 
 def send_message(sns: Any, topic: str, subject: str, text: str) -> None:
     content = {"textType": "client-markdown", "title": subject, "description": f"```\n{text}\n```"}

@@ -9,8 +9,6 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-__all__ = ["Asked", "Points", "points_of"]
-
 Points = dict[datetime, float]
 Asked = Mapping[str, tuple[str, Mapping[str, str], str]]
 

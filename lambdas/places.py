@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from forebay.address import bucket_and_key
 
-__all__ = ["place_of"]
-
 
 def place_of(folder: str, name: str) -> dict[str, str]:
     bucket, prefix = bucket_and_key(folder)

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from infra.bundle import ROOT
 
-__all__ = ["LOCK", "installed", "offline_if_possible", "program"]
-
 LOCK = ROOT / "requirements.lock"
 
 

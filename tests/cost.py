@@ -18,8 +18,6 @@ import pytest
 
 from tests.promises import PROOFS
 
-__all__ = ["uncounted"]
-
 MOST_JOBS, MOST_PROCESSES, TOTAL_JOBS = 70, 8, 1_350
 """Of a test without the mark `deep`; and of all of them together."""
 FEWEST_JOBS = 1

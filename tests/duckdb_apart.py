@@ -9,8 +9,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["ask_duckdb"]
-
 PROGRAM = """
 import pickle, sys
 import duckdb

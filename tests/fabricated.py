@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate import Wrapping, body, file_named
 
-__all__ = ["AWKWARD_KEYS", "awkward_files", "full_bodies"]
-
 AWKWARD_KEYS = (
     "a plain space.json",
     "one+one=two.json",

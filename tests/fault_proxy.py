@@ -27,21 +27,6 @@ from types import TracebackType
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-__all__ = [
-    "Action",
-    "Answer",
-    "FaultProxy",
-    "Forward",
-    "Request",
-    "after",
-    "answered",
-    "delayed",
-    "drop_answer",
-    "drop_request",
-    "together",
-    "without_header",
-]
-
 HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "expect", "te", "upgrade"}
 
 

@@ -10,8 +10,6 @@ import pytest
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["files_alive"]
-
 
 def files_alive(monkeypatch: pytest.MonkeyPatch, module: str) -> WeakSet[LandedFile]:
     """Those that `module` makes from now on, as long as somebody holds them."""

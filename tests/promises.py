@@ -6,8 +6,6 @@ prove each of them; these are those that nobody may make slow, or take out, with
 
 from __future__ import annotations
 
-__all__ = ["PROOFS"]
-
 JOURNEY, BATCH, SQL = "tests/journey", "tests/batch", "tests/declared_sql"
 COMPACTION = "tests/upkeep/compaction/on_spark"
 

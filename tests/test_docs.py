@@ -143,7 +143,7 @@ def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
     """A constant of `batch.reasons`, or one of the reader's, which are types."""
     from forebay.batch import reasons
 
-    named = {getattr(reasons, name) for name in reasons.__all__ if isinstance(getattr(reasons, name), str)}
+    named = {value for name, value in vars(reasons).items() if name.isupper() and isinstance(value, str)}
     assert named <= reasons.REASONS.keys()
     spelt = [
         f"{module.name}:{node.lineno}: {node.value}"

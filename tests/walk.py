@@ -14,8 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-__all__ = ["contents", "telling", "unpacked"]
-
 CODECS = {"SNAPPY": "snappy", "ZSTD": "zstd", "GZIP": "gzip", "LZ4": "lz4"}
 PAGE_KIND, UNPACKED, PACKED, OF_V2 = 1, 2, 3, 8
 V2 = 3

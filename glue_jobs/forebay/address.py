@@ -13,8 +13,6 @@ from urllib.parse import urlsplit
 
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["S3_SCHEMES", "bucket_and_key", "is_s3", "local_folder", "overlap", "region_of_queue", "why_no_lake"]
-
 S3_SCHEMES = ("s3", "s3a")
 """Hadoop removed `s3n`, and delta-rs never had it."""
 SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")

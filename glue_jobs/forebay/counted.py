@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["agreed", "counted"]
-
 _PLURALS = {"person": "people", "is": "are", "was": "were", "has": "have", "does": "do"}
 
 

@@ -15,8 +15,6 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from typing import Self
 
-__all__ = ["ForebayError", "Halt", "InvalidConfiguration", "Problem", "Quarantined", "TryAgain", "Unreachable", "meant"]
-
 
 class ForebayError(Exception):
     """An error that forebay raises on purpose; its text is for a person."""

@@ -20,25 +20,6 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, ClassVar, TextIO
 
-__all__ = [
-    "NAMESPACE",
-    "BatchEvent",
-    "Emit",
-    "ErrorEvent",
-    "Event",
-    "Journal",
-    "Metric",
-    "ServiceEvent",
-    "TableBatchEvent",
-    "TableEvent",
-    "dimension_fields",
-    "metric",
-    "metric_name",
-    "metrics_of",
-    "to_log",
-    "where_numbers_go",
-]
-
 DIMENSIONS = ("service", "job", "table")
 NAMESPACE = "forebay"
 """The namespace of metrics, if none is named."""

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from fnmatch import fnmatchcase
 
-__all__ = ["DELETED", "Identity", "LandedFile", "is_address", "is_meant"]
-
 DELETED = "deleted-"
 """The etag of a deletion begins with it; S3's sequencer of the deletion follows. No etag of S3 has such letters."""
 

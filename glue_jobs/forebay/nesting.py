@@ -6,8 +6,6 @@ code that walks a record may recurse: Python allows about a thousand calls.
 
 from __future__ import annotations
 
-__all__ = ["DEEPEST", "DEEPEST_COLUMN"]
-
 DEEPEST = 200
 
 DEEPEST_COLUMN = 20

@@ -8,8 +8,6 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-__all__ = ["known", "plain"]
-
 
 def plain(one: Any) -> dict[str, Any]:
     """The values themselves, by the names of their fields."""

@@ -12,8 +12,6 @@ from pydantic import BaseModel, ValidationError
 
 from forebay.errors import Problem
 
-__all__ = ["Location", "problems_of", "refusals_of"]
-
 Location = tuple[int | str, ...]
 
 KINDS = {

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
 
-__all__ = ["remembered"]
-
 ANSWERS, LONGEST = 100_000, 1000
 """The most answers, and the most characters of a text whose answer is kept. A worker reads files of many producers."""
 

@@ -30,17 +30,6 @@ from forebay.events import where_numbers_go
 from forebay.lake.layout import CHECKPOINT
 from forebay.refusal import problems_of
 
-__all__ = [
-    "IGNORE_ARGUMENTS",
-    "CompactSettings",
-    "IngestSettings",
-    "JobSettings",
-    "MaintainSettings",
-    "MergeSettings",
-    "ReconcileSettings",
-]
-
-
 IGNORE_ARGUMENTS = "ignore_arguments"
 """Names of arguments to ignore, comma-separated. After a rollback to this code, a run also gets arguments of later code."""
 AS_MISSPELT = 0.75

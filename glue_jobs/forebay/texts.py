@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
-__all__ = ["borders_of", "bytes_of", "listed", "pieces", "read_json"]
-
 SMALLEST_BLOCK = 16
 """Arrow refuses some smaller ones."""
 

@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-__all__ = ["answers_by", "both", "in_threads"]
-
 Thing = TypeVar("Thing")
 Answer = TypeVar("Answer")
 Other = TypeVar("Other")

@@ -23,20 +23,6 @@ from typing import Any
 
 from forebay.address import is_s3, local_folder
 
-__all__ = [
-    "MOST_REASON",
-    "PACKAGE",
-    "TRANSFORM_NAME",
-    "NoFunction",
-    "code_version",
-    "folders",
-    "function_of",
-    "line_of",
-    "package_beside",
-    "reason_of",
-    "use_folder",
-]
-
 PACKAGE = "transforms"
 TRANSFORM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*:[A-Za-z_][A-Za-z0-9_]*")
 NO_MODULE = "put the module into the folder transforms/ beside service.toml, and deploy that folder with the jobs"

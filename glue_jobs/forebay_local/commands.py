@@ -18,8 +18,6 @@ from forebay.cli.show import console, print_json, size
 from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration
 
-__all__ = ["app"]
-
 app = typer.Typer(
     help="Run the whole service on this machine. It needs no AWS account and no Docker.", no_args_is_help=True
 )

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from forebay_local.feed import Dropped
     from forebay_local.twin.twin import Twin
 
-__all__ = ["demo"]
-
 STATE = Path(".forebay/demo")
 
 

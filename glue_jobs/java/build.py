@@ -19,8 +19,6 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-__all__ = ["BuildFailed", "build", "source_hash"]
-
 HERE = Path(__file__).resolve().parent
 SOURCES = HERE / "src"
 

@@ -20,16 +20,6 @@ from infra.jobs.job import Job
 from infra.runbook import place_in_runbook, region_of
 from infra.settings import Settings
 
-__all__ = [
-    "announce_files",
-    "job_ended",
-    "plan_compaction",
-    "publish_freshness",
-    "start_ingest",
-    "start_job",
-    "status_page",
-]
-
 DRAIN_MINUTES = int(IngestSettings.model_fields["drain_cap_s"].default) // 60
 SPARE_MINUTES = 30
 """For a drain to start, and to finish the batch and the merge that it is at when its time is over."""

@@ -25,8 +25,6 @@ from infra.network import Network
 from infra.review import acknowledge, acknowledge_nist
 from infra.settings import Settings
 
-__all__ = ["Functions", "gather_code"]
-
 ROOT = Path(__file__).resolve().parents[2]
 MINUTES_AT_MOST = {"announce_files": 15, "plan_compaction": 5, "status_page": 5}
 """One minute for the others. Functions that read an object for each table take 15 s for a thousand tables: 2 ms of a processor

@@ -20,8 +20,6 @@ from infra.bundle import KERNEL_JARS, LOG_STORE_JAR, built, package_zip
 from infra.declarations import one_text
 from infra.wheels import SUFFIX, wheels_zip
 
-__all__ = ["JobCode"]
-
 
 class JobCode(Construct):
     def __init__(

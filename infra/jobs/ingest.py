@@ -12,8 +12,6 @@ from infra.jobs.job import Job, Work
 from infra.readers import read_moved_files, read_secret
 from infra.settings import SMALLEST_WORKER
 
-__all__ = ["ingest_job"]
-
 OF_A_SMALL_WORKER = 1 << 30
 """Bytes that a task may take where a worker has 4 GB for two tasks and the JVM."""
 

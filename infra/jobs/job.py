@@ -27,8 +27,6 @@ from infra.principals import TRUST, conditions
 if TYPE_CHECKING:
     from infra.foundation import Foundation
 
-__all__ = ["SCRIPTS", "Job", "Work", "conf_argument"]
-
 SCRIPTS = Path(__file__).resolve().parents[2] / "glue_jobs"
 
 

@@ -11,8 +11,6 @@ from infra.foundation import Foundation
 from infra.jobs.job import Job, Work
 from infra.readers import read_secret, remove_loaded_files
 
-__all__ = ["compact_job", "maintain_job", "reconcile_job", "upkeep_jobs"]
-
 LEAST_WORKERS = 2
 """Glue allows no fewer; reconcile uses one."""
 

@@ -14,8 +14,6 @@ from botocore.exceptions import ClientError
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 
-__all__ = ["Page", "asked_for", "bucket_of"]
-
 AT_ONCE = 16
 A_PAGE = 1000
 

@@ -14,8 +14,6 @@ from typing import Any
 from forebay.aws.emr import AT_WORK, BEFORE, state_of
 from lambdas.engine.submission import submission
 
-__all__ = ["EmrServerless"]
-
 DAY, MONTH = timedelta(days=1), timedelta(days=30)
 """A service that drains has hundreds of runs a day; one whose last run was stopped weeks ago has none."""
 OLDER = "older"

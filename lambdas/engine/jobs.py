@@ -9,8 +9,6 @@ import boto3
 
 from lambdas.engine.emr_serverless import EmrServerless
 
-__all__ = ["GLUE", "jobs_of"]
-
 GLUE = "glue"
 
 

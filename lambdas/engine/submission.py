@@ -12,8 +12,6 @@ from typing import Any
 
 from forebay.aws.emr import BEFORE
 
-__all__ = ["GB_OF_A_VCPU", "STREAMING", "VCPUS_OF_A_WORKER", "submission"]
-
 STREAMING = "gluestreaming"
 FAILED_ATTEMPTS_AN_HOUR = 5
 OF_GLUE = re.compile(

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ServiceEvent, metric
 
-__all__ = ["JobEnded"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class JobEnded(ServiceEvent):

@@ -8,8 +8,6 @@ from forebay.aws.console import console_domain
 from forebay.aws.emr import state_of
 from lambdas.job_ended.events import JobEnded
 
-__all__ = ["ENDED_WELL", "console", "ended", "measured", "reason_of", "run_of"]
-
 ENDED_WELL = ("SUCCEEDED", "STOPPED", "EXPIRED")
 """EXPIRED is the continuous job at its maintenance window; a person requested STOPPED."""
 

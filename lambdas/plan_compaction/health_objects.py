@@ -9,8 +9,6 @@ from typing import Any
 from forebay.lake.layout import HEALTH
 from lambdas.places import place_of
 
-__all__ = ["health_objects"]
-
 AT_ONCE = 16
 
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from forebay.counted import counted
 
-__all__ = ["FIELDS", "waits", "why"]
-
 FIELDS = {"table", "waiting", "hot_wakes_at", "newest_at", "cold_after_s", "wakes_at", "small_files", "measured_at"}
 """The fields that are asked here. An object without one is of another version, and its table's next batch replaces it."""
 NOT_LOOKED_AT = timedelta(days=7)

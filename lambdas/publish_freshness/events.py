@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ServiceEvent, TableEvent, metric
 
-__all__ = ["FreshnessMeasured", "KeysChecked", "SchedulesChecked", "TableFreshnessMeasured", "TrendMeasured"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FreshnessMeasured(ServiceEvent):

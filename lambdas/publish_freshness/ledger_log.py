@@ -14,8 +14,6 @@ from typing import Any
 from forebay.lake.layout import LEDGER
 from lambdas.places import place_of
 
-__all__ = ["LOG", "batch_since", "newest_commit"]
-
 LOG = f"{LEDGER}/_delta_log/"
 COMMIT = re.compile(r"\d{20}\.json")
 BATCHES = re.compile(r"forebay/[^/]+/[0-9a-f]{12}")

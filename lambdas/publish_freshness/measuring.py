@@ -14,8 +14,6 @@ from lambdas.places import place_of
 from lambdas.publish_freshness.events import FreshnessMeasured, KeysChecked, TableFreshnessMeasured
 from lambdas.publish_freshness.ledger_log import newest_commit
 
-__all__ = ["Settings", "check_keys", "counts", "measure", "of_tables"]
-
 WAITING, HELD = "ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"
 
 

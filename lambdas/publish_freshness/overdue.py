@@ -14,8 +14,6 @@ from typing import Any
 
 from lambdas.publish_freshness.events import SchedulesChecked
 
-__all__ = ["GRACE", "check_schedules", "longest_pause"]
-
 GRACE = timedelta(hours=12)
 """For a run to wait for another one, and to end."""
 A_PAGE, PAGES = 200, 10

@@ -8,8 +8,6 @@ from typing import Any
 from lambdas.metrics import points_of
 from lambdas.publish_freshness.events import TrendMeasured
 
-__all__ = ["trend"]
-
 DAY, WEEK = timedelta(days=1), timedelta(days=7)
 
 

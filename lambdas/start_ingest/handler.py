@@ -14,8 +14,6 @@ from lambdas.engine.jobs import jobs_of
 from lambdas.log import log
 from lambdas.start_ingest.starting import Settings, start
 
-__all__ = ["Settings", "handle"]
-
 
 def handle(event: dict[str, Any], context: object) -> str:
     settings = environment.read(Settings, os.environ)

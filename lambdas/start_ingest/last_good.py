@@ -18,8 +18,6 @@ from typing import Any
 
 from lambdas.places import place_of
 
-__all__ = ["WENT_BACK", "Code", "code_for"]
-
 WENT_BACK = "--scriptLocation"
 """A run with this argument is one with code of before."""
 IGNORE = "--ignore_arguments"

@@ -18,8 +18,6 @@ from forebay.capacity.waiting import Waiting
 from lambdas.places import place_of
 from lambdas.start_ingest.why_not import AT_WORK, FAILED
 
-__all__ = ["drains", "look", "note_warned"]
-
 
 def look(
     rules: Rules, listed: Sequence[dict[str, Any]], waiting: int, *, s3: Any, checkpoint: str, now: datetime

@@ -20,8 +20,6 @@ from lambdas.start_ingest.last_good import code_for
 from lambdas.start_ingest.looking import look, note_warned
 from lambdas.start_ingest.why_not import why_not
 
-__all__ = ["Settings", "start"]
-
 
 @dataclass(frozen=True)
 class Settings:

@@ -8,8 +8,6 @@ from typing import Any
 
 from forebay.counted import counted
 
-__all__ = ["AT_WORK", "FAILED", "why_not"]
-
 AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING")
 FAILED = ("FAILED", "ERROR", "TIMEOUT")
 LONGEST_PAUSE_MINUTES = 60

@@ -16,8 +16,6 @@ from botocore.exceptions import ClientError
 
 from lambdas.log import log
 
-__all__ = ["PREFIX", "keep", "start_waiting"]
-
 PREFIX = "waiting-runs/"
 """In the artefacts bucket."""
 

@@ -16,8 +16,6 @@ from lambdas.engine.jobs import jobs_of
 from lambdas.log import log
 from lambdas.status_page.looking import Settings, page_of
 
-__all__ = ["Settings", "handle"]
-
 KEY = "status/index.html"
 
 

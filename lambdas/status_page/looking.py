@@ -18,8 +18,6 @@ from lambdas.publish_freshness.ledger_log import newest_commit
 from lambdas.publish_freshness.measuring import counts
 from lambdas.status_page.published import HOUR, HOURS, Published, published
 
-__all__ = ["Settings", "page_of"]
-
 RUNS_EACH = 5
 WATCHED = ("dead-letters", "undelivered")
 """Alarms about dead messages."""

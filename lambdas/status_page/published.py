@@ -17,8 +17,6 @@ from forebay.operate.stack.cost import month_of
 from lambdas.job_ended.events import JobEnded
 from lambdas.metrics import Points, points_of
 
-__all__ = ["HOUR", "HOURS", "Published", "published"]
-
 HOUR = "%Y-%m-%dT%H"
 HOURS = tuple(timedelta(hours=back) for back in reversed(range(48)))
 DAY_S, HOUR_S = 86_400, 3_600

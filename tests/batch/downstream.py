@@ -15,8 +15,6 @@ from deltalake.exceptions import TableNotFoundError
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-__all__ = ["Downstream", "versions_of"]
-
 IDENTITY = ("_file_id", "_line", "_batch", "_ingested_at")
 SIGNS = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}
 

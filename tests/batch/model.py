@@ -11,8 +11,6 @@ from typing import Any
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["Model", "Put"]
-
 MAY_END = ("loaded", "missing")
 """A version may be gone before it is read. What S3 withheld must not stay so, once that is mended."""
 

@@ -70,20 +70,6 @@ from forebay.table.replace import Staying
 from forebay.table.staged import StagedTable
 from tests.batch.world import Died
 
-__all__ = [
-    "FIRST",
-    "PLACE",
-    "Lake",
-    "PaperMoving",
-    "PaperPass",
-    "Record",
-    "lay_out",
-    "remove_leftovers_in",
-    "retry_in",
-    "roll_back_in",
-    "table_of",
-]
-
 PLACE = "paper"
 FIRST = "s"
 """The service that wrote the lake first."""

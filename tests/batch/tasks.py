@@ -20,8 +20,6 @@ from forebay.content.piece import cut
 from forebay.declaration.loading import parse_service
 from forebay.landed_file import LandedFile
 
-__all__ = ["InMemory", "told"]
-
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 TEXT, MOMENT = pa.string(), pa.timestamp("us", tz="UTC")
 KEPT = pa.schema(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice
-from forebay.batch.retrying.retry import Retried, Retry
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from tests.batch.world import Died, World
 

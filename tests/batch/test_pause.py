@@ -8,9 +8,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.ledger_change import change_counts
-from forebay.batch.retrying.moving import Moving
+from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import Choice
-from forebay.batch.retrying.retry import Retried, Retry
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.lake.paused import pause, resume
 from forebay.operate.changing.replay import mark, replay_of

@@ -13,8 +13,9 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.events import ErasedRecordsDropped
 from forebay.batch.plan import Plan, Plans
+from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice
-from forebay.batch.retrying.retry import Retried, Retry
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase import begin, carry_out, erase_now

@@ -13,9 +13,8 @@ import pytest
 
 import forebay.batch.retrying.planning as planning
 from forebay.batch.attempt.turns import RETRY_UNDER_WAY
-from forebay.batch.retrying.moving import Moving
+from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
-from forebay.batch.retrying.retry import Retried
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, QUARANTINE
 from forebay.lake.lease import LeaseHeld

@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 
 import forebay.batch.retrying.planning as planning
+from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice, RetryPlan
-from forebay.batch.retrying.retry import Retried, Retry
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import last_versions_of

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
+from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice
-from forebay.batch.retrying.retry import Retried, Retry
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.changing.rollback import plan_rollback, roll_back

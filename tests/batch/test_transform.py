@@ -19,8 +19,9 @@ from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.questions import Given, Question, Questions
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
+from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice
-from forebay.batch.retrying.retry import Retried, Retry
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import load_service, parse_service
 from forebay.transforms import use_folder
 from tests.batch.tasks import InMemory, told

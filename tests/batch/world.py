@@ -49,19 +49,6 @@ from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView
 from forebay.table.kernel import TableLogs
 
-__all__ = [
-    "AT",
-    "BEFORE_THE_PLAN",
-    "SERVICE",
-    "Died",
-    "World",
-    "archived",
-    "die_after",
-    "records",
-    "unread",
-    "with_one_batch",
-]
-
 SERVICE = """
 name = "studio"
 [[tables]]

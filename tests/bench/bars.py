@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["at_least", "at_most"]
-
 
 def at_most(name: str, value: float, limit: float, *, digits: int = 2) -> dict[str, Any]:
     return {"name": name, "value": round(value, digits), "at_most": limit, "holds": value <= limit}

@@ -26,8 +26,6 @@ from deltalake import write_deltalake
 from forebay.ledger.entry import COLUMNS
 from tests.operate.ledger import entry, schema_of
 
-__all__ = ["run"]
-
 DAYS = 30
 
 

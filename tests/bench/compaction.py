@@ -24,8 +24,6 @@ from typing import Any
 
 from tests.bench.bars import at_least, at_most
 
-__all__ = ["run"]
-
 COMMITS = 50
 
 

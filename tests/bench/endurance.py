@@ -27,8 +27,6 @@ from forebay_local.fabricate import body
 from forebay_local.twin.twin import Twin, running
 from tests.bench.bars import at_most
 
-__all__ = ["PAUSE_S", "measured", "run"]
-
 BUCKET = "bench-landing"
 MIB = 1 << 20
 LIMIT_MIB = 50

@@ -22,8 +22,6 @@ from forebay_local.twin.twin import Twin, running
 from tests.bench.bars import at_most
 from tests.bench.pipeline import BUCKET, SERVICE, Contest, content_of, put_files
 
-__all__ = ["run"]
-
 MANY = 1200
 BARS = {30: 1.1, 300: 1.5}
 PARTITIONED = SERVICE.replace('name = "{game}"', 'name = "games"\npartitions = ["game"]').replace(

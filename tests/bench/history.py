@@ -22,8 +22,6 @@ from forebay.landed_file import LandedFile
 from forebay_local.twin.twin import Twin, running
 from tests.bench.bars import at_most
 
-__all__ = ["run"]
-
 BUCKET = "bench-landing"
 
 

@@ -25,8 +25,6 @@ from forebay.lake.objects import open_objects
 from forebay.ledger.index import Index, load_index
 from tests.bench.bars import at_most
 
-__all__ = ["run"]
-
 MODELLED = (100_000_000, 1_000_000_000)
 ROWS_OF_A_FILE = 1_000_000
 LOOKED_UP = 10_000

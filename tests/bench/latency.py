@@ -28,8 +28,6 @@ from forebay_local.twin.twin import Twin, running
 from tests.bench.bars import at_most
 from tests.bench.pipeline import BUCKET, SERVICE, content_of
 
-__all__ = ["run"]
-
 AT_ONCE, TABLES = 20, 11
 
 

@@ -19,8 +19,6 @@ from collections import Counter
 from dataclasses import dataclass
 from types import TracebackType
 
-__all__ = ["LatencyProxy"]
-
 BLOCK_BYTES = 1 << 18
 HEAD_BYTES = 1 << 16
 

@@ -16,8 +16,6 @@ from typing import Any
 
 from tests.bench.bars import at_most
 
-__all__ = ["run"]
-
 AT_ONCE = 8
 SERVICE = """
 name = "bench"

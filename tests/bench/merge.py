@@ -17,8 +17,6 @@ from typing import Any
 
 from tests.bench.bars import at_most
 
-__all__ = ["run"]
-
 PARTITIONS = 20
 HIT = 4
 """Partitions that the changes of a batch are in."""

@@ -28,8 +28,6 @@ from forebay.landed_file import LandedFile
 from forebay_local.twin.twin import Twin, running
 from tests.bench.pipeline import BUCKET, SCHEMA, SERVICE, Contest, put_files
 
-__all__ = ["run"]
-
 LAKE = "lake"
 FILES_AT_ONCE, ATTEMPTS = 4, 10
 """Of the function: calls that run side by side, and how often each repeats a commit."""

@@ -31,8 +31,6 @@ from forebay_local.twin.twin import Twin, running
 from tests.bench.bars import at_most
 from tests.bench.processor import seconds as processor_seconds
 
-__all__ = ["BUCKET", "SERVICE", "Contest", "content_of", "put_files", "run"]
-
 BUCKET = "bench-landing"
 SCHEMA = (
     "game string, event string, event_id string, event_time timestamp, session string, platform string, build string, "

@@ -21,8 +21,6 @@ from forebay_local.twin.twin import running
 from tests.bench.bars import at_most
 from tests.bench.pipeline import SERVICE, Contest, put_files
 
-__all__ = ["run"]
-
 BARS = {"treated": 6, "vault": 20}
 TREATED = """
 [privacy]

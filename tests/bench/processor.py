@@ -6,8 +6,6 @@ import os
 from collections import defaultdict
 from pathlib import Path
 
-__all__ = ["seconds"]
-
 PARENT, TIMES = 1, slice(11, 15)
 """Fields of `/proc/PID/stat` after the name: the parent, and the times of a process and of its children that ended."""
 

@@ -27,8 +27,6 @@ from forebay_local.twin.clients import KEY
 from tests.bench.bars import at_least, at_most
 from tests.bench.latency_proxy import LatencyProxy
 
-__all__ = ["run"]
-
 NEAR, FAR = "near", "far-away"
 SCHEMA = (
     "game string, event string, event_time string, id long, "

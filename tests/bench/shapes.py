@@ -34,8 +34,6 @@ from forebay.record.growth import Rules, grown
 from forebay.record.kind import Struct
 from tests.bench.bars import at_most
 
-__all__ = ["run"]
-
 HALF_AS_FAST, AS_FAST = 2.0, 1.0
 
 

@@ -19,8 +19,6 @@ from forebay_local.twin.twin import running
 from tests.bench.bars import at_most
 from tests.bench.pipeline import SERVICE, Contest, put_files
 
-__all__ = ["run"]
-
 LARGE = 10
 MOST = 1.5
 

@@ -38,8 +38,6 @@ from tests.bench.endurance import PAUSE_S, measured
 from tests.fault_proxy import FaultProxy, answered
 from tests.journey.story import Story, event, lines, story
 
-__all__ = ["run"]
-
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_MIB = 100
 KEYS = 40

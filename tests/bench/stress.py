@@ -23,8 +23,6 @@ from typing import Any
 from forebay_local.twin.twin import running
 from tests.bench.bars import at_least, at_most
 
-__all__ = ["run"]
-
 ROOT = Path(__file__).resolve().parents[2]
 ROLES = ("append", "merge", "compact")
 WAYS = ('compaction = { way = "rewrite", files = 1 }', "", 'compaction = { order_by = ["id"] }')

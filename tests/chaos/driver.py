@@ -28,8 +28,6 @@ from forebay.batch.plan import Plans
 from forebay.settings import IngestSettings
 from forebay.table.kernel import TableLogs
 
-__all__ = ["LEASE_S", "POINTS", "Killed", "dying"]
-
 LEASE_S = 5.0
 
 

@@ -23,8 +23,6 @@ from infra.bundle import package_zip
 from lambdas.engine.submission import PYTHON
 from tests.cluster.glue_python import ROOT
 
-__all__ = ["WITHOUT_PYTHON", "Cluster", "commands", "running", "until"]
-
 T = TypeVar("T")
 
 WORKERS = 2

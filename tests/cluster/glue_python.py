@@ -17,8 +17,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 from infra.wheels import SUFFIX, wheels_zip
 
-__all__ = ["ROOT", "glue_python"]
-
 ROOT = Path(__file__).resolve().parents[2]
 BROUGHT = (f"pyspark=={runtime.SPARK}", f"delta-spark=={runtime.DELTA}", *runtime.GLUE_HAS)
 """PySpark and Delta are Glue's own there."""

@@ -17,8 +17,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.spark import runtime
 from tests.cluster.glue_python import ROOT
 
-__all__ = ["glibc_of_this_machine", "relocatable_python"]
-
 VERSION = "3.13.5-1.5.12"
 CLASSIFIER = "linux-x86_64"
 SHA256 = "50ad91aa0baa57f0235bb666b87d8bf2a44e215d28c250de1030502906af143b"

@@ -10,8 +10,6 @@ import pyarrow as pa
 
 from forebay.content.snappy import STREAM_IDENTIFIER, crc32c
 
-__all__ = ["PACKERS", "snappy_framed"]
-
 
 def snappy_framed(data: bytes, *, plain: bool = False) -> bytes:
     frames = [STREAM_IDENTIFIER, b"\xfe\x03\x00\x00pad"]

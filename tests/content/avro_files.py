@@ -8,8 +8,6 @@ import zlib
 from collections.abc import Sequence
 from typing import Any
 
-__all__ = ["avro_file", "encoded", "number"]
-
 SYNC = bytes(range(16))
 
 

@@ -18,8 +18,6 @@ from forebay.content.reading import read_pieces
 from forebay.declaration.form import FOUND, Form, Forms
 from forebay.landed_file import LandedFile
 
-__all__ = ["Memory", "Reading", "batches_of", "read", "read_one"]
-
 
 @dataclass
 class Memory:

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forebay.content.treated import NOT_KEPT
 from forebay.declaration.form import Explosion, Form, Forms
 from forebay.declaration.personal import PersonalField, of_flattened
 from forebay.declaration.place import Place
 from forebay.privacy.erased import add_erased
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.together import NOT_KEPT
 from forebay.privacy.token import token_of
 from forebay.privacy.vault import unpacked
 from tests.content.memory import Memory, Reading, batches_of, read

@@ -10,8 +10,6 @@ from dataclasses import dataclass
 from forebay.aws.prices import Prices
 from infra.costs import DAYS, SIZES, Size, money, month
 
-__all__ = ["ALTERNATIVES", "markdown"]
-
 KILOBYTES_IN_A_GB = 1e6
 BILL = "[every line of the bill](../../infra/README.md#what-it-costs-to-leave-on)"
 """A link from the page that has the table, in docs/concepts."""

@@ -16,8 +16,6 @@ from functools import cache
 from statistics import mean, pstdev
 from typing import Any
 
-__all__ = ["Rule", "evaluate", "ringing", "rule_of", "rule_of_band"]
-
 Samples = Mapping[int, float]
 """What a metric gets, by the minute."""
 

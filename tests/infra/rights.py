@@ -18,8 +18,6 @@ import cfnlint.data.AdditionalSpecs
 
 from tests.infra.synthesized import Synthesized, listed
 
-__all__ = ["logical_id", "policies", "reported", "takes", "unfit"]
-
 REGION, ACCOUNT = "eu-west-1", "123456789012"
 HERE = f"{REGION}:{ACCOUNT}"
 SAID = {"AWS::Partition": "aws", "AWS::Region": REGION, "AWS::AccountId": ACCOUNT}

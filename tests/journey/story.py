@@ -16,13 +16,12 @@ from forebay.events import Event
 from forebay.jobs.ingest import ingest
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
-from forebay.operate.looking.accounts import Accounts, accounts
+from forebay.operate.looking.accounts import accounts
 from forebay.privacy.keys import add_local_key
 from forebay.privacy.secret import make_secret
 from forebay.settings import IngestSettings
+from forebay.upkeep.accounts.accounts import Accounts
 from forebay_local.twin.twin import Twin
-
-__all__ = ["Story", "event", "lines"]
 
 
 def event(game: str, number: int, **more: Any) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 
 import forebay.batch.retrying.planning as planning
 from forebay.batch.events import RecordsRetried, TableFailed
-from forebay.batch.retrying.moving import Moving
+from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import Choice
-from forebay.batch.retrying.retry import Retried, Retry
+from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import load_service
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import piles, waiting_for

@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
-__all__ = ["Change", "Version", "current_state", "folded_state", "history", "snapshot"]
-
 
 @dataclass(frozen=True)
 class Change:

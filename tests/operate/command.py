@@ -9,8 +9,6 @@ from typer.testing import CliRunner
 from forebay.cli.main import main
 from forebay.cli.show import console, error_console
 
-__all__ = ["failed", "ran"]
-
 
 def ran(*arguments: str, typed: str = "") -> str:
     """What a command printed that went well."""

@@ -13,8 +13,6 @@ from deltalake import write_deltalake
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import COLUMNS, file_hash, key_hash
 
-__all__ = ["AT", "entry", "schema_of", "write_ledger", "write_tables"]
-
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 """When the files of these tests landed; their batches end a minute later."""
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from html.parser import HTMLParser
 
-__all__ = ["EVIL", "Reader"]
-
 EVIL = '<script>alert("x")</script>&amp;'
 VOID = ("meta", "br")
 EMPTY = ("line", "polyline")

@@ -18,7 +18,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.held import COLUMNS
-from forebay.batch.retrying.retry import Retried
+from forebay.batch.retrying.moving import Retried
 from forebay.cli.changing.rollback import _target
 from forebay.lake.lease import Holder
 from forebay.lake.paused import pause

@@ -29,7 +29,8 @@ from forebay.ledger.periods import FeedPeriod
 from forebay.ledger.withheld import withheld_in
 from forebay.operate.changing import rollback
 from forebay.operate.changing.reopen import WHY
-from forebay.operate.changing.rollback import Rollback, finish_earlier, plan_rollback, roll_back
+from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
+from forebay.operate.changing.rollback_ledger import Rollback
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay.upkeep.complete.look import periods_of

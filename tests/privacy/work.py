@@ -18,8 +18,6 @@ from forebay.declaration.column_name import _folded, safe_name
 from forebay.privacy.text import level_of
 from forebay.privacy.token import remembered_token
 
-__all__ = ["work_of"]
-
 REMEMBERED = (remembered_token, level_of, safe_name, _folded)
 GO_THROUGH = ("sorted", "sum")
 

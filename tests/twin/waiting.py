@@ -8,8 +8,6 @@ from typing import Any
 from forebay.capacity.waiting import NAME, Waiting
 from forebay.lake.layout import CHECKPOINT
 
-__all__ = ["note_that_files_wait"]
-
 
 def note_that_files_wait(client: Any, lake_bucket: str, *, minutes: float) -> None:
     """As a look this many minutes ago did."""

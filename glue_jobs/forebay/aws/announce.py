@@ -18,8 +18,6 @@ from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 
-__all__ = ["AGAIN", "MARK", "announce", "announce_paced", "messages_in"]
-
 AGAIN = "forebay-again"
 """A message attribute. A message that carries it announces its files again on purpose: a replay, or a file that was put back.
 So it is compared only with its own redeliveries, and not with other recent batches."""

@@ -15,8 +15,6 @@ from forebay.address import region_of_queue
 if TYPE_CHECKING:
     from botocore.config import Config
 
-__all__ = ["USER_AGENT", "client", "queue_client", "session"]
-
 USER_AGENT = "forebay"
 """CloudTrail shows it beside the SDK's own name."""
 

@@ -18,8 +18,6 @@ from typing import Any
 
 from forebay.events import NAMESPACE, Event, metrics_of
 
-__all__ = ["ALL_TABLES", "CloudWatch", "dimension_value"]
-
 ALL_TABLES = "*"
 
 METRICS_A_REQUEST = 500

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["console_domain"]
-
 USUAL = "console.aws.amazon.com"
 ELSEWHERE = {
     "cn-": "console.amazonaws.cn",

@@ -14,8 +14,6 @@ from botocore.exceptions import NoCredentialsError
 
 from forebay.aws.client import session
 
-__all__ = ["storage_options"]
-
 
 def storage_options(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     here = session()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["AT_WORK", "BEFORE", "state_of"]
-
 BEFORE = " (code of before)"
 """Ends the name of a run whose code is that of an earlier deployment."""
 

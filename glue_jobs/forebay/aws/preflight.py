@@ -29,8 +29,6 @@ from forebay.address import bucket_and_key, is_s3, why_no_lake
 from forebay.aws.client import client, queue_client
 from forebay.errors import InvalidConfiguration, Unreachable
 
-__all__ = ["CLOCKS_DIFFER", "check_bucket", "check_lake", "check_lake_and_clock", "check_queue", "plainly"]
-
 CLOCKS_DIFFER = timedelta(minutes=15)
 """S3 refuses signatures that are further from its own clock. But clients of AWS correct theirs, and try again."""
 

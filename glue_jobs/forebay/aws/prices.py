@@ -14,8 +14,6 @@ from typing import Any
 
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["PRICES", "Prices", "read_prices"]
-
 PRICES = Path(__file__).with_name("prices.toml")
 
 

@@ -27,8 +27,6 @@ from urllib3.exceptions import HTTPError
 from forebay.aws.client import session
 from forebay.aws.signature import Keys, signed_get
 
-__all__ = ["QuickGets", "trusted"]
-
 SCOPE = re.compile(r"AWS4-HMAC-SHA256 Credential=[^/]+/\d{8}/([^/]+)/s3/aws4_request")
 CODE = re.compile(rb"<Code>([\w.]+)</Code>")
 KMS_THROTTLES = "KMS.ThrottlingException"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 
-__all__ = ["ATTEMPTS", "COMMITS", "attempts", "backoff_s"]
-
 ATTEMPTS = 5
 COMMITS = 9
 """Attempts at a commit that others come before."""

@@ -13,8 +13,6 @@ from functools import lru_cache
 from hashlib import sha256
 from typing import Protocol
 
-__all__ = ["Keys", "signed_get"]
-
 ALGORITHM = "AWS4-HMAC-SHA256"
 NO_BODY = sha256(b"").hexdigest()
 

@@ -13,8 +13,6 @@ from dataclasses import dataclass, replace
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import Entry, Outcome
 
-__all__ = ["Fate", "Standing", "Totals", "arriving", "entries_of", "percentile", "quarantined_by_reason"]
-
 _OUTCOMES: dict[str, Outcome] = {
     "loaded": "loaded",
     "empty": "empty",

@@ -47,8 +47,6 @@ from forebay.threads import both
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Batch"]
-
 
 class Batch:
     """The batches of one service and one checkpoint, one after the other. `service` are the declarations of the last one that

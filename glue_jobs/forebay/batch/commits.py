@@ -37,8 +37,6 @@ from forebay.table.staging import StagingFromDriver, StagingFromSpark
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Commits"]
-
 ROWS_A_TASK = 50_000
 """For tables beside the service's. If tasks have this many rows each, each writes its own, and none is sent to another
 task."""

@@ -24,8 +24,6 @@ from forebay.table.commit import LogFailed, Txn
 from forebay.table.kernel import TableLogs
 from forebay.threads import answers_by, both
 
-__all__ = ["Declarations", "with_begun_tables"]
-
 
 class Declarations:
     """The declarations of one job. `check` raises `InvalidConfiguration` for mistakes beyond their text."""

@@ -28,8 +28,6 @@ from forebay.table.kernel import NO_VERSION, TableLogs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["DUPLICATE", "RETRY", "Dedupe"]
-
 RETRY = "retry"
 """The generation of records that were kept beside the tables and are written later."""
 

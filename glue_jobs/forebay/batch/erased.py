@@ -5,8 +5,6 @@ from __future__ import annotations
 from forebay.declaration.service import Service
 from forebay.privacy.erased import newest_list
 
-__all__ = ["without_erased"]
-
 
 def without_erased(service: Service, lake: str) -> Service:
     """The service with the newest list of erased people in the lake; unchanged if the lake has none."""

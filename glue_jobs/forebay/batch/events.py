@@ -9,29 +9,6 @@ from dataclasses import dataclass, make_dataclass
 from forebay.batch.reasons import REASONS
 from forebay.events import BatchEvent, ErrorEvent, ServiceEvent, TableBatchEvent, TableEvent, metric
 
-__all__ = [
-    "BatchCommitted",
-    "BatchReadTwice",
-    "BatchRepeated",
-    "DeclarationsChanged",
-    "DeclarationsChosen",
-    "DeclarationsRefused",
-    "DuplicatesDropped",
-    "ErasedRecordsDropped",
-    "ExpectationFailed",
-    "ExpectationViolated",
-    "FileHeld",
-    "LateCommitsAwaited",
-    "LeftoversRemoved",
-    "NewTablesRefused",
-    "OwnRowsAppended",
-    "RecordsNotRetried",
-    "RecordsQuarantined",
-    "RecordsRetried",
-    "RowsAppended",
-    "TableFailed",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BatchCommitted(BatchEvent):
@@ -149,14 +126,14 @@ class DeclarationsRefused(ErrorEvent, ServiceEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ByReason(BatchEvent):
+class _ByReason(BatchEvent):
     """Counts the quarantined records of a batch by reason; reasons without records are left out. The reasons are few
     and fixed, so each is its own metric: another dimension would cost one metric for each reason and table."""
 
     other: int | None = metric(default=None)
 
     @classmethod
-    def of(cls, service: str, batch: int, reasons: Mapping[str, int]) -> ByReason:
+    def of(cls, service: str, batch: int, reasons: Mapping[str, int]) -> _ByReason:
         counts: Counter[str] = Counter()
         for reason, records in reasons.items():
             counts[_metric_of(reason) if reason in REASONS else "other"] += records
@@ -167,13 +144,13 @@ def _metric_of(reason: str) -> str:
     return reason.replace("-", "_")
 
 
-RecordsQuarantined: type[ByReason] = make_dataclass(
+RecordsQuarantined: type[_ByReason] = make_dataclass(
     "RecordsQuarantined",
     [(_metric_of(reason), int | None, metric(default=None)) for reason in REASONS],
-    bases=(ByReason,),
+    bases=(_ByReason,),
     frozen=True,
     kw_only=True,
-    namespace={"__module__": __name__, "__doc__": ByReason.__doc__},
+    namespace={"__module__": __name__, "__doc__": _ByReason.__doc__},
 )
 
 

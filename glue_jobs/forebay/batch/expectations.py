@@ -15,8 +15,6 @@ from forebay.batch.accounting import Fate
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 
-__all__ = ["COLUMNS", "USUAL_VALUES", "Verdict", "verdicts"]
-
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, table string, expectation string, "
     "on_violation string, rows long, violated long, failed boolean"

@@ -15,8 +15,6 @@ from forebay.table.data_files.in_arrow import arrow_rows
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["COLUMNS", "MOST_DETAIL", "whole_files"]
-
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, file_id string, bucket string, key string, "
     "version_id string, line long, byte_offset long, table string, reason string, detail string, record string, "

@@ -13,8 +13,6 @@ from datetime import datetime, timedelta
 from forebay.batch.events import LateCommitsAwaited
 from forebay.events import Emit
 
-__all__ = ["LateCommits"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LateCommits:

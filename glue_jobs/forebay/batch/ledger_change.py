@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from delta.tables import DeltaMergeBuilder
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["COUNTS", "Change", "change_counts", "change_times"]
-
 Change = tuple[Mapping[str, Any], Mapping[str, Any]]
 """A row before and after the change."""
 

@@ -28,8 +28,6 @@ from forebay.table.replace import replace
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Leftover", "brought_back", "left_behind", "leftovers_by_table", "remove_leftovers"]
-
 
 @dataclass(frozen=True)
 class Leftover:

@@ -15,8 +15,6 @@ from forebay.notification.order import written_later
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["files_of", "names_of"]
-
 COLUMNS = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
 
 

@@ -12,8 +12,6 @@ from datetime import date
 
 from forebay.lake.objects import Objects
 
-__all__ = ["NewTables"]
-
 KEPT = "today.json"
 
 

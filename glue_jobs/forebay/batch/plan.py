@@ -29,8 +29,6 @@ from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import Sorted
 from forebay.plain import known, plain
 
-__all__ = ["Plan", "Plans", "files_of_open_plans"]
-
 FORMAT = 2
 SUFFIX = ".json.gz"
 

@@ -23,8 +23,6 @@ from forebay.content.outcome import POISON
 from forebay.errors import ForebayError
 from forebay.landed_file import LandedFile
 
-__all__ = ["Apart", "blames_a_file", "poison_end", "read_apart"]
-
 Part = TypeVar("Part")
 
 MOST = 16

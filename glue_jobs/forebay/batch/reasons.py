@@ -7,24 +7,6 @@ from __future__ import annotations
 
 from forebay.nesting import DEEPEST
 
-__all__ = [
-    "BAD_PARTITION_VALUE",
-    "BAD_TABLE_NAME",
-    "DERIVED_TABLE",
-    "EVENT_IN_THE_FUTURE",
-    "EVENT_TOO_OLD",
-    "EXPECTATION",
-    "EXPECTATION_FAILED",
-    "NO_KEY",
-    "NO_SEQUENCE",
-    "OF_WHOLE_TABLES",
-    "PAUSED_TABLE",
-    "REASONS",
-    "TABLE_FAILED",
-    "TOO_MANY_NEW_TABLES",
-    "TRANSFORM",
-]
-
 BAD_TABLE_NAME = "bad-table-name"
 BAD_PARTITION_VALUE = "bad-partition-value"
 EVENT_TOO_OLD = "event-too-old"

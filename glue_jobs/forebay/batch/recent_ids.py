@@ -21,8 +21,6 @@ from forebay.lake.objects import Objects
 from forebay.ledger.data_files import opened
 from forebay.ledger.index import Index, packed
 
-__all__ = ["ID_BYTES", "RecentIds", "bytes_of"]
-
 MOST = 250_000_000
 """Two gigabytes."""
 ID_BYTES = 16

@@ -12,8 +12,6 @@ from typing import Any
 
 from forebay.table.staged import StagedTable
 
-__all__ = ["IDS", "PARKED", "QUARANTINE", "VAULT", "Staged"]
-
 QUARANTINE, PARKED, IDS, VAULT = "quarantine", "parked", "ids", "vault"
 """The places beside the tables, by their names in a plan."""
 

@@ -30,8 +30,6 @@ from forebay.table.destination import Destination, Failed
 from forebay.table.staged import StagedTable
 from forebay.threads import answers_by, in_threads
 
-__all__ = ["Changes", "Staging", "by_declaration", "by_table"]
-
 
 @dataclass(frozen=True)
 class Changes:

@@ -47,8 +47,6 @@ from forebay.table.staged import StagedTable
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Writing"]
-
 KeptOutAgain = Callable[[Mapping[str, KeptOut]], Pass]
 
 FORGET_EVERY = 50

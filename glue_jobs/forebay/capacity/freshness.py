@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["checked", "in_words", "seconds_of"]
-
 UNITS = {"s": 1, "min": 60, "h": 3600}
 LEAST_S, MOST_S = 30, 24 * 3600
 EXPECTED = "must be a duration from 30 s to 24 h, such as 5 min, 90 s or 1 h"

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-__all__ = ["KEPT_S", "NAME", "START_S", "Done", "Pace"]
-
 NAME = "pace.json"
 """The name of the object beside the checkpoint."""
 KEPT_S, KEPT_BATCHES, KEPT_RUNS = 3 * 3600, 240, 5

@@ -16,8 +16,6 @@ from forebay.capacity.runs import Truth
 from forebay.capacity.simulation import Arrivals, simulate
 from forebay.spark.runtime import DPU_OF
 
-__all__ = ["Choice", "choices", "usd_an_hour"]
-
 
 @dataclass(frozen=True)
 class Choice:

@@ -16,8 +16,6 @@ from typing import Literal
 
 from forebay.capacity.pace import Pace
 
-__all__ = ["DAY_S", "RUNS_LISTED", "Decision", "Rules", "Run", "Seen", "busy_share", "share_of_budget"]
-
 KEPT = 0.9
 """The share of the freshness that is planned with: starts and batches vary."""
 BEFORE_LEAVING = 1.25

@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 
 from forebay.capacity.pace import Done
 
-__all__ = ["Engine", "Truth"]
-
 LEAST_BILLED_S = 60.0
 """Glue bills each run a minute at least."""
 

@@ -13,8 +13,6 @@ from forebay.capacity.pace import Pace
 from forebay.capacity.rules import RUNS_LISTED, Rules, Run, Seen
 from forebay.capacity.runs import Engine, Truth
 
-__all__ = ["Arrivals", "Fixed", "Outcome", "simulate"]
-
 Arrivals = Sequence[tuple[float, int]]
 AFTER_S = 26 * 3600
 """How long the simulation continues after the last arrival, until all files are rows."""

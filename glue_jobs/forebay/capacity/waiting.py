@@ -11,8 +11,6 @@ from dataclasses import asdict, dataclass
 
 from forebay.capacity.rules import DAY_S
 
-__all__ = ["NAME", "Waiting"]
-
 NAME = "waiting.json"
 """The name of the object beside the checkpoint."""
 

@@ -17,8 +17,6 @@ import typer
 from forebay.cli.options import AsJson
 from forebay.cli.show import console, print_json
 
-__all__ = ["answers", "tell"]
-
 _told: ContextVar[dict[str, Any] | None] = ContextVar("told", default=None)
 
 

@@ -9,8 +9,6 @@ import typer
 from forebay.cli.show import error_console
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["confirm"]
-
 
 def confirm(question: str, *, otherwise: str = "nothing was done") -> None:
     """Comes back if the answer is yes. Without one, or with another, the command ends."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ENVIRONMENT", "OF_AWS"]
-
 ENVIRONMENT = {
     "FOREBAY_LAKE": "The lake: `s3://bucket/prefix`, or a folder. Replaces `--lake`.",
     "FOREBAY_SERVICE": "The declarations: a folder, a `service.toml` or an `s3://` prefix. Replaces `--service`.",

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["EXAMPLES", "examples"]
-
 EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "": (
         ("forebay ingest --drain", "load what is in the queue, then end"),

@@ -21,8 +21,6 @@ from pathlib import Path
 
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["VARIABLES", "folder_defaults"]
-
 VARIABLES = {
     "lake": "FOREBAY_LAKE",
     "service": "FOREBAY_SERVICE",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["left_to_do"]
-
 
 @contextmanager
 def left_to_do(what: str) -> Iterator[None]:

@@ -19,8 +19,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.refusal import problems_of
 from forebay.settings import JobSettings
 
-__all__ = ["checked", "meaning", "options_of"]
-
 Settings = TypeVar("Settings", bound=JobSettings)
 
 

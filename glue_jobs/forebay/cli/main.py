@@ -22,8 +22,6 @@ from forebay.cli.folder import folder_defaults
 from forebay.cli.usage import said_of
 from forebay.errors import ForebayError, InvalidConfiguration, Unreachable
 
-__all__ = ["COMMANDS", "EXITS", "app", "main"]
-
 EXITS = """\b
 Exit status:
   0    success

@@ -9,22 +9,6 @@ import typer
 
 from forebay.errors import InvalidConfiguration
 
-__all__ = [
-    "SUCH_A_KEY",
-    "AsJson",
-    "Checkpoint",
-    "DryRun",
-    "Lake",
-    "LakeOfStack",
-    "Of",
-    "QueueUrl",
-    "Service",
-    "Stack",
-    "Yes",
-    "moment",
-    "version_or_moment",
-]
-
 
 def moment(meaning: str) -> Any:
     return typer.Option(parser=_in_utc, metavar="YYYY-MM-DD[THH:MM[:SS]]", help=meaning)

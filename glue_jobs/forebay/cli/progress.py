@@ -14,8 +14,6 @@ from forebay.cli.show import error_console
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
 
-__all__ = ["Progress"]
-
 LINE_EVERY_S = 10.0
 
 

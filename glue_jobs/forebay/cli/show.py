@@ -24,24 +24,7 @@ from forebay.lake.origin import table_lost
 
 if TYPE_CHECKING:
     from forebay.operate.lake_view import TableFacts
-    from forebay.operate.looking.accounts import Accounts
-
-__all__ = [
-    "NONE_ENDED",
-    "WIDE",
-    "at",
-    "columns",
-    "console",
-    "error_console",
-    "is_wide",
-    "print_json",
-    "printable",
-    "show_accounts",
-    "show_lost",
-    "show_tables",
-    "size",
-    "styled",
-]
+    from forebay.upkeep.accounts.accounts import Accounts
 
 NONE_ENDED = "no batch has ended yet, so nothing is in the ledger; `forebay status` says what waits and what runs"
 UNBOUNDED = 10_000

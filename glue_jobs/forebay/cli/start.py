@@ -12,8 +12,6 @@ from contextlib import nullcontext
 
 from forebay.spark.signals import leaving_at_once
 
-__all__ = ["main"]
-
 
 def main() -> None:
     with nullcontext() if signal.getsignal(signal.SIGINT) is signal.SIG_IGN else leaving_at_once():

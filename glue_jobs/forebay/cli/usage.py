@@ -16,8 +16,6 @@ from typer._click.exceptions import MissingParameter, NoSuchOption, UsageError
 from forebay.cli.examples import EXAMPLES
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["hint_of", "must_be_given", "said_of"]
-
 WORDS = {"why": "where", "find": "where", "trace": "where", "load": "ingest", "run": "ingest", "delete": "tables drop"}
 WORDS |= {"accounts": "audit", "reconcile": "find-missed"}
 """Commands as people call them who have not read their names yet."""

@@ -12,8 +12,6 @@ from forebay.content.elements import members_of, names
 from forebay.content.formats.json_text import spelt
 from forebay.content.splitting.structure import WHITE
 
-__all__ = ["own_renamed", "with_fields"]
-
 
 def with_fields(record: bytes, keys: Sequence[str], fields: bytes) -> bytes:
     """The record with these fields before its own fields. `fields` are members of an object, with these keys."""

@@ -30,18 +30,6 @@ from forebay.content.splitting.structure import WHITE, structure_in, structure_o
 from forebay.counted import counted
 from forebay.declaration.form import Keys
 
-__all__ = [
-    "ARRAY",
-    "OBJECT",
-    "Member",
-    "Span",
-    "as_one_document",
-    "members_of",
-    "names",
-    "objects_in",
-    "taken_apart",
-]
-
 SHORT_BYTES = 64 << 10
 
 COMMA, OBJECT, OBJECT_END, ARRAY = (ord(c) for c in ",{}[")

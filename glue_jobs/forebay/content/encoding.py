@@ -13,8 +13,6 @@ from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
-__all__ = ["Located", "Several", "Text", "decoded"]
-
 
 class Located(Protocol):
     """A text whose records each have a place in their file: the number of a byte, or of what it `counts`."""

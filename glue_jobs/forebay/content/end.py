@@ -18,8 +18,6 @@ from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay.plain import plain
 
-__all__ = ["FileEnd", "PieceEnd", "file_ends", "hash_of", "unread_end"]
-
 _COLUMNS_OF_THEIR_OWN = ("piece", "reason", "detail")
 
 

@@ -27,8 +27,6 @@ from forebay.content.vetting import Elements, Split, why_no_record
 from forebay.declaration.form import PARENT, Explosion, Keys
 from forebay.declaration.path import Path
 
-__all__ = ["with_exploded"]
-
 MOST_KEPT = 64 << 10
 """Bytes that a record may give each element of an array; with more, ten thousand elements would be gigabytes."""
 

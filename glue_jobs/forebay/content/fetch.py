@@ -28,8 +28,6 @@ from forebay.declaration.service import Service
 from forebay.errors import TryAgain
 from forebay.landed_file import LandedFile
 
-__all__ = ["Get", "GetObject", "Metadata", "OrCopy", "Retrying", "s3_client", "s3_of_this_process"]
-
 CONNECT_TIMEOUT_S, READ_TIMEOUT_S = 5, 60
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, fields, replace
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.nesting import DEEPEST
 
-__all__ = ["Limits"]
-
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
 ARROW_STRINGS = (1 << 31) - 1

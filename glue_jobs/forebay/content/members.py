@@ -19,8 +19,6 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import NotTaken, Unread, kept_text
 from forebay.content.unpack import CHUNK_BYTES, expand, most_expanded_bytes
 
-__all__ = ["HEAD_CHARACTERS", "Content", "contents_of", "is_zip"]
-
 HEAD_CHARACTERS = 1024
 LONGEST_NAME = 1024
 """The longest name, as for S3's keys. Each record carries it."""

@@ -17,8 +17,6 @@ from forebay.declaration.form import Form
 from forebay.privacy.together import Original
 from forebay.privacy.wrapping import wrapping_key
 
-__all__ = ["COLUMN", "NAME", "with_originals", "without_originals"]
-
 COLUMN = "personal struct<subjects: array<string>, key_id: string, salt: binary, key: binary, values: string>"
 NAME = COLUMN.partition(" ")[0]
 _KIND = pa.struct(

@@ -9,21 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-__all__ = [
-    "ERASED",
-    "FILE_REASONS",
-    "POISON",
-    "RECORD_REASONS",
-    "FileReason",
-    "NotTaken",
-    "ReadOutcome",
-    "RecordReason",
-    "Refused",
-    "TooMany",
-    "Unread",
-    "kept_text",
-]
-
 ERASED = "erased"
 """The problem of a record of an erased person: nothing of it is kept, and no person must look at it."""
 

@@ -15,8 +15,6 @@ from forebay.content.limits import Limits
 from forebay.content.unpack import is_named_archive
 from forebay.landed_file import LandedFile
 
-__all__ = ["UNKNOWN_SIZE", "Piece", "cut", "deal"]
-
 UNKNOWN_SIZE = 1 << 20
 """The assumed size of a file whose notification gives none."""
 

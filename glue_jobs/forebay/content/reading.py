@@ -34,8 +34,6 @@ from forebay.content.vetting import Split
 from forebay.content.window import fetch_all
 from forebay.declaration.form import Form, Forms
 
-__all__ = ["read_pieces"]
-
 SMALL_BYTES, JOINED_BYTES = 256 << 10, 4 << 20
 """Files of up to this many bytes are split together, with this many bytes in all."""
 NO_ROOM = Unread("unreadable", "too-large")

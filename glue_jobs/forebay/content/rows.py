@@ -34,17 +34,6 @@ from forebay.content.outcome import Refused, kept_text
 from forebay.content.vetting import Elements, Split
 from forebay.declaration.form import EXPLODED, ORDINAL, PARENT
 
-__all__ = [
-    "SCHEMA",
-    "Member",
-    "document_batches",
-    "end_batch",
-    "joined",
-    "of_members",
-    "refused_batches",
-    "with_metadata",
-]
-
 SCHEMA = pa.schema(
     [
         ("piece", pa.int32()),

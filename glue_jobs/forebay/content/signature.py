@@ -13,8 +13,6 @@ from forebay.content.outcome import FileReason, NotTaken, kept_text
 from forebay.content.unpack import is_archive, without_archive_suffix
 from forebay.declaration.form import Form, Format
 
-__all__ = ["format_of", "is_packed", "looks_like"]
-
 ENCRYPTED = "an encrypted Parquet file, which is not read"
 _SIGNATURES = (
     (b"\x89PNG", "a PNG image"),

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["STREAM_IDENTIFIER", "blocks", "crc32c"]
-
 STREAM_IDENTIFIER = b"\xff\x06\x00\x00sNaPpY"
 LONGEST_BLOCK = 65536
 COMPRESSED, PLAIN, IDENTIFIER = 0x00, 0x01, 0xFF

@@ -31,8 +31,6 @@ from forebay.privacy.subject import subject_paths
 from forebay.privacy.text import pattern_of
 from forebay.privacy.together import NOT_KEPT, Original, records_of, treated_texts
 
-__all__ = ["NOT_KEPT", "treated_documents", "treated_records", "treated_rows"]
-
 QUOTING: tuple[FileReason, ...] = ("bad-header", "corrupt-file")
 """Reasons whose detail may quote the file."""
 MARK = json.dumps(EXPLODED)

@@ -20,8 +20,6 @@ from forebay.content import snappy
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 
-__all__ = ["CHUNK_BYTES", "expand", "is_archive", "is_named_archive", "most_expanded_bytes", "without_archive_suffix"]
-
 SUFFIXES = (".gz", ".gzip", ".zst", ".zstd", ".bz2", ".sz", ".snappy")
 
 FIRST_FEED_BYTES, FEED_BYTES = 1 << 10, 256 << 10

@@ -18,8 +18,6 @@ from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
 from forebay.content.splitting.lines import SHORT_BYTES, Records
 from forebay.content.splitting.skeleton import depth_beyond
 
-__all__ = ["Elements", "Split", "is_value", "vetted", "why_no_record"]
-
 AT_ONCE = 100_000
 """How many places are Python's numbers at a time."""
 

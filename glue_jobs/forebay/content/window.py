@@ -16,8 +16,6 @@ from typing import TypeVar
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
 
-__all__ = ["fetch_all"]
-
 Fetched = TypeVar("Fetched")
 
 

@@ -24,8 +24,6 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import Problem, meant
 
-__all__ = ["declared_twice", "disagreements"]
-
 TREATED = ("string", "json", "binary", "map")
 """Types of parts that a treated value fits."""
 TAKES = ("name", "where", "where_sql", "explode")

@@ -11,8 +11,6 @@ from forebay.declaration.column_type import PLAIN_TYPES, column_type
 from forebay.declaration.path import parse_path
 from forebay.nesting import DEEPEST_COLUMN
 
-__all__ = ["Column", "Declared", "Dedupe", "RecordPath", "Undeclared", "of_the_file", "path_in_record", "widens"]
-
 
 def path_in_record(value: str) -> str:
     """The path in its one spelling, so that equal paths are equal texts."""

@@ -13,8 +13,6 @@ from collections.abc import Collection
 
 from forebay.remembered import remembered
 
-__all__ = ["LONGEST", "family_of", "is_twin", "safe_name", "taken_key"]
-
 LONGEST = 120
 """Glue and Athena take 255 bytes; a struct's path of several names should fit as well."""
 

@@ -14,19 +14,6 @@ from functools import lru_cache
 
 from forebay.nesting import DEEPEST_COLUMN
 
-__all__ = [
-    "PLAIN_TYPES",
-    "ArrayOf",
-    "ColumnType",
-    "StructOf",
-    "column_type",
-    "is_nested",
-    "leaves_of",
-    "parts_of",
-    "renamed_leaves",
-    "width_of",
-]
-
 PLAIN_TYPES = (
     *("string", "long", "int", "double", "float", "boolean", "timestamp", "date", "binary"),
     *("json", "map"),

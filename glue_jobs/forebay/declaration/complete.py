@@ -20,8 +20,6 @@ from forebay.declaration.column import Declared
 from forebay.declaration.schedule import Zone
 from forebay.landed_file import LandedFile
 
-__all__ = ["Complete", "Period"]
-
 LENGTHS = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
 TOKEN = re.compile(r"%(.?)|(\*)")

@@ -16,8 +16,6 @@ from pydantic_core import CoreSchema
 
 from forebay.declaration.column import Declared
 
-__all__ = ["NUMBER", "Condition"]
-
 NUMBER = r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?"
 """Texts that match it are compared as numbers."""
 

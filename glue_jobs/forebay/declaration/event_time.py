@@ -9,9 +9,6 @@ from pydantic import Field
 
 from forebay.declaration.column import Declared
 
-__all__ = ["EventTime"]
-
-
 LONGEST_DAYS = 3_650_000
 """Between any two times of the years 1 to 9999 there are about as many."""
 

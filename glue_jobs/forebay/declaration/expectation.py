@@ -11,8 +11,6 @@ from pydantic_core import CoreSchema
 
 from forebay.declaration.column import Declared
 
-__all__ = ["Expectation"]
-
 
 class Expectation(Declared):
     """A predicate over the declared columns. As with SQL's CHECK, only false is a violation; null is not."""

@@ -23,8 +23,6 @@ from forebay.declaration.form import Form, Format
 from forebay.declaration.path import parse_path
 from forebay.declaration.place import Place
 
-__all__ = ["EVERYTHING", "AfterLoad", "Envelope", "Feed", "archive_of", "copy_in"]
-
 EVERYTHING = "all"
 """The name of the one feed of a service that declares none."""
 

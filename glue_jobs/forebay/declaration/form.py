@@ -11,18 +11,6 @@ from typing import Literal
 from forebay.declaration.personal import PersonalField
 from forebay.declaration.place import Place, deciding
 
-__all__ = [
-    "EXPLODED",
-    "FOUND",
-    "ORDINAL",
-    "PARENT",
-    "Explosion",
-    "Form",
-    "Format",
-    "Forms",
-    "Keys",
-]
-
 Keys = tuple[str, ...]
 
 Format = Literal[

@@ -30,8 +30,6 @@ from forebay.errors import InvalidConfiguration, Problem
 from forebay.refusal import Location, refusals_of
 from forebay.transforms import use_folder
 
-__all__ = ["builtin_service", "load_service", "parse_service", "version_of"]
-
 Part = TypeVar("Part", bound=BaseModel)
 
 FREE = ("where", "expectations", "partition_values", "properties")

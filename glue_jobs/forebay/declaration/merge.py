@@ -10,8 +10,6 @@ from pydantic import Field, StrictBool
 from forebay.declaration.column import Declared
 from forebay.lake.layout import OWN_NAMES
 
-__all__ = ["FOLDER_TEXTS", "HISTORY_COLUMNS", "KEY_TYPES", "SEQUENCE_TYPES", "Merge"]
-
 KEY_TYPES = ("string", "long", "int", "boolean", "date", "timestamp", "decimal")
 """Types whose values are equal or not, in every reader. A double does not: 0.1 + 0.2 cannot be a key."""
 SEQUENCE_TYPES = ("string", "long", "int", "date", "timestamp", "decimal")

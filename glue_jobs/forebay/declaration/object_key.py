@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-__all__ = ["METADATA_NAME", "METADATA_PREFIX", "PREFIX", "checked", "names", "pattern"]
-
 PREFIX = "@key."
 METADATA_PREFIX = "@metadata."
 METADATA_NAME = r"[a-z0-9][a-z0-9_\-]*"

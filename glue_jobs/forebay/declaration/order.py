@@ -12,8 +12,6 @@ from collections.abc import Sequence
 from forebay.declaration.condition import Condition
 from forebay.declaration.table import Table
 
-__all__ = ["family_before", "in_order", "taken_before"]
-
 EXISTS = Condition(exists=True)
 
 

@@ -21,8 +21,6 @@ from typing import Literal
 
 from forebay.declaration import object_key
 
-__all__ = ["Origin", "Path", "parse_path"]
-
 Origin = Literal["record", "key", "metadata", "object"]
 
 PREFIXES: dict[str, Origin] = {object_key.PREFIX: "key", object_key.METADATA_PREFIX: "metadata"}

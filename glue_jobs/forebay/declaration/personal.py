@@ -13,20 +13,6 @@ from typing import Literal
 
 from forebay.declaration.column_name import is_twin, safe_name
 
-__all__ = [
-    "ANY_KEY",
-    "BLANKS",
-    "Become",
-    "PersonalField",
-    "begins",
-    "may_hold",
-    "means",
-    "of_elements",
-    "of_flattened",
-    "of_surrounded",
-    "of_whole_documents",
-]
-
 Keys = tuple[str, ...]
 
 Become = Literal[

@@ -8,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-__all__ = ["Place", "deciding", "most_specific_first"]
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

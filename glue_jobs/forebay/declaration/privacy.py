@@ -15,8 +15,6 @@ from forebay.declaration.column import Declared, RecordPath
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import ANY_KEY, Become, PersonalField, begins
 
-__all__ = ["Personal", "Privacy", "is_address"]
-
 
 class Personal(Declared):
     """One field, at any depth of a record."""

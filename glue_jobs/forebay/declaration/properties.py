@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-__all__ = ["CHANGE_FEED", "refusals"]
-
 CHANGE_FEED = "delta.enableChangeDataFeed"
 
 ALLOWED = {

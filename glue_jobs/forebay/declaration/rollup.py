@@ -9,8 +9,6 @@ from pydantic import Field, model_validator
 from forebay.declaration.column import Declared
 from forebay.lake.layout import OWN_NAMES
 
-__all__ = ["Rollup"]
-
 COLUMN = re.compile(r"[a-z][a-z0-9_]{0,126}")
 QUOTED = re.compile(r"""'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*"|`[^`]*`""", re.DOTALL)
 """Texts and names, in SQL."""

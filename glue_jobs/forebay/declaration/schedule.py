@@ -16,8 +16,6 @@ from pydantic import AfterValidator, Field, model_validator
 
 from forebay.declaration.column import Declared
 
-__all__ = ["NEVER", "USUAL", "Schedule", "Zone", "schedules_of"]
-
 NEVER = "never"
 _DAY = "(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)"
 _AT = re.compile(rf"(daily|{_DAY}(?:-{_DAY}|(?:,{_DAY})*)) ([01]\d|2[0-3]):([0-5]\d)")

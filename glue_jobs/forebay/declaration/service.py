@@ -24,8 +24,6 @@ from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 from forebay.lake.paused import ALL
 
-__all__ = ["CODE", "FILLED", "Ignorable", "Service", "declaration_of"]
-
 CODE = "+"
 """In a version, before that of the functions' code."""
 

@@ -21,8 +21,6 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.properties import refusals
 from forebay.transforms import TRANSFORM_NAME
 
-__all__ = ["RESERVED", "Compaction", "Table"]
-
 MOST_CLUSTER_COLUMNS = 4
 INDEXED_COLUMNS = 32
 """Delta's own limits: of clustering columns, and of those that have statistics."""

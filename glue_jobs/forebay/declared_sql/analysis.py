@@ -6,8 +6,6 @@ from typing import Any
 
 from forebay.declared_sql.references import nodes_of
 
-__all__ = ["forbidden_in", "refusals", "said"]
-
 FORBIDDEN = {
     **dict.fromkeys(("CallMethodViaReflection", "TryReflect"), "calls Java"),
     **dict.fromkeys(("ScalarSubquery", "Exists", "ListQuery", "InSubquery"), "reads other tables"),

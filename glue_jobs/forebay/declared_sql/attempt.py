@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
 
-__all__ = ["attempt", "tried", "within_years"]
-
 FIRST, LAST = "0001-01-01 00:00:00", "9999-12-31 23:59:59.999999"
 """The range of times that Python, Arrow and most readers of Delta share."""
 

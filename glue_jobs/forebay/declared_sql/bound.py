@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["MOST_FIXED", "MOST_TIMES", "RULES", "Node", "node_of", "unsafe"]
-
 MOST_TIMES = 64
 MOST_ROUNDS = 1000
 """The most rounds of a group in a pattern: Java uses part of its stack for each."""

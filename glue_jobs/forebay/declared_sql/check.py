@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType
 
-__all__ = ["check_expressions"]
-
 USUAL_PATTERNS = {Table.model_fields["values"].default}
 
 

@@ -22,8 +22,6 @@ from forebay.table.shaping import RESCUED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["faults", "missing_columns", "rollup_problems", "unknown_columns"]
-
 OWN_TYPES = dict(zip(OWN_COLUMNS, ("string", "long", "long", "timestamp"), strict=True)) | {RESCUED: "string"}
 UNKNOWN_COLUMN = "UNRESOLVED_COLUMN"
 NO_AGGREGATE, BY_CHANCE = "is not an aggregate, such as sum(amount)", "gives a different answer each time"

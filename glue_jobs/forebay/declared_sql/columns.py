@@ -19,8 +19,6 @@ from forebay.table.shaping import RESCUED
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
 
-__all__ = ["OWN_COLUMNS", "rules_of", "spark_type", "time_by_formats"]
-
 OWN_COLUMNS = ("_file_id", "_line", "_batch", "_ingested_at")
 
 SPARK_TYPES = {

@@ -7,8 +7,6 @@ import re
 from forebay.declaration.column import Column
 from forebay.declaration.table import Table
 
-__all__ = ["day_source"]
-
 DAY_OF = re.compile(r"\s*(?:(?:to_)?date\s*\(\s*(\w+)\s*\)|cast\s*\(\s*(\w+)\s+as\s+date\s*\))\s*", re.IGNORECASE)
 
 

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any
 
-__all__ = ["columns_in", "has_star", "nodes_of", "renamed"]
-
 NAMES = ("UnresolvedAttribute", "UnresolvedNamedLambdaVariable")
 STRUCT = "CreateNamedStruct"
 FIRST_PART = re.compile(r"`(?:[^`]|``)*`|[^`.]+")

@@ -19,8 +19,6 @@ from forebay.lake.health import Health, HealthRecords
 from forebay.table.events import ColumnsLeftOut
 from forebay.threads import in_threads
 
-__all__ = ["Arrivals"]
-
 FLUSH_EVERY_S = 900.0
 
 

@@ -13,8 +13,6 @@ from forebay.jobs.generation import known_generation
 from forebay.lake.layout import application
 from forebay.lake.objects import Objects
 
-__all__ = ["begun_batch", "first_batch", "remove_unfinished_entries"]
-
 OFFSETS, COMMITS = "stream/offsets/", "stream/commits/"
 LOGS = (OFFSETS, COMMITS, "stream/state/")
 """The folders that Spark's `MicroBatchExecution.verifyNewCheckpointDirectory` lists."""

@@ -12,8 +12,6 @@ import uuid
 from forebay.errors import Halt
 from forebay.lake.objects import Objects
 
-__all__ = ["generation_of", "known_generation"]
-
 NAME = "generation"
 STREAM = "stream/metadata"
 """Where Spark writes the id of a stream, before its first batch."""

@@ -69,8 +69,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-__all__ = ["ingest"]
-
 OF_WORKERS = {
     "Python worker failed to connect back": "A Python worker did not connect to Spark: is the machine out of memory or "
     "processes, or does it refuse connections to 127.0.0.1?",

@@ -16,8 +16,6 @@ from forebay.jobs.troubles import Troubles
 from forebay.lake.health import HealthRecords
 from forebay.settings import JobSettings, names_in
 
-__all__ = ["ArgumentsPassedOver", "journal"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ArgumentsPassedOver(Event):

@@ -16,8 +16,6 @@ from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.ledger.lost import lost_ledger
 
-__all__ = ["Transaction", "loading_transactions", "must_have_its_ledger", "table_without_ledger"]
-
 Transaction = tuple[str, int]
 """An application, and the number of its batch."""
 

@@ -19,8 +19,6 @@ from forebay.ledger.data_files import data_files
 from forebay.threads import answers_by
 from forebay.upkeep.accounts.in_tables import file_ids_in
 
-__all__ = ["must_have_its_plans"]
-
 NO_STREAMS = (RETRY, "leftovers")
 """The last parts of applications that load no new file."""
 

@@ -17,8 +17,6 @@ from forebay.events import Emit
 from forebay.merge.events import TableNotMerged
 from forebay.merge.job import Merger
 
-__all__ = ["merging"]
-
 
 @contextmanager
 def merging(

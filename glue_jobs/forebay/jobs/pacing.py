@@ -16,8 +16,6 @@ from forebay.events import Event
 from forebay.lake.objects import Objects, open_objects
 from forebay.settings import IngestSettings, JobSettings
 
-__all__ = ["Pacing", "pacing_of"]
-
 EVERY_S = 30.0
 
 

@@ -13,8 +13,6 @@ from forebay.lake.lease import holder
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.services import tables_of_others
 
-__all__ = ["must_be_of_service", "must_fill_own_tables", "service_of"]
-
 NAME = "service"
 
 

@@ -15,8 +15,6 @@ from forebay.batch.events import BatchCommitted, ExpectationFailed, ExpectationV
 from forebay.events import Emit, Event, ServiceEvent, metric
 from forebay.table.events import CatalogEntryForeign, ColumnsLeftOut
 
-__all__ = ["Troubles", "TroublesCounted"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TroublesCounted(ServiceEvent):

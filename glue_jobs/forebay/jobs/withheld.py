@@ -17,8 +17,6 @@ from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.withheld import Withheld, withheld_in
 
-__all__ = ["LOOK_EVERY", "MOST_AT_ONCE", "Announcer", "FilesNotRetried", "FilesRetried"]
-
 LOOK_EVERY = timedelta(minutes=5)
 MOST_AT_ONCE = 2_000
 

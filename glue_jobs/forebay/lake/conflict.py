@@ -15,8 +15,6 @@ from deltalake.exceptions import CommitFailedError
 from forebay.aws.retrying import attempts
 from forebay.errors import Halt
 
-__all__ = ["commit"]
-
 T = TypeVar("T")
 
 

@@ -20,8 +20,6 @@ from forebay.events import Emit, Event
 from forebay.lake.layout import PROBES, table_path
 from forebay.lake.objects import s3_client
 
-__all__ = ["CommitsUnguarded", "is_guarded", "tell_unguarded"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class CommitsUnguarded(Event):

@@ -20,8 +20,6 @@ from forebay.lake.log.live_file import Partition
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["HOUR", "HOURS_KEPT", "Health", "HealthMeasured", "HealthRecords", "seen_in"]
-
 SMALL_BELOW_BYTES = 96 << 20
 """The limit of a small file without the table's policy: three quarters of half of 256 MiB, as with the policy's defaults."""
 HOUR, HOURS_KEPT = "%Y-%m-%dT%H", 48

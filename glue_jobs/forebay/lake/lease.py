@@ -31,8 +31,6 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import Halt, InvalidConfiguration
 
-__all__ = ["LASTS_S", "Holder", "Lease", "LeaseHeld", "break_lease", "hold", "holder", "renewed_lately"]
-
 OBJECT = "lease.json"
 LASTS_S = 60.0
 RENEWALS = 3

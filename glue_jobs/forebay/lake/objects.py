@@ -33,17 +33,6 @@ from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, TryAgain
 from forebay.lake.ranged import Ranged
 
-__all__ = [
-    "FolderObjects",
-    "Found",
-    "Objects",
-    "OldVersion",
-    "S3Objects",
-    "discard",
-    "open_objects",
-    "s3_client",
-]
-
 DELETED_AT_ONCE = 1000
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_USE_FIPS_ENDPOINT")
 """The variables, beside those of its session, that decide where a client of S3 asks."""

@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from forebay.counted import counted
 from forebay.lake.layout import DERIVED_FROM
 
-__all__ = ["origin_gone", "origin_replaced", "origins_of", "table_lost"]
-
 
 def origins_of(configuration: Mapping[str, str]) -> tuple[str, ...]:
     """None for a table of records."""

@@ -11,8 +11,6 @@ from collections.abc import Iterable
 from forebay.lake.layout import PAUSED
 from forebay.lake.objects import open_objects
 
-__all__ = ["ALL", "pause", "paused_tables", "resume"]
-
 ALL = "_all"
 """Stands for every table. No table's name begins so."""
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import io
 from collections.abc import Callable
 
-__all__ = ["Ranged"]
-
 
 class Ranged(io.RawIOBase):
     def __init__(self, fetch: Callable[[int, int], bytes], size: int, tail: bytes) -> None:

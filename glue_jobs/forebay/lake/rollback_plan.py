@@ -15,16 +15,6 @@ from forebay.errors import Halt
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.objects import open_objects
 
-__all__ = [
-    "command_of",
-    "delete_plan",
-    "is_drop",
-    "must_not_be_half_rolled_back",
-    "rollback_plan",
-    "tables_going_back",
-    "write_plan",
-]
-
 
 def rollback_plan(lake: str) -> dict[str, Any] | None:
     """The plan, from JSON; None if no rollback is unfinished."""

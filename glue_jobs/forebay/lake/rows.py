@@ -11,8 +11,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = ["python_rows"]
-
 
 def python_rows(table: pa.Table) -> list[dict[str, Any]]:
     """The rows, like those of `to_pylist`."""

@@ -30,8 +30,6 @@ from forebay.spark.stock import take_stock
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["probe", "refuse_unsafe_settings", "session_for"]
-
 RENAMING_SCHEMES = ("", "file", "hdfs")
 
 # S3A's settings that decide how a file is created, without their prefix `fs.s3a.` or `fs.s3a.bucket.<bucket>.`

@@ -13,8 +13,6 @@ from contextlib import suppress
 from forebay.errors import ForebayError
 from forebay.lake.objects import Objects
 
-__all__ = ["StopRequest"]
-
 NAME = "stop"
 
 

@@ -35,8 +35,6 @@ from forebay.ledger.ignored import RULES
 from forebay.ledger.versions import SAME_BYTES, SAME_BYTES_FORGOTTEN, Earlier, Sorted, Superseded
 from forebay.notification.order import written_later
 
-__all__ = ["Claim", "Key", "Overwritten"]
-
 Overwritten = Literal["append", "ignore", "replace"]
 Key = tuple[str, str]
 

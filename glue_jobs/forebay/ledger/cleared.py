@@ -24,8 +24,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import opened, plainly_typed
 from forebay.notification.order import takes_out, written_later
 
-__all__ = ["LONGEST", "STARTED", "deletions_of_ours", "noted_since"]
-
 STARTED: Literal["started"] = "started"
 """The note from before."""
 DELETED_IT = ("moved", "deleted")

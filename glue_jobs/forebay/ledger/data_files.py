@@ -24,17 +24,6 @@ from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.threads import in_threads
 
-__all__ = [
-    "READ_AT_ONCE",
-    "data_files",
-    "opened",
-    "plainly_typed",
-    "rows_of",
-    "rows_of_keys",
-    "services_in",
-    "values_in",
-]
-
 DAY, SERVICE, KEY_HASH = "day", "service", "key_hash"
 READ_AT_ONCE = 8
 FEW_FILES, FEW_BYTES = 100, 16 << 20

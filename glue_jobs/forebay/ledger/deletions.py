@@ -13,8 +13,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Earlier
 from forebay.notification.order import is_same_put, takes_out, written_later
 
-__all__ = ["as_written_last", "deleted_by", "is_deleted", "put_again"]
-
 Key = tuple[str, str]
 SameBytes = Callable[[LandedFile, LandedFile], bool]
 

@@ -17,31 +17,6 @@ from forebay.errors import Halt
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 
-__all__ = [
-    "COLUMNS",
-    "DELETED",
-    "FORGET",
-    "FORGOTTEN",
-    "HELD",
-    "IGNORED",
-    "NOT_FINAL",
-    "NOT_FINAL_REASONS",
-    "REPLAY",
-    "ROLLED_BACK",
-    "SKIPPED_BY_OPERATOR",
-    "TABLE_DROPPED",
-    "WANTED_AGAIN",
-    "WITHHELD",
-    "Entry",
-    "Outcome",
-    "as_known",
-    "dropped_with",
-    "file_hash",
-    "hashes_in",
-    "is_final",
-    "key_hash",
-]
-
 Outcome = Literal[
     "loaded",  # its records are in tables, refused, parked or dropped, and each is counted
     "empty",  # it held no record

@@ -15,8 +15,6 @@ from forebay.notification.debris import debris
 if TYPE_CHECKING:
     from forebay.declaration.service import Service
 
-__all__ = ["CLEARED", "NO_FEED", "PERIOD_MARKER", "RULES", "why_ignored"]
-
 NO_FEED = "no-feed"
 PERIOD_MARKER = "period-marker"
 CLEARED = "after-load"

@@ -22,8 +22,6 @@ from forebay.lake.objects import Objects
 from forebay.ledger.data_files import READ_AT_ONCE, opened, rows_of
 from forebay.threads import in_threads
 
-__all__ = ["Index", "Packed", "load_index", "packed", "rows_in"]
-
 Packed = npt.NDArray[np.uint64]
 
 NOTHING: Packed = np.zeros(0, np.uint64)

@@ -17,8 +17,6 @@ from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER
 from forebay.lake.objects import Objects
 
-__all__ = ["KeptVersions", "Versions"]
-
 FILES, DUPLICATES = "files that were loaded since would be loaded again", "duplicates would pass"
 
 

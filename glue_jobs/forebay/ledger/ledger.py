@@ -39,8 +39,6 @@ from forebay.ledger.withheld import Withheld
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["NAMES", "Ledger", "rows_with", "utc"]
-
 NAMES = tuple(re.findall(r"(\w+) \w", COLUMNS))
 MOMENTS = tuple(re.findall(r"(\w+) timestamp", COLUMNS))
 FEW_VALUES = 100

@@ -5,8 +5,6 @@ from __future__ import annotations
 from forebay.errors import Problem
 from forebay.lake.layout import LEDGER
 
-__all__ = ["lost_ledger"]
-
 
 def lost_ledger(lake: str, but: str) -> Problem:
     """`but` says what shows that there was a ledger."""

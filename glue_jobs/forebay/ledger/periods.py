@@ -25,8 +25,6 @@ from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.ledger.data_files import plainly_typed
 
-__all__ = ["FeedPeriod", "Key", "Periods", "opened"]
-
 Key = tuple[str, str, datetime]
 """Service, feed, and the start of the period."""
 Rows = Mapping[Key, "FeedPeriod"]

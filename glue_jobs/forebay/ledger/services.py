@@ -20,8 +20,6 @@ from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import data_files, plainly_typed, services_in
 
-__all__ = ["as_services_know", "first_service", "services_of_ledger", "tables_of_others"]
-
 FIRST = "first"
 
 

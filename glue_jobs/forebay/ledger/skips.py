@@ -13,8 +13,6 @@ from dataclasses import asdict, dataclass
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile, is_meant
 
-__all__ = ["Skip", "Skips"]
-
 
 @dataclass(frozen=True)
 class Skip:

@@ -26,8 +26,6 @@ from forebay.ledger.entry import (
     is_final,
 )
 
-__all__ = ["NOT_DONE", "SAME_BYTES", "SAME_BYTES_FORGOTTEN", "Earlier", "Sorted", "Superseded", "standing"]
-
 FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 MARKS = (REPLAY, FORGET)
 LOADED = ("loaded", "empty", *MARKS)

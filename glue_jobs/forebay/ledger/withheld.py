@@ -25,8 +25,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import data_files, plainly_typed
 from forebay.ledger.entry import FORGET, REPLAY, WITHHELD, Entry, as_known
 
-__all__ = ["FIRST_PAUSE", "LONGEST_PAUSE", "Waiting", "Withheld", "withheld_in"]
-
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 MOST_KNOWN = 100_000
 """Some 60 MB. Reconcile announces further withheld files, each night."""

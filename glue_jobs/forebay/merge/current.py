@@ -19,8 +19,6 @@ from forebay.merge.rollup import app_id_of
 from forebay.merge.rollup import way_of as way_of_rollup
 from forebay.merge.state import way_of
 
-__all__ = ["rollup_has_all", "state_has_all"]
-
 
 def state_has_all(lake: str, state: str, log: str, merge: Merge, version: int) -> bool:
     """Whether a state has all rows of this version of its log, merged in this way."""

@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Derived"]
-
 PROPERTIES = {"delta.enableDeletionVectors": "false"}
 """Every reader must be able to read it, whatever the cluster's defaults are."""
 

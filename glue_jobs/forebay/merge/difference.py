@@ -17,8 +17,6 @@ from urllib.parse import unquote
 from forebay.lake.log.listing import commit_name
 from forebay.lake.objects import Objects
 
-__all__ = ["MOST_COMMITS", "Difference", "Unknown", "difference"]
-
 MOST_COMMITS = 500
 """The most commits of one step. If there are more, the step stops there, and another one follows."""
 OF_A_FILE = ("path", "partitionValues", "size", "deletionVector")

@@ -49,8 +49,6 @@ from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Merger", "TableMerge", "merge"]
-
 FAILURES = (ClientError, BotoCoreError, OSError, ForebayError)
 UNKNOWN = -1
 SAFE = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.files.ignoreCorruptFiles": "false"}

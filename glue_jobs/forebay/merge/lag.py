@@ -18,8 +18,6 @@ from forebay.lake.log.listing import NoTable, commit_name, committed_at, list_lo
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.origin import origin_gone, origin_replaced, origins_of
 
-__all__ = ["APPS", "ROLLUPS", "Lag", "is_of", "lag_of", "last_merge", "waited_s"]
-
 APPS = "forebay-merge:"
 """How the names of a merge's transactions begin; the table's own id and the way to merge follow."""
 ROLLUPS = "forebay-rollup:"

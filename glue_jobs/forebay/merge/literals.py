@@ -12,8 +12,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql.types import DataType
 
-__all__ = ["has_literals", "literal", "to_collect"]
-
 TIMES = ("date", "timestamp", "timestamp_ntz")
 
 

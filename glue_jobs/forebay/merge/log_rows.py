@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["LogVersion"]
-
 
 class LogVersion:
     """A table at one version. `id` is the table's own: another table at the same place has another one. `is_derived`: a merge

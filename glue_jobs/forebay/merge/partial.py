@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["Partial"]
-
 
 class Partial(State):
     """A state whose rows combine several changes."""

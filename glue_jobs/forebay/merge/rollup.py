@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["app_id_of", "roll_up", "way_of"]
-
 MOST_VALUES = 1000
 """If a column of the groups has more values, all files are read; otherwise only the files with these values."""
 

@@ -14,8 +14,6 @@ from forebay.merge.state import State
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Snapshot"]
-
 
 class Snapshot(State):
     """A state whose rows are those of the newest snapshot."""

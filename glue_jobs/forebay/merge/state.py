@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["State", "way_of"]
-
 NOTED = "_ingested_at"
 """The column with a tombstone's age."""
 Places = Sequence[tuple[str, list[Any]]]

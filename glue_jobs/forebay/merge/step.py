@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["Step", "kind_of", "step"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Step:

@@ -15,8 +15,6 @@ from datetime import UTC, datetime
 from forebay.lake.layout import NOT_MERGED
 from forebay.lake.objects import open_objects
 
-__all__ = ["Trouble", "Troubles"]
-
 
 @dataclass(frozen=True)
 class Trouble:

@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import DataType, StructType
 
-__all__ = ["RANK", "ChangedKeys", "Ranking", "hash_of", "newer"]
-
 OF_A_BATCH = ("_batch", "_ingested_at")
 """Own columns that say how a row came here: another attempt, or a replay, has others."""
 RANK = ("_file_id", "_line")

@@ -9,8 +9,6 @@ from __future__ import annotations
 from forebay.landed_file import LandedFile
 from forebay.notification.outcome import Ignored
 
-__all__ = ["debris"]
-
 _HIDDEN_FOLDERS = frozenset({"_delta_log", "_spark_metadata"})
 
 

@@ -23,8 +23,6 @@ from urllib.parse import unquote_plus
 from forebay.landed_file import DELETED, LandedFile
 from forebay.notification.outcome import Ignored, NotUnderstood, shown
 
-__all__ = ["read_eventbridge_event", "read_s3_event"]
-
 JsonObject = dict[str, Any]
 
 _S3_EVENTS = {

@@ -10,8 +10,6 @@ from forebay.notification.debris import debris
 from forebay.notification.glob import Glob
 from forebay.notification.outcome import Ignored
 
-__all__ = ["EVERYTHING", "Filter"]
-
 
 @dataclass(frozen=True, slots=True)
 class Filter:

@@ -16,8 +16,6 @@ from dataclasses import dataclass, field
 
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["Glob"]
-
 Fits = Callable[[str], bool]
 Places = frozenset[int]
 

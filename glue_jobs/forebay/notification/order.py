@@ -12,8 +12,6 @@ from datetime import datetime
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["is_same_put", "listed_at", "newer", "takes_out", "written_later"]
-
 _HEX = re.compile(r"[0-9A-Fa-f]+")
 _NEWEST = 999
 """The microsecond of the latest version of a key; those before it in its second count down to 1."""

@@ -12,8 +12,6 @@ from typing import Any
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["REASONS", "Ignored", "NotUnderstood", "shown"]
-
 REASONS = {
     "test-event": "S3 says that a notification was set up",
     "delete": "an object or a version was removed, or hidden by a delete marker",

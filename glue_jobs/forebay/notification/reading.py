@@ -18,8 +18,6 @@ from forebay.notification.event import read_eventbridge_event, read_s3_event
 from forebay.notification.filter import EVERYTHING, Filter
 from forebay.notification.outcome import Ignored, NotUnderstood, shown
 
-__all__ = ["Reading", "read_message"]
-
 _DEEPEST = 8
 """AWS itself can go five deep: SQS calling Lambda, SNS, an array of EventBridge's events. No honest body goes deeper, and a
 list within a list counts too."""

@@ -32,32 +32,6 @@ from forebay.lake.rows import python_rows
 from forebay.ledger.services import services_of_ledger
 from forebay.threads import answers_by
 
-__all__ = [
-    "LakeView",
-    "TableFacts",
-    "arrow_of",
-    "begun_lake",
-    "begun_view",
-    "checkpoint_of",
-    "columns_there",
-    "counted_in_ledger",
-    "has_ledger",
-    "known_column",
-    "known_service",
-    "known_table",
-    "like",
-    "lost_table",
-    "lost_tables",
-    "quoted",
-    "rows_of",
-    "rows_with",
-    "service_of_queue",
-    "tables_there",
-    "tell_if_not_begun",
-    "view_of",
-    "without_log",
-]
-
 ASKED_AT_ONCE = 5000
 """Values that one question names. The query engine's plan grows with them."""
 READ_FOR_NEWEST = 8

@@ -13,8 +13,6 @@ from forebay.errors import Halt
 from forebay.lake.layout import erased_of
 from forebay.lake.objects import open_objects
 
-__all__ = ["add_erased", "erased_at", "list_number", "newest_list"]
-
 LISTS = "lists"
 
 

@@ -21,8 +21,6 @@ from forebay.aws.client import client
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.objects import open_objects
 
-__all__ = ["KEY_BYTES", "KmsKey", "LocalKey", "VaultKey", "add_local_key", "is_local", "vault_key"]
-
 KEY_BYTES = 32
 NONCE_BYTES, TAG_BYTES = 16, 16
 PERSONS_MAY_MEND = frozenset(

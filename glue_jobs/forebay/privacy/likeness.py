@@ -11,8 +11,6 @@ from typing import Any, Literal, get_args
 
 from forebay.privacy.value import treated_value
 
-__all__ = ["KINDS", "Kind", "is_no_name", "kind_of"]
-
 Kind = Literal["e-mail address", "IP address", "card number", "phone number", "long id"]
 KINDS: tuple[str, ...] = get_args(Kind)
 

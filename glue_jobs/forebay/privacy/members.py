@@ -21,8 +21,6 @@ from forebay.nesting import DEEPEST
 from forebay.privacy.text import Level
 from forebay.texts import borders_of, bytes_of, pieces, read_json
 
-__all__ = ["Members", "Texts", "blocks"]
-
 BLOCK_BYTES = 1 << 20
 """The size of a block: its intermediate results stay in the processor's cache."""
 FEW = 8

@@ -15,8 +15,6 @@ from forebay.address import is_s3
 from forebay.errors import InvalidConfiguration
 from forebay.lake.objects import open_objects
 
-__all__ = ["make_secret", "secret_at"]
-
 BYTES = 32
 MARK = b"forebay token secret 1\n"
 """Before the secret, so that no other file is taken for one."""

@@ -22,8 +22,6 @@ from forebay.declaration.personal import (
 )
 from forebay.privacy.token import remembered_token
 
-__all__ = ["is_record", "subject_paths", "subject_spellings", "subject_tokens", "subject_values", "values_at"]
-
 
 class _Members(list[Any]):
     """The members of an object; a key may occur twice."""

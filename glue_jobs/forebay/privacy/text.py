@@ -16,9 +16,6 @@ from forebay.declaration.form import Keys
 from forebay.declaration.personal import ANY_KEY, PersonalField, means
 from forebay.privacy.value import MASK, treated_value
 
-__all__ = ["Level", "Originals", "level_of", "pattern_of", "spelt_so", "start_of_json", "treated_text"]
-
-
 Originals = list[tuple[str, str]]
 """For each field: its declared path, and its original value as JSON."""
 

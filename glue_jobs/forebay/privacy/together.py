@@ -22,8 +22,6 @@ from forebay.privacy.token import remembered_token
 from forebay.privacy.vault import labelled, packed
 from forebay.texts import listed, pieces
 
-__all__ = ["NOT_KEPT", "Original", "records_of", "treated_texts"]
-
 NOT_KEPT = "(not kept: its personal fields are unknown)"
 NULL, ANY_TEXT = "null", '""'
 Original = tuple[tuple[str, ...], str]

@@ -13,8 +13,6 @@ from base64 import urlsafe_b64encode
 
 from forebay.remembered import remembered
 
-__all__ = ["PREFIX", "one_spelling", "remembered_token", "token_of"]
-
 PREFIX = "tok_"
 BODY_BYTES, CHECK_BYTES = 18, 6
 """The bytes of HMAC-SHA256 that are kept: among a billion values, the chance that two have the same token is one in 10^25."""

@@ -12,8 +12,6 @@ from ipaddress import IPv6Address
 from forebay.declaration.personal import Become
 from forebay.privacy.token import remembered_token
 
-__all__ = ["MASK", "treated_value"]
-
 MASK = "***"
 IPV6_NETWORK, TEREDO_NETWORK = 0xFFFFFFFFFFFF << 80, 0xFFFFFFFF << 96
 """The first 48 bits, and the first 32: behind those a Teredo address has parts of an IPv4 address."""

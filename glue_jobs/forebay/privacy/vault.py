@@ -24,19 +24,6 @@ from forebay.declaration.privacy import Privacy
 from forebay.errors import InvalidConfiguration
 from forebay.privacy.keys import is_local
 
-__all__ = [
-    "COLUMNS",
-    "VALUES",
-    "data_key",
-    "labelled",
-    "must_lie_apart",
-    "packed",
-    "unpacked",
-    "value_data",
-    "values_of",
-    "wrapping_of",
-]
-
 VALUES = "values"
 WRAPPING = "wrapping"
 

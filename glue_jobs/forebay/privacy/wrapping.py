@@ -20,8 +20,6 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.keys import VaultKey, vault_key
 from forebay.privacy.vault import data_key, wrapping_of
 
-__all__ = ["WrappingKey", "encrypt_again", "is_interrupted", "opened", "wrapping_key"]
-
 LASTS_S = 3600
 """How long a process uses one wrapping key: each process calls KMS once an hour."""
 SALT_BYTES = 16

@@ -29,8 +29,6 @@ from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.record.transform import Transform, refused_of
 from forebay.transforms import PACKAGE, NoFunction, folders
 
-__all__ = ["ApartTransform", "Lost", "check_transforms"]
-
 KILLED_AT_MOST = 30
 """Calls of one task that a function may fail to survive. One bad row takes four of 1,000, and six of 100,000."""
 TENTH = 10

@@ -19,18 +19,6 @@ from forebay.declaration.column_name import safe_name
 from forebay.record.kind import Kind, Many, Struct
 from forebay.texts import borders_of, bytes_of, read_json
 
-__all__ = [
-    "CELLS",
-    "ParseHints",
-    "Unordinary",
-    "cells_of",
-    "first_rows",
-    "has_numbers",
-    "may_be_whole",
-    "read_records",
-    "wide_in",
-]
-
 CELLS = 4_000_000
 """Values, nulls included, that Arrow makes at a time, or a few times as many: some 50 MB."""
 BYTES_OF_A_FIELD = 10

@@ -7,8 +7,6 @@ import pyarrow as pa
 from forebay.declaration.column import Column
 from forebay.declaration.column_type import ArrayOf, ColumnType, StructOf, parts_of
 
-__all__ = ["TYPES", "arrow_type_of"]
-
 TYPES: dict[str, pa.DataType] = {
     "string": pa.string(),
     "json": pa.string(),

@@ -20,8 +20,6 @@ from forebay.record.inexact import inexact_in
 from forebay.record.kind import Fixed, Kind, Many, Struct, arrow_type
 from forebay.record.shape import Shape
 
-__all__ = ["Conformed", "Records", "writable"]
-
 
 @dataclass(frozen=True)
 class Conformed:

@@ -28,8 +28,6 @@ from forebay.record.number import BLANK, WIDE, decimal_of, is_exact, no_key_twic
 if TYPE_CHECKING:
     from forebay.declaration.column import Column
 
-__all__ = ["fits", "is_whole_of", "nested_value", "nested_value_of", "value_of"]
-
 CONTROL = BLANK + "\x7f"
 """Spark trims one more where it casts to whole numbers and booleans."""
 WHOLE = re.compile(r"[+-]?[0-9]+")

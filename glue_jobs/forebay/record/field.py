@@ -12,8 +12,6 @@ from forebay.declaration.column_name import taken_key
 from forebay.declaration.path import Path
 from forebay.record.number import Written, write_json
 
-__all__ = ["text_at", "text_of_field", "value_at"]
-
 
 def text_at(record: Any, path: Path) -> str | None:
     """The field's text; an object or an array as JSON."""

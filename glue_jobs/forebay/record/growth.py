@@ -15,8 +15,6 @@ from forebay.record.kind import Field, Kind, Many, Path, Struct, leaves
 from forebay.record.name import free_name
 from forebay.record.shape import Shape
 
-__all__ = ["RARE", "Rules", "agrees", "decided", "grown", "keeps_spelling", "left_out"]
-
 RARE = 100
 """A type is dirt, and decides nothing, if fewer than one in this many values of a field has it: these are rescued."""
 

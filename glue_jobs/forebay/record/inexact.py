@@ -15,8 +15,6 @@ import pyarrow.compute as pc
 from forebay.record.number import EXACT_DIGITS, NEGATIVE_ZERO, is_exact
 from forebay.texts import borders_of, bytes_of, pieces
 
-__all__ = ["inexact_in"]
-
 LONGEST = 32
 """A number of more characters counts as inexact. It might have zeros at its end, but nobody writes those."""
 BLOCK_BYTES = 1 << 19

@@ -13,22 +13,6 @@ from typing import Any
 
 import pyarrow as pa
 
-__all__ = [
-    "JSON",
-    "SPELLED",
-    "Field",
-    "Fixed",
-    "Kind",
-    "Leaf",
-    "Many",
-    "Path",
-    "Struct",
-    "arrow_type",
-    "json_of",
-    "kind_of_json",
-    "leaves",
-]
-
 Leaf = str
 LEAVES = {"boolean": pa.bool_(), "long": pa.int64(), "double": pa.float64(), "string": pa.string(), "json": pa.string()}
 

@@ -12,8 +12,6 @@ from decimal import ROUND_FLOOR
 
 from forebay.record.number import BLANK, WIDE, decimal_of
 
-__all__ = ["MICROS_OF_A_DAY", "PLACES", "day_of", "local_micros_of", "micros_of", "micros_since_1970"]
-
 PLACES = {"s": 0, "ms": 3, "us": 6, "ns": 9}
 """Decimal places of a second, for each unit that a number may count."""
 

@@ -9,8 +9,6 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["TwinValue", "free_name", "is_text"]
-
 
 @dataclass(frozen=True)
 class TwinValue:

@@ -16,21 +16,6 @@ import numpy as np
 
 from forebay.record.name import TwinValue
 
-__all__ = [
-    "BLANK",
-    "EXACT_DIGITS",
-    "NEGATIVE_ZERO",
-    "NOT_JSON",
-    "WIDE",
-    "Written",
-    "decimal_of",
-    "is_exact",
-    "no_key_twice",
-    "problem_of",
-    "read_json",
-    "write_json",
-]
-
 NOT_JSON = ("NaN", "Infinity", "-Infinity")
 NEGATIVE_ZERO = "-0"
 MOST_DIGITS = 4000

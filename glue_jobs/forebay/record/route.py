@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from forebay.declaration.service import Service
     from forebay.declaration.table import Table
 
-__all__ = ["Origin", "Route", "Texts", "deciding_paths", "route_by", "route_of", "text_of"]
-
 NO_FOLDER = re.compile(r"[\x00-\x1f/]")
 
 Texts = Callable[[str], str | None]

@@ -15,8 +15,6 @@ from forebay.declaration.column_name import safe_name
 from forebay.record.name import TwinValue, is_text
 from forebay.record.number import NOT_JSON, Written
 
-__all__ = ["SCALARS", "Shape"]
-
 SCALARS = ("boolean", "long", "double", "string")
 
 MOST_FIELDS = 20_000

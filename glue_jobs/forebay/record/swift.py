@@ -34,8 +34,6 @@ from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
 from forebay.record.name import free_name
 from forebay.record.shape import Shape
 
-__all__ = ["Parsed", "parse", "parted"]
-
 REFUSED_IN = re.compile(r"in row (\d+)$")
 REFUSED_AT_MOST = 0.05
 EXACT = float(2**53)

@@ -24,8 +24,6 @@ from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, line_of, reason_of
 
-__all__ = ["REFUSED", "Transform", "Transformed", "refused_of", "with_code_version"]
-
 REFUSED = "_refused"
 """The column in which a function may say why it refuses a row; null for a row that is fine."""
 

@@ -27,8 +27,6 @@ from forebay.record.field import text_of_field, value_at
 from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY, PLACES, micros_since_1970
 from forebay.record.number import read_json, write_json
 
-__all__ = ["NotOrdinary", "Typed", "typed", "with_elements", "with_misfits"]
-
 TEXTS = ("string", "json")
 EXACT = 2**53
 """Whole numbers up to here are doubles."""

@@ -20,19 +20,6 @@ from forebay.record.name import TwinValue, free_name, is_text
 from forebay.record.number import Written, is_exact, no_key_twice, read_json, write_json
 from forebay.record.shape import LONG_MAX, LONG_MIN
 
-__all__ = [
-    "NOTHING",
-    "RESCUED_WHOLE",
-    "conformed",
-    "flattened",
-    "parsed",
-    "rescued_records",
-    "rescued_text",
-    "rescued_whole",
-    "text_of",
-    "undeclared",
-]
-
 NOTHING: Any = object()
 """Stands for `there is nothing to rescue`, where null would be something."""
 

@@ -16,8 +16,6 @@ from forebay.notification import newer
 from forebay.source.manifest import AnnouncedFile, RecentFiles, mark_of
 from forebay.source.queue import Message, Receipt
 
-__all__ = ["Admission", "Notice", "in_order"]
-
 
 @dataclass(frozen=True, slots=True)
 class Notice:

@@ -28,8 +28,6 @@ from forebay.record.declared import is_whole_of, value_of
 from forebay.record.field import text_of_field
 from forebay.record.number import Written, is_exact, read_json
 
-__all__ = ["Columns", "columns_of", "refuse_types"]
-
 
 @dataclass(frozen=True)
 class Columns:

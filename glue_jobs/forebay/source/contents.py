@@ -37,8 +37,6 @@ from forebay.source.options import SourceOptions
 if TYPE_CHECKING:
     from pyarrow import RecordBatch
 
-__all__ = ["LIMITS", "Layout", "dealt", "landed", "rows_of"]
-
 JSON = Forms(forms=(Form(format="json"),))
 LIMITS = Limits(piece_bytes=ARROW_STRINGS)
 """Whole files: half a file cannot be taken back once its rows are with Spark."""

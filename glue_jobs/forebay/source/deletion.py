@@ -17,8 +17,6 @@ from dataclasses import dataclass
 from forebay.aws.retrying import ATTEMPTS, backoff_s
 from forebay.source.queue import Queue, Receipt, Trouble
 
-__all__ = ["Deleted", "Deletions"]
-
 
 @dataclass(frozen=True, slots=True)
 class Deleted:

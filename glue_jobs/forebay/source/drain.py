@@ -15,8 +15,6 @@ from typing import Literal, Protocol
 from forebay.lake.objects import Objects
 from forebay.source.queue import Depth, Receipt
 
-__all__ = ["Drain", "Drained", "Stillness", "StoppableQuery"]
-
 Drained = Literal["empty", "time cap"]
 
 _MARKER = "drained.json"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["ELSEWHERE", "other_options_table"]
-
 ELSEWHERE = {
     "sqsUrl": "`queueUrl`",
     "sqsFetchIntervalSeconds": "`waitS`, and the query's trigger",

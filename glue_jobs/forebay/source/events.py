@@ -8,8 +8,6 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, Event, ServiceEvent, metric
 
-__all__ = ["ContentsRead", "FilePassedOver", "ManifestsNotCleaned", "QueuePolled"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class QueuePolled(ServiceEvent):

@@ -21,8 +21,6 @@ from forebay.source.poll import Polled, Poller
 from forebay.source.queue import Queue, Receipt
 from forebay.source.visibility import Visibility
 
-__all__ = ["Gathered", "Gatherer", "Position"]
-
 
 @dataclass(frozen=True, slots=True)
 class Position:

@@ -40,8 +40,6 @@ from forebay.source.poll import Poller
 from forebay.source.queue import Depth, Message, Queue, Receipt
 from forebay.source.visibility import Visibility
 
-__all__ = ["Intake"]
-
 _LAST_WORDS_S = 30.0
 _QUIET_S = 60.0
 

@@ -14,8 +14,6 @@ from urllib.parse import quote
 from forebay.lake.objects import Objects
 from forebay.source.queue import Message
 
-__all__ = ["KeptMessages", "return_after_s"]
-
 _FOLDER = "kept"
 _MOST_REMEMBERED = 10_000
 _LONGEST_RETURN_S = 900

@@ -23,8 +23,6 @@ from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.source.queue import Receipt
 
-__all__ = ["AnnouncedFile", "Manifest", "Manifests", "RecentFiles"]
-
 RETAINED = 100
 """The number of manifests that are kept, as many as Spark keeps of its own logs (`spark.sql.streaming.minBatchesToRetain`)."""
 

@@ -20,8 +20,6 @@ from forebay.source.intake import Intake
 from forebay.source.options import SourceOptions
 from forebay.source.queue import Queue
 
-__all__ = ["client_of_metrics", "open_intake"]
-
 _PATIENCE = Config(connect_timeout=2, read_timeout=5, retries={"total_max_attempts": 1, "mode": "standard"})
 """A metric must not delay a batch; numbers that could not be sent go with the next one."""
 

@@ -18,23 +18,6 @@ from forebay.address import is_s3
 from forebay.errors import InvalidConfiguration
 from forebay.notification import Filter
 
-__all__ = [
-    "Option",
-    "anything",
-    "bucket_names",
-    "glob",
-    "manifest_path",
-    "name_of",
-    "number_between",
-    "number_of_bytes",
-    "one_of",
-    "queue_url",
-    "time_zone",
-    "url_or_nothing",
-    "wait_s",
-    "yes_or_no",
-]
-
 
 @dataclass(frozen=True)
 class Option:

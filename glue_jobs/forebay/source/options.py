@@ -38,13 +38,6 @@ from forebay.source.option import (
     yes_or_no,
 )
 
-__all__ = [
-    "MANIFESTS",
-    "OPTIONS",
-    "SourceOptions",
-    "source_options_table",
-]
-
 REQUIRED = "required"
 MANIFESTS = "FOREBAY_MANIFESTS"
 """The environment variable under whose path each queue has its manifests, where no option says so."""

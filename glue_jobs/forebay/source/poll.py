@@ -24,8 +24,6 @@ from forebay.source.admission import Admission, Notice
 from forebay.source.kept import KeptMessages
 from forebay.source.queue import Message, Queue, Receipt, Trouble
 
-__all__ = ["Polled", "Poller"]
-
 _LONGEST_S = 10.0
 _TEN = 10
 

@@ -26,8 +26,6 @@ from botocore.exceptions import (
 from forebay.aws.announce import AGAIN
 from forebay.errors import ForebayError, Halt, InvalidConfiguration
 
-__all__ = ["Batched", "Depth", "Message", "Queue", "Receipt", "Trouble", "trouble_of"]
-
 _TEN = 10
 
 

@@ -15,8 +15,6 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["Shutdown", "is_planner"]
-
 _PATIENCE_S = 45
 """A look at the queue takes 20 s at most where the queue answers; the rest is for giving back."""
 

@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from forebay.source.intake import Intake
     from forebay.source.manifest import AnnouncedFile
 
-__all__ = ["SCHEMA", "FileContentsReader", "FileNames", "FileNamesReader", "register"]
-
 SCHEMA = (
     "bucket string, key string, size bigint, etag string, version_id string, sequencer string, event_time timestamp, "
     "sent_at timestamp, receive_count int, message_id string"

@@ -14,8 +14,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 from forebay.source.queue import Queue, Receipt
 
-__all__ = ["Visibility"]
-
 
 class Visibility:
     """The messages that are held now. Its thread starts with the first message and ends with the process."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from forebay.spark.session import LOG_STORE
 
-__all__ = ["COMMIT_FAILED", "COMMIT_REFUSED", "COMMIT_UNKNOWN", "causes", "java_exception"]
-
 COMMIT_REFUSED, COMMIT_UNKNOWN = f"{LOG_STORE}$CommitRefused", f"{LOG_STORE}$CommitUnknown"
 COMMIT_FAILED = "io.delta.kernel.commit.CommitFailedException"
 DEEPEST = 20

@@ -19,8 +19,6 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from typing import IO, Any
 
-__all__ = ["jvm_ended", "launch"]
-
 GREETINGS = (
     b"WARNING: Using incubator modules: jdk.incubator.vector",
     b"Setting default log level to",

@@ -16,8 +16,6 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-__all__ = ["LOCK", "LOG_STORE_JAR", "Jar", "NotFetched", "fetched_once", "ivy_command", "missing_from"]
-
 LOCK = Path(__file__).with_name("jars.lock")
 """Only in a wheel."""
 LOG_STORE_JAR = "forebay-logstore.jar"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-__all__ = ["cores", "jvm_gigabytes"]
-
 FEWEST_CORES, MOST_CORES = 2, 8
 """Below two, a stream and its sink would wait for each other. Beyond eight, local batches get no faster."""
 SHARE, LEAST_GB, MOST_GB = 8, 2, 8

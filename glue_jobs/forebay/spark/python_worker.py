@@ -13,8 +13,6 @@ import sys
 import zipimport
 from functools import cache
 
-__all__ = ["is_repeated", "spare_repeats"]
-
 
 def is_repeated() -> bool:
     """Whether Spark tries the task of this process again, because an earlier attempt failed."""

@@ -25,17 +25,6 @@ from forebay.spark.signals import interrupts_wait
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = [
-    "CALLED_ALL_THE_TIME",
-    "CHECKPOINT_FILES",
-    "LOCAL_FILES",
-    "LOG_STORE",
-    "aws_settings",
-    "job_settings",
-    "laptop_settings",
-    "session",
-]
-
 LOG_STORE = "io.forebay.logstore.S3ConditionalLogStore"
 LOCAL_FILES = "io.forebay.local.LocalFiles"
 CHECKPOINT_FILES = "io.forebay.stream.CheckpointFiles"

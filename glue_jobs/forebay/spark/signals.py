@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-__all__ = ["interrupts_wait", "leaving_at_once", "stopping_on_signals"]
-
 
 @contextmanager
 def stopping_on_signals(stop: threading.Event) -> Iterator[None]:

@@ -20,8 +20,6 @@ from forebay.spark.session import CHECKPOINT_FILES, LOG_STORE
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["StockTaken", "stock_of_modules", "take_stock"]
-
 MODULES = {
     "boto3": "boto3",
     "delta.tables": "delta-spark",

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["metadata_action", "protocol_action", "texts"]
-
 
 def protocol_action(protocol: Any, feature: str) -> str:
     """The table's protocol with one more feature for readers and writers; those that older versions implied are named."""

@@ -26,8 +26,6 @@ from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, nested
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["AsRecords", "as_records", "in_json", "misfits_of", "record_of", "with_doubles"]
-
 
 def as_records(rows: DataFrame, from_records: Sequence[str], declared: Mapping[str, Any] | None = None) -> DataFrame:
     """`from_records` names the columns that records filled. With the `declared` fields (`Rules.declared`), the

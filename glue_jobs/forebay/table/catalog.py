@@ -19,8 +19,6 @@ from forebay.table.events import CatalogEntryForeign, CatalogNotUpdated
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["Catalog", "remove_entry"]
-
 LONGEST_TYPE = 131_072
 """The longest column type that Glue accepts."""
 

@@ -13,17 +13,6 @@ from typing import Any
 from forebay.errors import ForebayError
 from forebay.spark.java_failure import COMMIT_FAILED, COMMIT_REFUSED, COMMIT_UNKNOWN, causes
 
-__all__ = [
-    "CommitConflict",
-    "CommitRefused",
-    "CommitUnknown",
-    "Committed",
-    "LogFailed",
-    "Repeated",
-    "Txn",
-    "is_conflict",
-]
-
 UNSUPPORTED = ("UnsupportedProtocolVersionException", "UnsupportedTableFeatureException")
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from forebay.errors import ForebayError
 from forebay.record.growth import Rules
 
-__all__ = ["AppendResult", "Appended", "Destination", "Failed", "Skipped", "TableLost"]
-
 
 class TableLost(ForebayError):
     """A table that must be there was deleted."""

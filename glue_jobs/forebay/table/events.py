@@ -6,16 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, Event, metric
 
-__all__ = [
-    "CatalogEntryForeign",
-    "CatalogNotUpdated",
-    "ColumnsAdded",
-    "ColumnsLeftOut",
-    "LogNotTidied",
-    "TableCreated",
-    "TypesWidened",
-]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableCreated(Event):

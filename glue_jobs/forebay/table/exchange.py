@@ -16,8 +16,6 @@ from forebay.table.commit import Txn
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["exchange", "of_session"]
-
 DELTA = "spark.databricks.delta"
 LEAVES, STAYS = "_leaves", "_stays"
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["ATTEMPTS", "ChangesTooOften", "commit_staged", "written_anew"]
-
 ATTEMPTS = 5
 """A table that changes under us more often than this in one batch fails, and a person should ask who changes it."""
 

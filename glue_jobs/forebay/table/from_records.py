@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-__all__ = ["shape_of", "with_record_columns"]
-
 
 def with_record_columns(rows: DataFrame, table: StructType | None, rules: Rules) -> DataFrame:
     """`table` None is one that has no columns yet."""

@@ -11,8 +11,6 @@ from typing import Any
 
 from forebay.address import S3_SCHEMES
 
-__all__ = ["Java", "hadoop_conf", "items_of", "java_of"]
-
 LOG_STORE_SCHEMES = (*S3_SCHEMES, "abfs", "abfss", "gs", "hdfs", "file")
 
 

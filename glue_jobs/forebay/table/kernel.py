@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["NO_VERSION", "Seen", "TableLogs"]
-
 NO_VERSION = -1
 CHECKPOINTS_AT_ONCE = 4
 """The checkpoints of different tables written at once. Twelve hundred tables with a commit a minute need two checkpoints a

@@ -24,8 +24,6 @@ from forebay.table.widening import widened
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["Ready", "derived", "fit", "prepare", "with_wider_types"]
-
 
 @dataclass(frozen=True)
 class Ready:

@@ -30,8 +30,6 @@ from forebay.table.staging import StagedOrNot, StagingFromSpark, look
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["remove", "remove_then_append"]
-
 
 def remove_then_append(
     spark: SparkSession,

@@ -31,8 +31,6 @@ from forebay.table.ready import derived
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["FEW_IDS", "NotReplaced", "Staying", "replace", "texts", "unanswered"]
-
 FEW_IDS = 500
 ROWS_MUST_FIT = "spark.databricks.delta.replaceWhere.constraintCheck.enabled"
 CONFLICTS = ("ConcurrentModification", "ConcurrentAppend", "ConcurrentDelete", "ConcurrentWrite", "MetadataChanged")

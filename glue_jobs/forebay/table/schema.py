@@ -16,8 +16,6 @@ from forebay.table.data_files.partition import may_partition
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
-__all__ = ["merged", "misfits", "new_columns", "nullable", "unwritable"]
-
 
 def nullable(schema: StructType) -> StructType:
     """The same columns, all nullable, down to the innermost: Delta does the same with a DataFrame's schema."""

@@ -24,18 +24,6 @@ from forebay.record.shape import Shape
 if TYPE_CHECKING:
     from pyspark.sql.types import StructField, StructType
 
-__all__ = [
-    "DOCUMENT",
-    "MISFITS",
-    "RESCUED",
-    "Shaper",
-    "Shaping",
-    "fixed_columns",
-    "known_columns",
-    "nested",
-    "spark_columns",
-]
-
 DOCUMENT, MISFITS, RESCUED = "_document", "_misfits", "_rescued"
 
 PARSED_BYTES = 4 << 20

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["StagedTable"]
-
 OF_A_FILE = ("path", "size", "rows", "modified_ms", "stats", "rescued")
 
 

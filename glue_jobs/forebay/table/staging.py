@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["FilesDoNotFit", "Staging", "StagingFromDriver", "StagingFromSpark", "StagingFromTasks", "look"]
-
 StagedOrNot = StagedTable | Skipped | Failed
 
 

@@ -15,8 +15,6 @@ from forebay.declaration.column import widens
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
 
-__all__ = ["ENABLED", "FEATURE", "widened", "widenings"]
-
 FEATURE = "typeWidening"
 ENABLED = "delta.enableTypeWidening"
 CHANGES = "delta.typeChanges"

@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from forebay.events import TableEvent
 
-__all__ = ["TableLeftForLater"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableLeftForLater(TableEvent):

@@ -19,8 +19,6 @@ from forebay.lake.rollback_plan import tables_going_back
 from forebay.threads import in_threads
 from forebay.upkeep.events import TableLeftForLater
 
-__all__ = ["RunResult", "TableResult", "over_tables", "report_unfinished"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableResult:

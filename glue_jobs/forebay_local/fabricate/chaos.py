@@ -17,8 +17,6 @@ from forebay.landed_file import LandedFile
 from forebay_local.fabricate.files import file_named
 from forebay_local.fabricate.message import Wrapping, body, setup_event
 
-__all__ = ["GARBAGE", "Announcement", "Chaos", "Message"]
-
 GARBAGE = (
     "hello",
     "null",

@@ -12,8 +12,6 @@ from datetime import UTC, datetime, timedelta
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["file_named", "versions"]
-
 _NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 _SEQUENCER_DIGITS = (18, 16)
 

@@ -15,8 +15,6 @@ from urllib.parse import quote_plus
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["Wrapping", "body", "setup_event"]
-
 _NEW_YEAR = datetime(2024, 1, 1, tzinfo=UTC)
 
 

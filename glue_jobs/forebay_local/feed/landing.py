@@ -22,8 +22,6 @@ from forebay_local.feed.tally import Dropped, Tally
 if TYPE_CHECKING:
     from forebay_local.fabricate import Message
 
-__all__ = ["drop", "send_messages"]
-
 ENTRIES = 10
 
 

@@ -14,8 +14,6 @@ from datetime import datetime, timedelta
 from forebay_local.feed.tally import Tally
 from forebay_local.feed.telemetry import SPOILED, Telemetry, game_names, mistyped, of_unknown_game, without_game
 
-__all__ = ["SPAN", "DroppedFile", "Mix", "Recipe", "plan"]
-
 HOUR_MS = 3_600_000
 RECENT_MS = 300_000
 SOURCES = (*(f"edge-{n:02d}" for n in range(1, 13)), "kiosk 4+west", "büro-1")

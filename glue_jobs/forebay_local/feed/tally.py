@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 
 from forebay.landed_file import LandedFile
 
-__all__ = ["Dropped", "Tally"]
-
 
 @dataclass(frozen=True)
 class Tally:

@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-__all__ = ["EVENTS", "SPOILED", "Telemetry", "game_names", "mistyped", "of_unknown_game", "without_game"]
-
 EVENTS = {"ad_view": 36, "level_up": 20, "session_start": 16, "session_end": 15, "purchase": 8, "crash": 5}
 """The events, and how often each occurs in a hundred."""
 

@@ -22,8 +22,6 @@ from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.policy import Call, judge
 from forebay_local.twin.rights import documents_of
 
-__all__ = ["PATCHES", "install", "relied_on"]
-
 QUOTAS = {
     "glue": (
         ("Max concurrent job runs per account", "L-TWIN0001", float(RUNS_OF_ACCOUNT)),

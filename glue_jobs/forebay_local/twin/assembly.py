@@ -18,8 +18,6 @@ from botocore.exceptions import ClientError
 
 from forebay.errors import Halt, InvalidConfiguration
 
-__all__ = ["Assembly", "Asset", "deploy", "read"]
-
 ROLLED_BACK = "ROLLBACK_COMPLETE"
 """A stack whose creation failed. It can only be deleted."""
 LARGEST_BODY = 51_200

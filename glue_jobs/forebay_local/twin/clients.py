@@ -11,8 +11,6 @@ import secrets
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["A_PERSON", "KEY", "access_key", "client", "keys_in", "know", "new_key", "role_of", "who_of"]
-
 A_PERSON = "local"
 KEY = "FOREBAY_TWIN_KEY"
 """The environment variable that tells a server its key. A command line is visible to every user of the machine."""

@@ -23,8 +23,6 @@ from forebay_local.twin.clients import keys_in
 if TYPE_CHECKING:
     from _typeshed.wsgi import StartResponse, WSGIApplication, WSGIEnvironment
 
-__all__ = ["guarded"]
-
 OF_THIS_MACHINE = ("127.0.0.1", "localhost", "[::1]")
 SIGNED = re.compile(r"Credential=([^/,\s]+)/|^AWS ([^:\s]+):")
 IN_QUERY = ("X-Amz-Credential", "AWSAccessKeyId")

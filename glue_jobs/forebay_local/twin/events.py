@@ -23,8 +23,6 @@ from moto.events import models
 from forebay_local.twin import clients
 from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["AGAIN_AFTER", "PATCHES", "install", "relied_on"]
-
 AGAIN_AFTER = "FOREBAY_TWIN_EVENTS_AGAIN_AFTER_S"
 _endpoint = ""
 _send = models.Rule.send_to_targets

@@ -15,8 +15,6 @@ from typing import Any
 from forebay.errors import Halt, InvalidConfiguration
 from forebay_local.twin import clients
 
-__all__ = ["fire", "schedules"]
-
 Client = Callable[[str], Any]
 API_CALL = re.compile(r"arn:[^:]+:scheduler:::aws-sdk:([^:]+):([^:]+)")
 

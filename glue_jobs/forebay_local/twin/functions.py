@@ -26,8 +26,6 @@ from moto.awslambda import models
 from forebay_local.twin.clients import access_key, role_of
 from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["PATCHES", "install", "relied_on"]
-
 HANDLE = Path(__file__).with_name("handle.py")
 
 _endpoint = ""

@@ -45,8 +45,6 @@ from forebay_local.twin import clients
 from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.run import LOGS, Ended, Run, Submitted
 
-__all__ = ["PATCHES", "install", "relied_on"]
-
 RUNS = "runs"
 RUNS_OF_ACCOUNT = 200
 """At one time, of all jobs: the quota "Max concurrent job runs per account"."""

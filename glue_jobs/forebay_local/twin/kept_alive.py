@@ -17,8 +17,6 @@ from moto.moto_server.werkzeug_app import MotoRequestHandler
 if TYPE_CHECKING:
     from _typeshed.wsgi import WSGIEnvironment
 
-__all__ = ["Handler"]
-
 Answer = tuple[str, list[tuple[str, str]], bytes]
 
 

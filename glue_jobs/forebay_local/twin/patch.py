@@ -14,8 +14,6 @@ from typing import Any
 
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["MOTO", "Patch", "apply", "missing", "moved"]
-
 MOTO = "5.2.5"
 """The only version that the patches were written for; pyproject.toml pins the same."""
 

@@ -12,8 +12,6 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
-__all__ = ["USED", "Call", "Verdict", "judge"]
-
 USED = "rights.jsonl"
 """In the twin's folder: which statements were used, and what was refused."""
 

@@ -14,8 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-__all__ = ["Process", "start"]
-
 
 @dataclass(frozen=True)
 class Process:

@@ -39,8 +39,6 @@ from forebay_local.twin.clients import A_PERSON, role_of, who_of
 from forebay_local.twin.patch import Patch, apply
 from forebay_local.twin.policy import USED, Call, judge
 
-__all__ = ["PATCHES", "documents_of", "install", "relied_on"]
-
 SIGNED = re.compile(r"Credential=([^/]+)/\d+/[^/]+/([^/]+)/")
 SERVICES = {"monitoring": "cloudwatch"}
 """IAM's name of a service, where its signatures have another one."""

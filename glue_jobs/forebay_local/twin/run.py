@@ -20,8 +20,6 @@ from typing import Any
 from forebay.spark.session import aws_settings, laptop_settings
 from forebay_local.twin.clients import access_key
 
-__all__ = ["LOGS", "Ended", "Run", "Submitted", "reason"]
-
 LOGS = ("output", "error")
 """The output of the script, on stdout and stderr, and that of Spark: by the names of Glue's log groups."""
 LOG_STORE_JAR = "forebay-logstore.jar"

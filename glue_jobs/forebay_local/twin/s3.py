@@ -32,8 +32,6 @@ from moto.s3 import models, notifications, responses
 
 from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["PATCHES", "install", "relied_on"]
-
 _send_event = notifications.send_event
 _stock_record = notifications._get_s3_event
 _get_notification = responses.S3Response.get_bucket_notification

@@ -28,8 +28,6 @@ from forebay_local.twin.clients import KEY, know
 from forebay_local.twin.door import guarded
 from forebay_local.twin.patch import missing
 
-__all__ = ["MARK", "main"]
-
 MARK = "server.pid"
 LOOK_EVERY_S = 0.5
 

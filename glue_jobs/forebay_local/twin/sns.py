@@ -21,8 +21,6 @@ from moto.sqs.models import sqs_backends
 
 from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["MOST_BYTES", "PATCHES", "RAW_ATTRIBUTES", "install", "relied_on"]
-
 RAW_ATTRIBUTES = 10
 MOST_BYTES = 256 * 1024
 """The maximum of a message with its attributes, if the topic has no other limit; ours has none."""

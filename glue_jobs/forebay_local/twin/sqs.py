@@ -27,8 +27,6 @@ from moto.sqs.exceptions import ReceiptHandleIsInvalid, SQSException
 
 from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["MOST_IN_FLIGHT", "PATCHES", "install", "relied_on"]
-
 MOST_IN_FLIGHT = 120_000
 """The most messages of a standard queue that are received and not deleted."""
 

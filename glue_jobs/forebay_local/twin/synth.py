@@ -21,8 +21,6 @@ import forebay
 from forebay.address import is_s3
 from forebay.errors import Halt, InvalidConfiguration
 
-__all__ = ["assembly", "fingerprint"]
-
 ROOT = Path(forebay.__file__).resolve().parents[2]
 MADE_OF = ("infra", "lambdas", "glue_jobs", "cdk.json", "requirements.lock", ".forebay/jars/forebay-logstore.jar")
 KEPT = 3

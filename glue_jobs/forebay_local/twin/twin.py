@@ -31,8 +31,6 @@ from forebay_local.twin.policy import USED
 from forebay_local.twin.process import Process, start
 from forebay_local.twin.server import MARK
 
-__all__ = ["Status", "Stopped", "Twin", "aws_environment", "down", "find", "running", "status", "up"]
-
 KNOWN = "twin.json"
 LOG = "server.log"
 RUNS = "runs"

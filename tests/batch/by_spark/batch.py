@@ -39,8 +39,6 @@ from tests.batch.by_spark.dedupe import ids_of_rows, until, without_duplicates
 from tests.batch.by_spark.expectations import checked
 from tests.batch.by_spark.routing import routed, with_final_fates
 
-__all__ = ["BySpark"]
-
 COLUMNS = "piece int, line long, byte_offset long, value string, problem string, detail string, metadata string"
 """Of `content.rows`, in Spark's words."""
 END = ("piece", "value", "problem", "detail")

@@ -23,8 +23,6 @@ from forebay.declared_sql.references import columns_in, renamed
 from forebay.table.shaping import DOCUMENT, MISFITS
 from tests.batch.by_spark.records import declared_column, declared_misfits, with_failed
 
-__all__ = ["TOO_NEW", "TOO_OLD", "asked_of", "of", "with_declared_columns", "with_table_columns"]
-
 FAILED, TOO_OLD, TOO_NEW, MOMENT = "_failed", "_too_old", "_too_new", "_moment"
 
 

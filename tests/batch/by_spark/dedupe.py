@@ -19,8 +19,6 @@ from forebay.declaration.service import Service
 from tests.batch.by_spark.declared_columns import of, with_declared_columns
 from tests.batch.by_spark.records import declared_column
 
-__all__ = ["id_of", "ids_of_rows", "texts_of", "until", "without_duplicates"]
-
 ID = "_id"
 
 RECORD = ("_file_id", "byte_offset")

@@ -16,8 +16,6 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from tests.batch.by_spark.declared_columns import TOO_NEW, TOO_OLD, asked_of, of, with_declared_columns
 
-__all__ = ["checked"]
-
 VIOLATED, REFUSED = "_violated", "_refused"
 
 

@@ -33,8 +33,6 @@ from forebay.record.route import Origin, text_of
 from forebay.record.typed import converted
 from forebay.table.data_files.in_arrow import map_in_arrow
 
-__all__ = ["PROBLEM", "declared_column", "declared_misfits", "field", "read", "with_failed"]
-
 PROBLEM = "_read.problem"
 """Why a record cannot be read."""
 

@@ -20,16 +20,14 @@ from pyspark.sql import functions as F
 
 from forebay.batch.reasons import BAD_TABLE_NAME, EXPECTATION
 from forebay.content.outcome import ERASED
-from forebay.content.treated import NOT_KEPT
 from forebay.declaration.condition import NUMBER, Condition
 from forebay.declaration.form import EXPLODED, ORDINAL
 from forebay.declaration.mistakes.common_name import Pattern, common_name
 from forebay.declaration.service import Service
 from forebay.declaration.table import RESERVED
+from forebay.privacy.together import NOT_KEPT
 from tests.batch.by_spark.declared_columns import asked_of, with_declared_columns
 from tests.batch.by_spark.records import PROBLEM, field, read
-
-__all__ = ["routed", "with_final_fates"]
 
 _NO_FOLDER_OF_OURS = rf"^(?!(?:{'|'.join(sorted(RESERVED))})\z)[^_.]"
 """However wide a declared pattern is: folders that begin so are hidden to Delta, or forebay's own."""

@@ -23,8 +23,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted
 
-__all__ = ["Attempt"]
-
 
 @dataclass(frozen=True)
 class Attempt:

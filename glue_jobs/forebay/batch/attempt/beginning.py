@@ -29,8 +29,6 @@ from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted
 from forebay.table.kernel import NO_VERSION
 
-__all__ = ["Beginning", "Begun"]
-
 
 @dataclass(frozen=True)
 class Begun:

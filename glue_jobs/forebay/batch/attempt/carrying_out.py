@@ -23,8 +23,6 @@ from forebay.errors import Halt
 from forebay.ledger.versions import Sorted, standing
 from forebay.threads import both
 
-__all__ = ["CarryingOut"]
-
 
 @dataclass(frozen=True)
 class CarryingOut(Attempt):

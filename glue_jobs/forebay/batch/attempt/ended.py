@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["EndedBatches"]
-
 
 class EndedBatches:
     """Those of one lake, as one driver sees them."""

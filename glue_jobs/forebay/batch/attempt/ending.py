@@ -19,8 +19,6 @@ from forebay.ledger.entry import FORGOTTEN, REPLAY, WITHHELD, Entry
 from forebay.ledger.versions import Earlier, Sorted, Superseded, standing
 from forebay.ledger.withheld import Waiting
 
-__all__ = ["Ending", "without_failed_replays"]
-
 
 @dataclass(frozen=True)
 class Ending:

@@ -32,8 +32,6 @@ from forebay.table.kernel import TableLogs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Arriving", "Parts"]
-
 Arriving = Callable[[Service, Collection[LandedFile], Collection[LandedFile]], None]
 """Gets the files of a batch, and those of them that it reads, before the batch writes anything."""
 

@@ -20,8 +20,6 @@ from forebay.events import Event
 from forebay.ledger.entry import DELETED, FORGOTTEN, IGNORED, WITHHELD
 from forebay.ledger.versions import standing
 
-__all__ = ["Stages", "reports_of"]
-
 
 class Stages:
     """Measures each stage of a batch in seconds; 0 for one that it did not need."""

@@ -18,8 +18,6 @@ from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Sorted, standing
 
-__all__ = ["Seen"]
-
 
 class Seen:
     """The findings of one attempt at a batch. Files that are `taken` wait for a retry."""

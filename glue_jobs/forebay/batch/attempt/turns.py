@@ -16,8 +16,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted, Superseded
 
-__all__ = ["RETRY_UNDER_WAY", "Turns", "waiting_end"]
-
 RETRY_UNDER_WAY = "retry-under-way"
 DETAIL = (
     "a retry of held records is under way, and it may move records of the version that this one replaces. "

@@ -17,8 +17,6 @@ from forebay.batch.accounting import Fate
 from forebay.content.end import PieceEnd
 from forebay.table.data_files.data_file import ANSWER, Written, collect_answers
 
-__all__ = ["Answer", "Identified", "Judged", "Moved", "Vaulted", "names_of", "together"]
-
 
 class Judged(NamedTuple):
     """The fate of a record: `batch.accounting.Fate` without its count. A task may answer with thousands."""

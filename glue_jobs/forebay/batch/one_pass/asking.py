@@ -29,8 +29,6 @@ from forebay.record.growth import Rules
 from forebay.record.transform import REFUSED, Transform, refused_of
 from forebay.transforms import NoFunction
 
-__all__ = ["AnswersTask", "Asking", "FromHeld", "FromParcels", "FromPieces", "QuestionsTask", "SentTask", "parcels_of"]
-
 
 @dataclass(frozen=True)
 class FromPieces:

@@ -40,8 +40,6 @@ from forebay.record.transform import REFUSED, Transform
 from forebay.record.typed import converted, typed, with_elements, with_misfits
 from forebay.table.data_files.partition import can_be_folder
 
-__all__ = ["Answered", "Bits", "Filled", "ReadColumns", "filled", "read_columns"]
-
 Bits = Any
 
 

@@ -35,8 +35,6 @@ from forebay.table.data_files.storage import Storage
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["RowIds", "every_id", "without_duplicates"]
-
 ID, PIECE, OFFSET = IDENTITY
 ROWS_AT_ONCE = 1 << 22
 """The rows that are compared at a time, by how their ids begin. Each takes some 150 bytes then, and 21 while it waits."""

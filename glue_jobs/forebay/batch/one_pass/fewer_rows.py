@@ -18,8 +18,6 @@ from forebay.table.data_files.data_file import DataFile, failure_of
 from forebay.table.data_files.storage import DownloadFailed, Storage
 from forebay.table.data_files.upload import OpenFile, Uploads
 
-__all__ = ["FewerRows", "written_again"]
-
 
 @dataclass(frozen=True)
 class FewerRows:

@@ -17,8 +17,6 @@ import pyarrow as pa
 from forebay.batch.one_pass.rows import Block, joined
 from forebay.content.end import PieceEnd
 
-__all__ = ["WRITER_BYTES", "Ends", "Kept", "OfTable", "Parcels", "Refused", "Sent", "Unrouted", "packed", "unpacked"]
-
 PARCEL_BYTES = 8 << 20
 WRITER_BYTES = 48 << 20
 """The text of a table that one task writes: a table with more is spread over several tasks."""

@@ -16,8 +16,6 @@ from forebay.batch.one_pass.answers import Judged, names_of
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.told import PLACE, Told
 
-__all__ = ["HeldRows"]
-
 SAID = {
     "table": pa.string(),
     "declared": pa.int64(),

@@ -16,8 +16,6 @@ import pyarrow as pa
 
 from forebay.batch.recent_ids import ID_BYTES
 
-__all__ = ["ID", "ids_of"]
-
 ID = "_id"
 ESCAPED = re.compile(r"\\(u00[01][0-9a-f]|.)")
 

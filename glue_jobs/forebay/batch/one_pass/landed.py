@@ -21,8 +21,6 @@ from forebay.declaration.service import Service
 from forebay.landed_file import LandedFile
 from forebay.record.route import Origin, text_of
 
-__all__ = ["HeldFile", "Landed"]
-
 MOMENT = pa.timestamp("us", tz="UTC")
 
 

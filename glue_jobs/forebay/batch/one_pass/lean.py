@@ -21,8 +21,6 @@ from forebay.content.end import PieceEnd, file_ends
 from forebay.content.piece import Piece, deal
 from forebay.spark.python_worker import spare_repeats
 
-__all__ = ["EndsOfHand", "EndsTask", "Lean", "ShortMemory"]
-
 LARGE_BYTES = 64 << 20
 """Pieces with more, packed or unpacked, have a task each."""
 CROWDED = (MemoryError, pa.ArrowException)

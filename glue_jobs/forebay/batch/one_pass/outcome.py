@@ -21,8 +21,6 @@ from forebay.table.data_files.data_file import DataFile, Written
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["IN_VAIN_AT_MOST", "Pass", "ReadAgain"]
-
 IN_VAIN_AT_MOST = 3
 """Passes that showed nothing to leave out, and yet could not be used."""
 

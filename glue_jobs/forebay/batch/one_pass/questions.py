@@ -28,21 +28,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "CONDITION",
-    "DECLARED",
-    "ENCRYPTED",
-    "ORIGINAL",
-    "PARCEL",
-    "Given",
-    "Question",
-    "Questions",
-    "answered",
-    "conditions_of",
-    "encrypted_values",
-    "questions_of",
-]
-
 PARCEL, DECLARED = "parcel", "declared"
 ORIGINAL = {"original": "string", "original_key": "binary", "original_bound_to": "string"}
 """The values of a record that Spark encrypts for the vault, their key, and the text that binds them to their service."""

@@ -25,15 +25,14 @@ from forebay.content.originals import NAME as ORIGINALS
 from forebay.content.outcome import ERASED, RECORD_REASONS
 from forebay.content.piece import Piece
 from forebay.content.reading import read_pieces
-from forebay.content.treated import NOT_KEPT, treated_records
+from forebay.content.treated import treated_records
+from forebay.privacy.together import NOT_KEPT
 from forebay.record.arrow_parser import ParseHints
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
 from forebay.record.number import problem_of
 from forebay.record.route import Route
 from forebay.record.typed import NotOrdinary
-
-__all__ = ["DROPPED", "NoRoom", "Reading", "Sink", "read", "read_ends", "read_held", "source"]
 
 DROPPED = "dropped"
 """Records of erased people, and elements of exploded arrays that no table wants, go nowhere, and are counted."""

@@ -24,8 +24,6 @@ from forebay.record.conform import Records
 from forebay.record.route import Route, deciding_paths, route_by
 from forebay.record.typed import typed
 
-__all__ = ["Router"]
-
 KNOWN_AT_MOST = 200_000
 
 

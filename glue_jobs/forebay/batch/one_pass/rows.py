@@ -29,8 +29,6 @@ from forebay.record.shape import Shape
 from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, with_columns
 from forebay.transforms import NoFunction
 
-__all__ = ["IDENTITY", "VIOLATED", "Block", "Kept", "Made", "TableRows", "joined"]
-
 Lines = Callable[[pa.Table], pa.Array]
 """The lines of rows, counted in their file."""
 VIOLATED = "_violated"

@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["OnePass", "fixed_columns_of"]
-
 IDS_AT_MOST = 20_000_000
 """The most ids in a batch. Each takes 21 bytes on its way to the driver, and Spark accepts answers of a gigabyte in total by
 default."""

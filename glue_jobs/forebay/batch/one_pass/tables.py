@@ -38,8 +38,6 @@ from forebay.table.staging import FilesDoNotFit, StagingFromTasks
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
-__all__ = ["PassStaging"]
-
 
 @dataclass
 class Misfits:

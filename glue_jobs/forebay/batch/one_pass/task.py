@@ -28,8 +28,6 @@ from forebay.record.typed import NotOrdinary
 from forebay.spark.python_worker import spare_repeats
 from forebay.table.data_files.upload import Uploads
 
-__all__ = ["GatherTask", "ReadTask", "Task"]
-
 ODD = (NotOrdinary, MemoryError, pa.ArrowException)
 CROWDED = (NoRoom, MemoryError, pa.ArrowException)
 """Errors that less data at once may avoid. An Arrow array holds at most 2 GB of text."""

@@ -17,8 +17,6 @@ from forebay.declaration.column import Column
 from forebay.declaration.table import Table
 from forebay.record.moment import MICROS_OF_A_DAY
 
-__all__ = ["Times", "is_bucketed", "time_in_bounds"]
-
 MICROS_OF_AN_HOUR = 3_600_000_000
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

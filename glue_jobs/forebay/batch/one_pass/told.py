@@ -27,8 +27,6 @@ from forebay.table.data_files.data_file import TableFolder
 from forebay.table.data_files.storage import Storage
 from forebay.table.shaping import Shaping
 
-__all__ = ["PLACE", "TASK_BYTES", "Held", "KeptOut", "Known", "Told"]
-
 PLACE = ["piece", "line", "byte_offset", "value", "metadata"]
 """The columns of a record on its way: where it stands, its text, and the metadata of its object if that is asked for."""
 TASK_BYTES = 128 << 20

@@ -14,8 +14,6 @@ from forebay.content.end import FileEnd, unread_end
 from forebay.counted import counted
 from forebay.declaration.service import Service
 
-__all__ = ["TOO_MANY_IDS", "rows_with_ids", "too_many"]
-
 TOO_MANY_IDS = "too-many-ids"
 
 

@@ -17,8 +17,6 @@ from forebay.batch.one_pass.told import Told
 from forebay.content.originals import NAME
 from forebay.privacy.vault import value_data
 
-__all__ = ["VaultRows", "without_originals"]
-
 KEPT = ("subjects", "key_id", "salt")
 """The parts of `personal` that the vault keeps unencrypted."""
 

@@ -25,8 +25,6 @@ from forebay.ledger.versions import Superseded, standing
 from forebay.table.commit import LogFailed
 from forebay.threads import answers_by
 
-__all__ = ["Brought", "must_bring_the_same"]
-
 
 @dataclass(frozen=True)
 class Brought:

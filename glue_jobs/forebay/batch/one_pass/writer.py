@@ -31,8 +31,6 @@ from forebay.table.data_files.data_file import TableFolder
 from forebay.table.data_files.partition import by_partition, can_name_folders
 from forebay.table.data_files.upload import OpenFile, Uploads
 
-__all__ = ["SUPERSEDED", "Writer"]
-
 TABLE_BYTES = 64 << 20
 """The bytes of text that may wait for one table. After that, they become a data file."""
 BESIDE = [VIOLATED, *IDENTITY]

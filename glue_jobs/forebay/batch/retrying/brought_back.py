@@ -19,8 +19,6 @@ from forebay.lake.objects import Objects
 from forebay.ledger.claim import Key
 from forebay.ledger.data_files import data_files, opened, plainly_typed, rows_of
 
-__all__ = ["BroughtBack", "brought_back_of"]
-
 
 class BroughtBack(NamedTuple):
     """The key of a file, its held records, and how many of them the ledger counts."""

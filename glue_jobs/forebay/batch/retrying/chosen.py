@@ -26,8 +26,6 @@ from forebay.declaration.service import Service
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Chosen", "HeldRecords", "given_up"]
-
 OF_FILE = ("file_id", "bucket", "key", "version_id")
 
 

@@ -32,8 +32,6 @@ from forebay.ledger.entry import HELD
 from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import LogFailed, is_conflict
 
-__all__ = ["Moving", "Retried"]
-
 KEYS = ("file_id", "byte_offset")
 """The identity of a held record. Never its line: many records may be on one."""
 

@@ -12,8 +12,6 @@ from typing import Any, Literal
 
 from forebay.declaration.kept.pinned import other_code_needed
 
-__all__ = ["PLAN", "THIS_RETRY", "Choice", "RetryPlan"]
-
 PLAN = "plan.json"
 THIS_RETRY = "a retry of held records"
 EMPTY: tuple[Any, ...] = (None, False, "", 0, [], {})

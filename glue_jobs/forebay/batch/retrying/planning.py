@@ -34,8 +34,6 @@ from forebay.table.kernel import NO_VERSION, TableLogs
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Planning", "app_id"]
-
 FILES_AT_ONCE, RECORDS_AT_ONCE = 50_000, 5_000_000
 """The limits of one plan. The tasks know all files, and the driver gets the position of each record."""
 ANOTHER = "another retry is running; start this one when it has ended"

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-__all__ = ["ReservedIds"]
-
 LOOKS, FIRST_LOOK_S, LONGEST_S = 70, 0.5, 10
 """Ten minutes: a batch that commits what it planned takes less."""
 SAME = ("id", "file_id")

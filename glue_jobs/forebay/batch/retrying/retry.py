@@ -50,8 +50,6 @@ from forebay.table.kernel import NO_VERSION, TableLogs
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Retried", "Retry"]
-
 WAIT_S = 1.5 * LASTS_S
 """The lease of a retry that died runs out in this time."""
 

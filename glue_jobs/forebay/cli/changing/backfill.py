@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from forebay.upkeep.reconcile.backfill import Progress as Step
     from forebay.upkeep.reconcile.backfill import Waits
 
-__all__ = ["backfill"]
-
 
 def backfill(
     lake: Lake,

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from forebay.operate.changing.replay import Replay
     from forebay.operate.lake_view import LakeView
 
-__all__ = ["ChosenFiles", "choosing_files"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ChosenFiles:

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from forebay.operate.changing.drop import Drop, Dropped, TableGone
     from forebay.operate.lake_view import LakeView
 
-__all__ = ["drop"]
-
 FINISHES = "finishes the drop, then stops. Press Ctrl-C again to stop at once; the same command finishes it later"
 
 

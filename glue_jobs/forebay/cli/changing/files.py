@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from forebay.operate.looking.record import Traced
     from forebay.operate.looking.where import Life
 
-__all__ = ["app", "tail", "where"]
-
 app = typer.Typer(help="List files, leave them out, and read them again.", no_args_is_help=True)
 app.command("forget")(forget_files)
 

@@ -21,8 +21,6 @@ from forebay.errors import InvalidConfiguration
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["bring_back", "forget_files", "must_be_an_id"]
-
 SHOWN = 5
 LOOK_AGAIN = "they remain unchanged. Repeat the command, and check what it shows"
 TAKES_OUT = "To keep only one of them, remove the later one: `forebay files forget --file-id {}`"

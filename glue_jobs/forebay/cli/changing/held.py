@@ -17,11 +17,9 @@ from forebay.counted import counted
 from forebay.spark.signals import leaving_at_once
 
 if TYPE_CHECKING:
-    from forebay.batch.retrying.retry import Retried
+    from forebay.batch.retrying.moving import Retried
     from forebay.declaration.service import Service as Declarations
     from forebay.operate.looking.held import Held
-
-__all__ = ["parked", "quarantine", "retry_records"]
 
 quarantine = typer.Typer(help="Look at records that were refused, and retry them.", no_args_is_help=True)
 parked = typer.Typer(help="Look at records that no table accepts, and load them.", no_args_is_help=True)

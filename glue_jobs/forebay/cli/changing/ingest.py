@@ -15,8 +15,6 @@ from forebay.cli.show import console
 from forebay.settings import IngestSettings
 from forebay.spark.signals import leaving_at_once
 
-__all__ = ["ingest", "stop"]
-
 
 @options_of(IngestSettings)
 def ingest(settings: IngestSettings) -> None:

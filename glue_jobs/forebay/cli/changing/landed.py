@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from forebay.settings import MaintainSettings
     from forebay.upkeep.after_load.job import Cleared
 
-__all__ = ["landed_rows", "preview_landed", "show_landed", "tell_away"]
-
 _FROM_ARCHIVE = "Such a file is read from there"
 _ELSEWHERE = "Such a file is read again once former_archives names its archive, or if you copy it back to its key"
 _DELETED = "Such a file is read again only if you put it back under its key, or if the bucket still has its old version"

@@ -18,8 +18,6 @@ from forebay.errors import InvalidConfiguration, Problem
 if TYPE_CHECKING:
     from forebay.lake.lease import Holder
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Show which job works on the lake, and end its lease.", no_args_is_help=True)
 
 OfTable = Annotated[str, typer.Option("--table", help="The lease for compacting or maintaining this table.")]

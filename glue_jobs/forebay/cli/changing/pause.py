@@ -16,8 +16,6 @@ from forebay.errors import InvalidConfiguration
 if TYPE_CHECKING:
     from forebay.operate.lake_view import LakeView
 
-__all__ = ["pause", "resume"]
-
 EVERY = "all"
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names of tables, or all.")]
 

@@ -21,8 +21,6 @@ from forebay.landed_file import is_meant
 if TYPE_CHECKING:
     from forebay.operate.looking.queue import Letter
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Look at the queue and its dead letters, and send dead letters back.", no_args_is_help=True)
 
 Most = Annotated[int, typer.Option("--limit", min=1, help="The largest number of messages.")]

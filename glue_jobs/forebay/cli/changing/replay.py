@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from forebay.operate.lake_view import LakeView
     from forebay.operate.looking.files import LedgerFile
 
-__all__ = ["announce_all", "replay", "replay_into", "show_rows"]
-
 MOST_WAITING = 200
 
 

@@ -20,11 +20,9 @@ from forebay.errors import InvalidConfiguration
 from forebay.spark.signals import interrupts_wait
 
 if TYPE_CHECKING:
-    from forebay.operate.changing.rollback import Rollback
+    from forebay.operate.changing.rollback_ledger import Rollback
     from forebay.operate.lake_view import LakeView
     from forebay.operate.looking.files import LedgerFile
-
-__all__ = ["rollback", "stop_the_job"]
 
 FINISHES = "finishes the rollback, then stops. Press Ctrl-C again to stop at once; the same command finishes it later"
 

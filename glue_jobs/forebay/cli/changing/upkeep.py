@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from forebay.upkeep.reconcile.job import Reconciled
     from forebay.upkeep.run import RunResult
 
-__all__ = ["compact", "maintain", "merge", "reconcile"]
-
 
 @options_of(CompactSettings)
 def compact(

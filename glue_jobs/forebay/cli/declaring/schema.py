@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from forebay.lake.objects import Objects
     from forebay.operate.declaring.columns import Difference
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Show and change a table's columns.", no_args_is_help=True)
 
 Name = Annotated[str, typer.Argument(help="The table's name.")]

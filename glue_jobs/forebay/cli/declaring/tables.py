@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
     from forebay.operate.lake_view import LakeView, TableFacts
 
-__all__ = ["app"]
-
 MOST_SHOWN = 10
 """Lines about samples that a draft does not know."""
 

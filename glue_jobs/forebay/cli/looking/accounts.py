@@ -9,8 +9,6 @@ import typer
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import print_json, show_accounts
 
-__all__ = ["accounts"]
-
 
 def accounts(lake: Lake, as_json: AsJson = False) -> None:
     """Compare the ledger with the rows in the tables.

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from forebay.operate.doctor.finding import Finding
     from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["doctor"]
-
 COLORS = {"error": "red", "warning": "yellow"}
 
 

@@ -16,8 +16,6 @@ from forebay.counted import counted
 if TYPE_CHECKING:
     from forebay.operate.exporting.manifest import Manifest
 
-__all__ = ["export"]
-
 
 class Format(StrEnum):
     parquet = "parquet"

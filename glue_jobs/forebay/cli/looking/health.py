@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from forebay.merge.lag import Lag
     from forebay.operate.looking.held import Waiting
 
-__all__ = ["health"]
-
 
 def health(
     lake: Lake,

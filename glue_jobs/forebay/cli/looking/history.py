@@ -12,8 +12,6 @@ from forebay.cli.options import AsJson, Lake, Stack
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, is_wide, print_json
 from forebay.errors import ForebayError
 
-__all__ = ["history", "leave_record"]
-
 
 def history(
     lake: Lake,

@@ -18,8 +18,6 @@ from forebay.errors import TryAgain
 if TYPE_CHECKING:
     from forebay.operate.looking.lineage import BatchLineage
 
-__all__ = ["lineage"]
-
 AGAIN = "an event that is sent twice changes nothing"
 
 

@@ -13,8 +13,6 @@ from forebay.cli.show import columns, console, error_console, print_json
 from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["plan_capacity"]
-
 CHOICES = ["1 min", "5 min", "30 min"]
 
 

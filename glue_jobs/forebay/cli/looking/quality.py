@@ -11,8 +11,6 @@ import typer
 from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import columns, console, is_wide, print_json
 
-__all__ = ["quality"]
-
 
 def quality(
     lake: Lake,

@@ -11,8 +11,6 @@ from forebay.cli.options import AsJson, Lake
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.counted import counted
 
-__all__ = ["query"]
-
 WIDEST = 60
 """The characters of a value that a terminal shows. A pipe gets all of them."""
 NARROWEST = 12

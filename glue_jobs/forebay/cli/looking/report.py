@@ -13,8 +13,6 @@ from forebay.cli.options import AsJson, Checkpoint, Lake, QueueUrl, Stack
 from forebay.cli.show import console, print_json
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["report"]
-
 
 def report(
     lake: Lake,

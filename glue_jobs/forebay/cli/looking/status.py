@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from forebay.operate.looking.status import Status
     from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["deployment", "status"]
-
 
 def status(
     lake: LakeOfStack = "",

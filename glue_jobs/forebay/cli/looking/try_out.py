@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
     from forebay.operate.trying.trial import Trial
 
-__all__ = ["try_out"]
-
 SHOWN = 10
 OF_NO_FEED = (
     "the key of a local file is its path inside the folder that you name: put samples into folders like the prefixes of the "

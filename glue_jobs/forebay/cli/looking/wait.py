@@ -13,8 +13,6 @@ from forebay.cli.options import AsJson, Lake, Service, moment
 from forebay.cli.show import console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
-__all__ = ["NOT_IN_TIME", "wait"]
-
 NOT_IN_TIME = 4
 LEFT_OUT = "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out"
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}

@@ -24,8 +24,6 @@ from forebay.spark.signals import interrupts_wait
 if TYPE_CHECKING:
     from forebay.operate.people.outlook import Outlook
 
-__all__ = ["app"]
-
 app = typer.Typer(help="Find personal fields, and erase people.", no_args_is_help=True)
 NOT_READ = "is not read without --search-landing"
 FINISHES = "finishes this table, then stops; a second Ctrl-C stops at once. Repeat the command to continue"

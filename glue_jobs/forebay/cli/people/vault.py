@@ -14,8 +14,6 @@ from forebay.cli.show import columns, console, print_json
 from forebay.cli.usage import must_be_given
 from forebay.counted import counted
 
-__all__ = ["rotate", "show"]
-
 
 def show(
     lake: Lake,

@@ -26,8 +26,6 @@ from forebay.content.outcome import NotTaken, TooMany
 from forebay.content.unpack import most_expanded_bytes
 from forebay.counted import counted
 
-__all__ = ["avro_parts"]
-
 MAGIC = b"Obj\x01"
 SYNC_BYTES = 16
 BATCH_BYTES, BATCH_ROWS = 8 << 20, 20_000

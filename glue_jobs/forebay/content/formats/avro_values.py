@@ -23,8 +23,6 @@ import numpy as np
 
 from forebay.content.formats.json_text import spelt, uuid_of
 
-__all__ = ["Cursor", "Writer", "writer_of"]
-
 EPOCH = datetime(1970, 1, 1)
 DAY_S = 86_400
 PLACES = {"millis": 3, "micros": 6, "nanos": 9}

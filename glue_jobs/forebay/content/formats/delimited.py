@@ -28,8 +28,6 @@ from forebay.counted import counted
 from forebay.declaration.personal import BLANKS
 from forebay.privacy.likeness import is_no_name
 
-__all__ = ["delimited_parts"]
-
 _Odd = tuple[int, int, RecordReason, str]
 """Where a row that is none begins and ends, and why it is none."""
 

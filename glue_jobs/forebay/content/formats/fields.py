@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Dialect", "Rows", "Torn", "rows_of"]
-
 WINDOW_BYTES = 1 << 19
 NEWLINE, RETURN = b"\n\r"
 

@@ -20,8 +20,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
-__all__ = ["Wordless", "documents", "documents_of_texts", "escaped", "json_of", "spelt", "uuid_of"]
-
 QUOTE, BACKSLASH, SPACE = b'"\\ '
 NULL = pa.scalar(b"null")
 NOTHING = pa.scalar(b"")

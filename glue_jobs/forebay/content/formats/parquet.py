@@ -18,8 +18,6 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, NotTaken, TooMany
 from forebay.counted import counted
 
-__all__ = ["parquet_parts"]
-
 BATCH_BYTES, BATCH_ROWS = 8 << 20, 20_000
 
 

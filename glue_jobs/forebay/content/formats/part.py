@@ -18,8 +18,6 @@ from forebay.content.outcome import NotTaken
 from forebay.content.splitting.lines import Records
 from forebay.content.vetting import Split, vetted
 
-__all__ = ["Made", "Part", "part_of_rows", "refuse_twins"]
-
 
 @dataclass(frozen=True, slots=True)
 class Part:

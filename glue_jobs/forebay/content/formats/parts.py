@@ -25,8 +25,6 @@ from forebay.content.splitting.split import HEAD_BYTES, split, split_json_lines,
 from forebay.content.unpack import is_named_archive
 from forebay.declaration.form import Form, Format
 
-__all__ = ["parts_of"]
-
 BINARY = {"parquet": parquet_parts, "avro": avro_parts}
 DELIMITERS = (b",", b";", b"\t", b"|")
 HINT = re.compile(rb'"?sep=([,;\t|])"?\r?\n', re.IGNORECASE)

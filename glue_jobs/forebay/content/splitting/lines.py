@@ -22,8 +22,6 @@ from forebay.content.outcome import TooMany
 from forebay.content.splitting.structure import BETWEEN, Structure, structure_of, trimmed
 from forebay.counted import counted
 
-__all__ = ["Places", "Records", "blocks", "decoded_places", "lines_of", "split_lines"]
-
 NEWLINE, RETURN, OPEN, CLOSE, COMMA = (ord(c) for c in "\n\r{},")
 SHORT_BYTES = 1 << 20
 BLOCK_BYTES = 1 << 20

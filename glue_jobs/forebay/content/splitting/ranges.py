@@ -20,8 +20,6 @@ from forebay.content.unpack import is_archive
 from forebay.declaration.form import FOUND, Form
 from forebay.landed_file import LandedFile
 
-__all__ = ["Fetched", "can_be_cut", "take"]
-
 OVERRUN_BYTES = 64 << 10
 
 

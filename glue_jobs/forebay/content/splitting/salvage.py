@@ -20,8 +20,6 @@ from forebay.content.splitting.lines import Records, Span
 from forebay.content.splitting.structure import WHITE
 from forebay.counted import counted
 
-__all__ = ["salvaged"]
-
 FIRST_LOOK_BYTES = 4 << 10
 NEAR_THE_END = 16
 """An error so near to the end of what was looked at may be one of a word that was cut."""

@@ -13,8 +13,6 @@ import numpy as np
 
 from forebay.content.outcome import TooMany
 
-__all__ = ["Skeleton", "depth_beyond", "skeleton"]
-
 CHUNK_BYTES = 1 << 20
 QUOTE, BACKSLASH, NEWLINE = 0x22, 0x5C, 0x0A
 ARRAY, OPENING, CLOSING, COMMA = (ord(c) for c in "[{},")

@@ -30,8 +30,6 @@ from forebay.content.splitting.structure import WHITE, Structure, outline_of, st
 from forebay.content.vetting import Split, is_value, vetted
 from forebay.declaration.form import Keys
 
-__all__ = ["HEAD_BYTES", "is_json_lines", "may_be_joined", "split", "split_json_lines", "without_separators"]
-
 HEAD_BYTES = 64 << 10
 """The reader decides what a text is from this many bytes."""
 

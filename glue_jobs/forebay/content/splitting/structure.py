@@ -17,8 +17,6 @@ import numpy as np
 from forebay.content.limits import Limits
 from forebay.content.splitting.skeleton import Skeleton, skeleton
 
-__all__ = ["BETWEEN", "WHITE", "Structure", "outline_of", "structure_in", "structure_of", "trimmed"]
-
 WHITE = b" \t\r\n"
 BETWEEN = WHITE + b",[]"
 OBJECT, OBJECT_END, COMMA = (ord(c) for c in "{},")

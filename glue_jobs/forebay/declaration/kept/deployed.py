@@ -18,8 +18,6 @@ from forebay.events import Emit, ErrorEvent
 from forebay.lake.layout import DEPLOYED, REPLACED
 from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["DeploymentGaveWay", "PushReplaced", "take_up_deployed"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PushReplaced(ErrorEvent):

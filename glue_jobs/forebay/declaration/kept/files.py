@@ -17,8 +17,6 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["fingerprint", "is_declaration", "readable_at", "text_of", "texts_at", "written_at"]
-
 _NAME = re.compile(r"service\.toml|(tables|rollups)/[^/]+\.toml")
 
 _LIKE_ONE = re.compile(

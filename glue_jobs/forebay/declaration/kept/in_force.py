@@ -16,8 +16,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import SERVICES, writers_of
 from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["keep_in_force", "kept_service", "kept_services", "service_for"]
-
 
 def keep_in_force(lake: str, service: Service) -> None:
     """Keeps the declarations. A second call changes nothing."""

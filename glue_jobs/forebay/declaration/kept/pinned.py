@@ -16,8 +16,6 @@ from pydantic import BaseModel, ValidationError
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 
-__all__ = ["other_code_needed", "pinned", "unpinned"]
-
 AT_DEFAULT = "at_default"
 OF_UPKEEP = re.compile(r"schedules\.|tables\.\d+\.compaction\.")
 

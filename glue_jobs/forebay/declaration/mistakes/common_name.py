@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
 
-__all__ = ["USUAL_VALUES", "Pattern", "common_name"]
-
 USUAL_VALUES = "[a-z0-9][a-z0-9_]{0,62}"
 WORDS = re.compile(r"[A-Za-z0-9_\-]+(\|[A-Za-z0-9_\-]+)*")
 MOST_SPELLINGS = 100

@@ -13,8 +13,6 @@ from typing import Any
 
 from forebay.refusal import Location
 
-__all__ = ["mentions", "without_mistakes"]
-
 TOGETHER = {"merge": ("mode",), "mode": ("merge",)}
 """Settings that make no sense without each other."""
 

@@ -14,8 +14,6 @@ from pydantic import BaseModel
 
 from forebay.refusal import Location
 
-__all__ = ["LOOKS", "hint_for", "names_of", "value_meant"]
-
 Names = tuple[str, ...]
 
 MEANT = {

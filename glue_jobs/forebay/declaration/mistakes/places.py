@@ -13,8 +13,6 @@ from typing import Any
 
 from forebay.refusal import Location
 
-__all__ = ["Section", "Text", "sections_of"]
-
 HEADER = re.compile(r"""^\s*(\[\[?)\s*([A-Za-z0-9_."'{}\- ]+?)\s*\]\]?\s*(#.*)?$""")
 
 

@@ -10,9 +10,6 @@ from typing import Any
 from forebay.lake.log.listing import LOG, commit_name, list_log, version_of_commit
 from forebay.lake.objects import Objects
 
-__all__ = ["CommitEffect", "effect_of", "has_transaction", "newest_transactions", "rows_of_transaction"]
-
-
 NEWEST = 1000
 """Commits that are looked through for a transaction; each is a request."""
 FEW = 20

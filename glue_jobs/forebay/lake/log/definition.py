@@ -31,8 +31,6 @@ from forebay.lake.objects import Found, Objects
 from forebay.lake.origin import origins_of
 from forebay.threads import in_threads
 
-__all__ = ["Definition", "TableHistory", "definition_of", "history_of", "origins_in"]
-
 SAYS = ("metaData", "protocol", "domainMetadata")
 WORDS = tuple(f'"{name}"'.encode() for name in SAYS)
 

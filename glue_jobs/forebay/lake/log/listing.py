@@ -16,21 +16,6 @@ from datetime import UTC, datetime
 from forebay.errors import ForebayError
 from forebay.lake.objects import Found, Objects
 
-__all__ = [
-    "LOG",
-    "BrokenLog",
-    "Listing",
-    "NoTable",
-    "UnsupportedTable",
-    "commit_name",
-    "committed_at",
-    "content_of",
-    "has_log",
-    "list_log",
-    "newest_checkpoint",
-    "version_of_commit",
-]
-
 LOG = "_delta_log/"
 
 COMMIT = re.compile(r"_delta_log/(\d{20})\.json")

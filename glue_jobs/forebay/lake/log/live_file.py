@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = ["LiveFile", "Partition"]
-
 Partition = tuple[tuple[str, str | None], ...]
 """A partition's columns and values, in the table's order; a value is text as in the log, or None for null."""
 

@@ -21,8 +21,6 @@ from forebay.lake.log.listing import commit_name
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import Objects
 
-__all__ = ["add_files", "replace_files"]
-
 TYPES = {
     pa.string(): "string",
     pa.int64(): "long",

@@ -34,8 +34,6 @@ from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.objects import Objects
 from forebay.texts import listed
 
-__all__ = ["Followed", "Log", "Snapshot", "fetch_log", "live_files", "read_snapshot", "replay"]
-
 KNOWN_READER_FEATURES = {
     "appendOnly",
     "columnMapping",

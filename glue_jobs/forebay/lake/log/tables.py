@@ -8,8 +8,6 @@ from forebay.lake.layout import OWN_TABLES, TOMBSTONES
 from forebay.lake.log.listing import LOG
 from forebay.lake.objects import open_objects
 
-__all__ = ["own_tables", "tables_of"]
-
 
 def tables_of(lake: str) -> list[str]:
     """The names of all tables but our own."""

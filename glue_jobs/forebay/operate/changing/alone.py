@@ -16,8 +16,6 @@ from forebay.lake.lease import Lease, hold
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["alone"]
-
 
 @contextmanager
 def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]:

@@ -27,8 +27,6 @@ from forebay.upkeep.after_load.readers import must_not_be_landed
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["load_aside", "side_lake"]
-
 FILES_A_BATCH = 200
 
 

@@ -50,8 +50,6 @@ from forebay.operate.changing.must_stay import must_stay
 from forebay.operate.lake_view import LakeView, counted_in_ledger, known_table, quoted, rows_of, without_log
 from forebay.table.catalog import remove_entry
 
-__all__ = ["Drop", "Dropped", "TableGone", "drop", "finish_earlier", "plan_drop"]
-
 FILES_AT_ONCE = 20_000
 """Files whose rows of the ledger are changed in one commit. A day is never split."""
 NOBODYS = "_forebay-tables-drop"

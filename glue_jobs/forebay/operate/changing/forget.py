@@ -17,8 +17,6 @@ from forebay.operate.lake_view import LakeView, known_service, like, quoted
 from forebay.operate.looking.files import URI, FileChoice, LedgerFile
 from forebay.threads import answers_by
 
-__all__ = ["computed_from", "forgotten", "to_forget"]
-
 
 def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] = (), service: str = "") -> Replay:
     """`InvalidConfiguration` where the ledger does not know one of them, where they are of several services, or where a table

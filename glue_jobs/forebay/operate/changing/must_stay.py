@@ -19,8 +19,6 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import waiting_for
 from forebay.threads import answers_by
 
-__all__ = ["must_stay"]
-
 
 def must_stay(view: LakeView, services: Sequence[Service], names: Sequence[str]) -> list[Problem]:
     return [*_declared(services, names), *_needed(view, services, names), *_waiting(view, services, names)]

@@ -20,8 +20,6 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import LedgerFile
 from forebay.upkeep.complete.look import periods_of, rules_of
 
-__all__ = ["WHY", "reopen"]
-
 WHY = "a rollback removed or restored rows: the next check decides again"
 
 

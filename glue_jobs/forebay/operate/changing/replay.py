@@ -32,18 +32,6 @@ from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, WANTED_AGAIN, Outcom
 from forebay.operate.lake_view import LakeView, known_service, quoted
 from forebay.operate.looking.files import URI, FileChoice, LedgerFile, of_one_service
 
-__all__ = [
-    "FORGOTTEN_FILES",
-    "REPLAYED",
-    "STANDING",
-    "Replay",
-    "later_versions",
-    "mark",
-    "plan_of",
-    "replay_of",
-    "waiting",
-]
-
 REPLAYED = ("loaded", "empty", REPLAY)
 """The outcomes that a file must have: the others have no rows in the tables, or `forebay files` handles them."""
 FORGOTTEN_FILES = (FORGET, FORGOTTEN)

@@ -45,8 +45,6 @@ from forebay.operate.changing.rollback_ids import ids_as_then
 from forebay.operate.changing.rollback_ledger import CHANGED, Rollback, TableBack, entries_after
 from forebay.operate.lake_view import LakeView, known_table
 
-__all__ = ["Rollback", "TableBack", "check_rollback", "finish_earlier", "plan_rollback", "roll_back"]
-
 MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz", "changeDataFeed"}
 """Features of tables that delta-rs writes."""

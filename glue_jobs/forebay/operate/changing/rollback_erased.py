@@ -26,8 +26,6 @@ from forebay.upkeep.erase.due import erased_by, places_in
 from forebay.upkeep.erase.plan import ErasePlan, Erasures
 from forebay.upkeep.erase.rows import found_in
 
-__all__ = ["must_have_nobody_erased"]
-
 
 def must_have_nobody_erased(view: LakeView, name: str, table: DeltaTable, then: DeltaTable) -> None:
     for of in open_objects(f"{view.lake}/{ERASED}").folders():

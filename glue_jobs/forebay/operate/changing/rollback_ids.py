@@ -25,8 +25,6 @@ from forebay.operate.changing.rollback_ledger import Rollback, TableBack
 from forebay.operate.lake_view import LakeView, arrow_of, quoted
 from forebay.table.kernel import NO_VERSION
 
-__all__ = ["ids_as_then"]
-
 AT_ONCE = 5000
 
 

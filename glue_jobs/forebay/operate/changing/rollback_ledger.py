@@ -19,8 +19,6 @@ from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_
 from forebay.operate.lake_view import rows_with
 from forebay.operate.looking.files import LedgerFile
 
-__all__ = ["CHANGED", "Rollback", "TableBack", "entries_after"]
-
 UNREAD = ("missing", "denied", "unavailable")
 """Such a file is read again. Rows of it that come back, from before it was forgotten, then have to make room."""
 

@@ -14,8 +14,6 @@ from forebay.lake.lease import Holder, holder
 from forebay.lake.objects import open_objects
 from forebay.lake.stop import StopRequest
 
-__all__ = ["stop"]
-
 
 def stop(folder: str, *, wait_s: float, sleep: Callable[[float], None] = time.sleep) -> Holder | None:
     runs = holder(folder)

@@ -15,17 +15,6 @@ from typing import Any
 from forebay.lake.log.definition import Definition, TableHistory
 from forebay.record.kind import JSON, SPELLED
 
-__all__ = [
-    "Change",
-    "Difference",
-    "TableColumn",
-    "before_last_change",
-    "changes_of",
-    "columns_of",
-    "difference",
-    "type_name",
-]
-
 
 @dataclass(frozen=True)
 class TableColumn:

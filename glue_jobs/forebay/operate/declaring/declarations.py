@@ -30,23 +30,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import HOME
 from forebay.lake.objects import Objects
 
-__all__ = [
-    "begin",
-    "editor_schema",
-    "feeds_of",
-    "gets_few",
-    "impact",
-    "push",
-    "shares_columns",
-    "shares_names",
-    "texts_in_folder",
-    "texts_in_place",
-    "tried_before",
-    "who_reads",
-    "with_table",
-    "write_schemas",
-]
-
 MODELS: dict[str, type[BaseModel]] = {"service": Service, "table": Table, "rollup": Rollup}
 """The models of the files that declare something."""
 

@@ -25,8 +25,6 @@ from forebay.operate.declaring.columns import type_name
 from forebay.table.shaping import RESCUED
 from forebay.threads import in_threads
 
-__all__ = ["Drift", "LakeDrift", "drift", "drift_of_lake"]
-
 OF_OURS = {**dict.fromkeys(OWN_COLUMNS, "long"), "_file_id": "string", "_ingested_at": "timestamp", RESCUED: "string"}
 IN_DELTA = {"int": "integer", "json": "string", "map": "map<string, string>"}
 NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")

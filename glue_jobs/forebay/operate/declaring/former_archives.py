@@ -10,8 +10,6 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import AFTER_LOAD
 from forebay.operate.lake_view import LakeView, quoted
 
-__all__ = ["unnamed_archives"]
-
 BETWEEN = 2
 """The slashes between the bucket, the key and the file's id in the address of a copy."""
 

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructField
 
-__all__ = ["redeclared"]
-
 Bits = Any
 """One boolean for each row, in numpy."""
 NUMBERS = ("int", "bigint", "float", "double", "decimal")

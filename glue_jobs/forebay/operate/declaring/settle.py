@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column as Expression
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Settled", "must_have_no_feed", "settle", "with_column"]
-
 EVERY = 10**9
 
 

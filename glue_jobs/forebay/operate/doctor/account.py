@@ -11,8 +11,6 @@ from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 from forebay.spark.runtime import DPU_OF
 
-__all__ = ["BOOTSTRAP", "bootstrap", "bootstrap_key", "clock", "functions_quota", "glue_quotas", "identity", "stack"]
-
 LATE_S, REFUSED_S = 60, 240
 """AWS refuses requests whose clock is five minutes off, some services earlier."""
 BOOTSTRAP = "/cdk-bootstrap/hnb659fds/version"

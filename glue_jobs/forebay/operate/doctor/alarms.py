@@ -8,8 +8,6 @@ from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["actions", "listeners"]
-
 PENDING = ("PendingConfirmation", "Deleted")
 
 

@@ -15,8 +15,6 @@ from typing import Any
 
 from forebay.operate.doctor.policy import like, listed, statements
 
-__all__ = ["Asked", "Denial", "Requests", "denials"]
-
 NEVER_SENT = {"s3:if-none-match", "s3:objectcreationoperation"}
 """Keys by which a lake's policy refuses commits without a condition. Those of the jobs have one."""
 COMPARED = {

@@ -16,8 +16,6 @@ from forebay.operate.doctor import account, alarms, functions, jobs, keys, lake,
 from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["AFTER", "BEFORE", "Check", "checks_for", "examine", "guarded"]
-
 Check = Callable[[Deployment], Iterator[Finding]]
 
 BEFORE: tuple[Check, ...] = (

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-__all__ = ["Finding", "Severity", "error", "warning"]
-
 Severity = Literal["error", "warning"]
 """`error`: files are not loaded, or could be lost. `warning`: the service works, and somebody should look."""
 

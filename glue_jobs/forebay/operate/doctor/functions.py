@@ -9,8 +9,6 @@ from forebay.operate.doctor.finding import Finding, error
 from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["rules", "schedules", "state"]
-
 
 def state(on: Deployment) -> Iterator[Finding]:
     for name in on.of("Lambda::Function"):

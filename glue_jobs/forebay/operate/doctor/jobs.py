@@ -16,8 +16,6 @@ from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 from forebay.spark import runtime
 
-__all__ = ["code", "definitions", "newest_runs", "roles", "runs"]
-
 SHIPPED = ("--extra-py-files", "--extra-jars", "--additional-python-modules")
 NOT_THERE = ("404", "NoSuchKey", "NoSuchBucket")
 ENDED_BADLY = ("FAILED", "ERROR", "TIMEOUT", "EXPIRED")

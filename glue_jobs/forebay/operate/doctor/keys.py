@@ -10,8 +10,6 @@ from forebay.operate.doctor.policy import lets_in, like, listed, statements
 from forebay.operate.doctor.queues import key_of_data
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["logs_may_use_it", "services", "state"]
-
 
 def state(on: Deployment) -> Iterator[Finding]:
     for key in on.of("KMS::Key"):

@@ -14,8 +14,6 @@ from forebay.operate.doctor.queues import key_of_data
 from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["access", "catalog", "commits", "encryption", "lifecycle", "vault"]
-
 COMMIT = "some_table/_delta_log/00000000000000000007.json"
 GUIDE = "https://docs.aws.amazon.com/AmazonS3/latest/userguide/conditional-writes-enforce.html"
 HARMLESS = {"INTELLIGENT_TIERING"}

@@ -16,8 +16,6 @@ from forebay.operate.doctor.policy import lets_in
 from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["deletions", "expiry", "notification", "subscription", "topic"]
-
 CREATED = ("s3:ObjectCreated:*", "s3:ObjectCreated:Put")
 DELETED = "s3:ObjectRemoved:*"
 BOTH_DELETED = {"s3:ObjectRemoved:Delete", "s3:ObjectRemoved:DeleteMarkerCreated"}

@@ -11,8 +11,6 @@ from forebay.operate.doctor.jobs import newest_runs
 from forebay.operate.stack.deployment import Deployment
 from forebay.spark import runtime
 
-__all__ = ["groups", "reports"]
-
 REPORT = "StockTaken"
 """The event in which a job says, at its start, what it runs on."""
 AT_WORK = ("STARTING", "WAITING")

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 from typing import Any
 
-__all__ = ["lets_in", "like", "listed", "statements"]
-
 _COMPARED = {"ArnLike", "ArnEquals", "StringLike", "StringEquals"}
 
 

@@ -21,8 +21,6 @@ from forebay.operate.doctor.jobs import newest_runs
 from forebay.operate.looking.queue import depth_of
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["Clock", "conditional_put", "journey", "outcome_in_ledger"]
-
 EVERY_S = 5.0
 BODY = b"\n"
 AT_WORK = ("STARTING", "RUNNING", "WAITING", "STOPPING")

@@ -11,8 +11,6 @@ from forebay.operate.doctor.finding import Finding, error, warning
 from forebay.operate.doctor.policy import lets_in
 from forebay.operate.stack.deployment import Deployment
 
-__all__ = ["dead_letters", "deliveries", "encryption", "key_of_data", "key_of_queue", "redrive"]
-
 LEAST_RECEIVES = 3
 NAMES = {"sns.amazonaws.com": "SNS", "events.amazonaws.com": "EventBridge"}
 

@@ -18,8 +18,6 @@ from forebay.operate.stack.answer import answer_or_none
 from forebay.operate.stack.deployment import Deployment
 from forebay.upkeep.complete.tell import SOURCE
 
-__all__ = ["DECRYPT", "NEEDED", "denied", "of_ingest", "policy_for_doctor", "rights_to_look"]
-
 NEEDED = {
     "GetCallerIdentity": "sts:GetCallerIdentity",
     "DescribeStacks": "cloudformation:DescribeStacks",

@@ -36,8 +36,6 @@ from forebay.operate.exporting.rows import changed_rows, whole_rows
 from forebay.operate.lake_view import LakeView, known_table
 from forebay.upkeep.after_load.readers import must_not_be_landed
 
-__all__ = ["export"]
-
 STEP_BYTES = 256 << 20
 """The bytes of files that one step reads, unless one commit has more."""
 PART_BYTES = 64 << 20

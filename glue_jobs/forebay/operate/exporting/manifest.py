@@ -13,8 +13,6 @@ from typing import Literal
 from forebay.lake.layout import table_path
 from forebay.lake.objects import Objects, open_objects
 
-__all__ = ["Format", "Manifest", "Part", "manifests_of", "name_of"]
-
 Format = Literal["parquet", "json"]
 
 

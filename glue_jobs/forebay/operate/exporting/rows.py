@@ -21,8 +21,6 @@ from deltalake.exceptions import DeltaError
 from forebay.errors import InvalidConfiguration
 from forebay.operate.lake_view import quoted
 
-__all__ = ["CHANGE", "changed_rows", "whole_rows"]
-
 CHANGE = "_change"
 HELD_BYTES = 32 << 20
 """The bytes of change files in memory at once."""

@@ -9,8 +9,6 @@ from forebay.operate.lake_view import LakeView
 from forebay.upkeep.accounts.accounts import Accounts
 from forebay.upkeep.accounts.accounts import accounts as count
 
-__all__ = ["Accounts", "accounts"]
-
 
 def accounts(view: LakeView) -> Accounts:
     return count(view.lake, ended=view.has_batch)

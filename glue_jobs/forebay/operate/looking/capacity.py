@@ -13,8 +13,6 @@ from forebay.capacity.simulation import Arrivals
 from forebay.lake.layout import LEDGER
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["arrivals_of", "pace_of"]
-
 LOADED = "outcome in ('loaded', 'empty', 'unreadable', 'superseded', 'duplicate')"
 """Files that a batch read or knew; others take no time."""
 BATCHES = 240

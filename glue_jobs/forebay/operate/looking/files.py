@@ -21,20 +21,6 @@ from forebay.landed_file import LandedFile, is_address
 from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, WANTED_AGAIN, dropped_with, key_hash
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 
-__all__ = [
-    "URI",
-    "Away",
-    "FileChoice",
-    "LedgerFile",
-    "away_of",
-    "follow",
-    "list_files",
-    "of_one_service",
-    "retried_files",
-    "skipped_files",
-    "versions_of",
-]
-
 URI = "concat('s3://', bucket, '/', key)"
 """In SQL over the ledger."""
 EARLIEST, LATEST = datetime(1970, 1, 1), datetime(2200, 1, 1)

@@ -21,8 +21,6 @@ from forebay.operate.looking.held import Waiting, waiting_for
 from forebay.threads import in_threads
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
 
-__all__ = ["health_of", "unwritten_tables"]
-
 
 def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unreadable], dict[str, Lag]]:
     """`Lag` of those that are states, by name; also of one that was never created, because each merge of it failed."""

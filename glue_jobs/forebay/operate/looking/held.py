@@ -23,8 +23,6 @@ from forebay.record.route import Origin, text_of
 if TYPE_CHECKING:
     from forebay.declaration.service import Service
 
-__all__ = ["Held", "Pile", "Waiting", "chosen_of", "held_records", "known_reason", "piles", "values_in", "waiting_for"]
-
 Held = Literal["quarantine", "parked"]
 
 

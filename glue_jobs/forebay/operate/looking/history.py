@@ -27,8 +27,6 @@ from forebay.operate.stack.deployed import alarm_changes, deploys
 from forebay.operate.stack.deployment import Deployment
 from forebay.threads import in_threads
 
-__all__ = ["Happened", "history_of", "record_verb"]
-
 QUIET = ("WRITE", "STREAMING UPDATE")
 """Operations that add rows: the batches report them. They are shown of one table only, which may be rolled back to them."""
 

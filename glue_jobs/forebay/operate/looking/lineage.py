@@ -33,8 +33,6 @@ from forebay.operate.lake_view import LakeView, quoted, rows_of
 from forebay.operate.looking.files import FileChoice
 from forebay.threads import answers_by
 
-__all__ = ["BatchLineage", "lineage_of"]
-
 VERSION = version("forebay")
 PRODUCER = f"urn:forebay:{VERSION}"
 SPEC = "https://openlineage.io/spec"

@@ -19,8 +19,6 @@ from urllib3.util import make_headers, parse_url
 from forebay.aws.retrying import attempts
 from forebay.errors import ForebayError, InvalidConfiguration
 
-__all__ = ["KEY", "Endpoint", "Refused"]
-
 KEY = "OPENLINEAGE_API_KEY"
 PATH = "/api/v1/lineage"
 """Where OpenLineage's own clients send to, and where Marquez listens."""

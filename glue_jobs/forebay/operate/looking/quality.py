@@ -8,8 +8,6 @@ from datetime import date
 from forebay.lake.layout import QUALITY
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["Quality", "quality_of"]
-
 
 @dataclass(frozen=True)
 class Quality:

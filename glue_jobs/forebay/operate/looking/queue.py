@@ -25,8 +25,6 @@ from forebay.ledger.services import as_services_know
 from forebay.notification.reading import read_message
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["Depth", "Letter", "dead_letter_url", "delete", "depth_of", "explain", "give_back", "peek", "redrive"]
-
 One = TypeVar("One")
 
 AT_ONCE = 10

@@ -30,8 +30,6 @@ from forebay.operate.looking.files import LedgerFile
 from forebay.record.number import read_json
 from forebay.record.route import Origin, route_of, text_of
 
-__all__ = ["MOST_ROWS", "NotRead", "Record", "Rule", "Traced", "rows_traced"]
-
 MOST_ROWS = 5
 MOST_OF_A_LINE = 5
 """Records of one line that are shown, where several of them may be the row."""

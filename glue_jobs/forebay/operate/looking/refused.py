@@ -15,8 +15,6 @@ from itertools import islice
 from forebay.lake.layout import KEPT_MESSAGES
 from forebay.lake.objects import open_objects
 
-__all__ = ["RefusedMessage", "count_refused", "drop_refused", "refused_messages"]
-
 
 @dataclass(frozen=True)
 class RefusedMessage:

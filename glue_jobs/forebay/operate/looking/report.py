@@ -19,8 +19,6 @@ from forebay.operate.looking.held import piles
 from forebay.operate.looking.status import Status
 from forebay.operate.page.content import Chart, Page, Reason, Station, TableLine, age, span
 
-__all__ = ["report_of"]
-
 HOUR = timedelta(hours=1)
 
 

@@ -18,8 +18,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import OWN_NAMES
 from forebay.operate.lake_view import LakeView, lost_table, without_log
 
-__all__ = ["query"]
-
 BEGINS = ("select", "with", "explain", "describe", "values")
 WRITES = ("insert", "update", "delete", "merge", "copy", "create", "drop", "alter", "truncate", "set", "into")
 TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.S)

@@ -44,8 +44,6 @@ from forebay.threads import in_threads
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 
-__all__ = ["BatchBegun", "LastBatch", "Status", "health_objects", "status_of"]
-
 
 @dataclass(frozen=True)
 class LastBatch:

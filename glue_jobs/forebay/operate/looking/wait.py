@@ -18,8 +18,6 @@ from forebay.errors import InvalidConfiguration, meant
 from forebay.ledger.periods import FeedPeriod
 from forebay.upkeep.complete.judge import NAMES_A_FILE
 
-__all__ = ["Open", "feeds_meant", "open_periods", "wait"]
-
 FEED_OF_TABLE = '. Or limit the table to feeds that do, with where = { "@feed" = ... }'
 UNSEEN = "none of its files was loaded"
 

@@ -21,8 +21,6 @@ from forebay.ledger.entry import DELETED
 from forebay.operate.lake_view import LakeView, columns_there, known_column, quoted
 from forebay.operate.looking.files import Away, LedgerFile, away_of, versions_of
 
-__all__ = ["InTable", "Life", "file_of_row", "lives_of"]
-
 CLOCKS_DIFFER = timedelta(minutes=10)
 READ_COMMITS = 200
 """A table's commits that are looked at for compactions since."""

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-__all__ = ["AT_WORK", "FAILED", "Chart", "Cost", "Page", "Reason", "Run", "Station", "TableLine", "age", "size", "span"]
-
 AT_WORK = ("STARTING", "RUNNING", "STOPPING", "WAITING", "SUBMITTED", "PENDING", "SCHEDULED")
 FAILED = ("FAILED", "ERROR", "TIMEOUT")
 

@@ -8,8 +8,6 @@ from html import escape
 
 from forebay.operate.page.content import Chart
 
-__all__ = ["bars", "sparkline"]
-
 WIDTH, HEIGHT = 600, 90
 SMALL_WIDTH, SMALL_HEIGHT = 120, 24
 

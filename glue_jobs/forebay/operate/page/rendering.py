@@ -15,8 +15,6 @@ from forebay.operate.page.content import Chart, Cost, Page, Reason, Run, Station
 from forebay.operate.page.pictures import bars, sparkline
 from forebay.operate.page.style import STYLE
 
-__all__ = ["render"]
-
 MOST_TABLES, TABLES_AT_ONCE, MOST_REASONS = 500, 20, 50
 
 

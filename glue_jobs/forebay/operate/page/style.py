@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["STYLE"]
-
 STYLE = """
 :root { color-scheme: light dark; font: 15px/1.5 system-ui, sans-serif;
   --bad: #c62828; --good: #2e7d32; --ink: #1565c0; --box: #f4f6f8; --edge: #d5dae0 }

@@ -57,8 +57,6 @@ from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.table import Refused
 from forebay.upkeep.erase.vault import forget
 
-__all__ = ["begin", "carry_out", "erase_now", "unfinished"]
-
 UNCHANGED = (Refused, UnsupportedTable, BrokenLog)
 """Why one table stays unchanged, and the others do not."""
 FOR_EVER = datetime.max.replace(tzinfo=UTC)

@@ -17,8 +17,6 @@ from forebay.operate.lake_view import LakeView
 from forebay.privacy.secret import secret_at
 from forebay.upkeep.erase.plan import ErasePlan, Erasures
 
-__all__ = ["is_signed", "renewed_report", "report_of"]
-
 
 def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, Any]:
     """Signed, so that a reader who has the secret knows that nobody changed it."""

@@ -38,8 +38,6 @@ from forebay.upkeep.erase.landed import Left, left_of
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.rows import Erased
 
-__all__ = ["Landed", "clear_again", "clear_landing", "held_by_us", "holding", "landed_of", "moved_away"]
-
 OBJECTS_AT_ONCE = 8
 WRITTEN_MEANWHILE = "was overwritten in the meantime"
 MOVED = "was moved there by after_load, and nobody has read it: delete it by hand, with all of its versions"

@@ -29,8 +29,6 @@ from forebay.upkeep.erase.keeping import must_keep_subject
 from forebay.upkeep.erase.plan import Done, ErasePlan
 from forebay.upkeep.erase.table import Refused, TableErasure, Tally
 
-__all__ = ["Outlook", "everybody_erased", "last_version", "look", "tables_of_service"]
-
 NOBODY = frozenset(
     {
         "",

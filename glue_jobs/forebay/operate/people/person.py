@@ -24,8 +24,6 @@ from forebay.privacy.token import token_of
 from forebay.privacy.vault import VALUES, data_key, unpacked, value_data
 from forebay.privacy.wrapping import opened
 
-__all__ = ["VaultValue", "known_to_vault", "vault_values", "vaulted"]
-
 NONCE_BYTES = 12
 ASKED_AT_ONCE = 100
 

@@ -17,8 +17,6 @@ from forebay.operate.lake_view import LakeView, known_table
 from forebay.privacy.likeness import Kind, kind_of
 from forebay.record.walk import rescued_records
 
-__all__ = ["Likeness", "Scan", "scanned"]
-
 OF_JSON = ("_rescued", "_record", "record")
 """Columns that hold a record, or a part of it, as text."""
 OUR_IDS = ("_file_id", "file_id", "generation")

@@ -21,8 +21,6 @@ from forebay.ledger.entry import hashes_in
 from forebay.ledger.versions import Earlier
 from forebay.operate.lake_view import LakeView
 
-__all__ = ["IN_NO_TABLE", "NOT_LOADED", "WOULD_BE_LOADED", "KeyInLedger", "Version", "keys_in_ledger"]
-
 IN_NO_TABLE = "has an earlier version with records of others that are in no table, and could still be loaded"
 NOT_LOADED = "has a version with records of others that no job has loaded yet: repeat the command afterwards"
 WOULD_BE_LOADED = "has records of others that are in no table, and the job would load what is left as a new file"

@@ -17,8 +17,6 @@ from forebay.ledger.entry import HELD
 from forebay.operate.changing.replay import STANDING
 from forebay.operate.lake_view import LakeView, quoted
 
-__all__ = ["Unseen", "unseen"]
-
 
 @dataclass(frozen=True)
 class Unseen:

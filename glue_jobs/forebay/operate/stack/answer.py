@@ -7,8 +7,6 @@ from typing import TypeVar
 
 from botocore.exceptions import ClientError
 
-__all__ = ["answer_or_none"]
-
 Answer = TypeVar("Answer")
 
 

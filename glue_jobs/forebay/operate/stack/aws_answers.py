@@ -13,8 +13,6 @@ from typing import Any
 
 from forebay.operate.page.content import Run
 
-__all__ = ["Alarm", "alarms_in", "run_of"]
-
 
 @dataclass(frozen=True)
 class Alarm:

@@ -14,8 +14,6 @@ from forebay.aws.prices import Prices
 from forebay.counted import counted
 from forebay.operate.page.content import Cost, Run
 
-__all__ = ["MESSAGES_A_RECEIVE", "Hours", "cost_of", "hours_of", "month_of"]
-
 MESSAGES_A_RECEIVE = 7
 """On average, of ten at most; a delete takes as many."""
 MONTH = timedelta(days=365 / 12)

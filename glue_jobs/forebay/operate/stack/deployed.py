@@ -18,8 +18,6 @@ from forebay.operate.stack.aws_answers import Alarm, alarms_in, run_of
 from forebay.operate.stack.cost import Hours
 from forebay.operate.stack.deployment import Deployment, look_up
 
-__all__ = ["Change", "alarm_changes", "alarms_ringing", "deployed", "deploys", "emr_hours_since", "runs_since"]
-
 DPU_SECONDS = "JobEndedDpuSeconds"
 """The metric that the function `job_ended` publishes when a run has ended."""
 DAY_S = 86_400

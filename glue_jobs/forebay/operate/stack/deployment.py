@@ -17,8 +17,6 @@ from forebay.operate.stack.answer import answer_or_none
 ANY_OUTPUT = "AlarmTopicArn"
 OUTPUTS = {"LandingBucket", "LandingPrefix", "QueueUrl", "DeadUrls", "LakeUri", "IngestJob", "AlarmTopicArn"}
 
-__all__ = ["Deployment", "Resource", "look_up"]
-
 
 @dataclass(frozen=True)
 class Resource:

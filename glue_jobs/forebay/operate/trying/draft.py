@@ -26,8 +26,6 @@ from forebay.record.declared import fits
 from forebay.record.field import text_at
 from forebay.record.number import read_json
 
-__all__ = ["draft", "draft_of", "left_out", "service_name"]
-
 KINDS = ("event", "event_type", "eventtype", "event_name", "eventname", "type", "kind", "action", "detail_type", "name")
 """Names of fields that tell kinds of records apart, as columns are named; the first that fits is taken."""
 MOST_KINDS = 20

@@ -31,8 +31,6 @@ from forebay.ledger.ignored import why_ignored
 from forebay.operate.trying.sheltered import read_sheltered
 from forebay.record.route import Origin
 
-__all__ = ["Sample", "Samples", "name_of", "read_samples"]
-
 MOST_FILES = 1000
 """The most files of a place that are read; of more files, a sample is read."""
 MOST_LISTED = 20_000

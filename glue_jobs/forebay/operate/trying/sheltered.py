@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from forebay.declaration.form import Forms
     from forebay.landed_file import LandedFile
 
-__all__ = ["Contents", "Read", "read_alone", "read_sheltered"]
-
 Contents = Mapping["LandedFile", bytes]
 Read = Callable[[Sequence["Piece"], Contents, "Limits", "Forms | None", int], "list[RecordBatch]"]
 

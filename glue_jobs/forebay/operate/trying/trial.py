@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 
 from forebay.batch.reasons import BAD_TABLE_NAME, REASONS, TRANSFORM
 from forebay.content.end import FileEnd
-from forebay.content.treated import NOT_KEPT
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
@@ -31,14 +30,13 @@ from forebay.operate.trying.samples import Sample, Samples, name_of
 from forebay.operate.trying.trial_dedupe import duplicates_in, is_known
 from forebay.operate.trying.trial_merge import TrialState, state_of, unplaced
 from forebay.operate.trying.trial_transform import TrialTransform, transformed
+from forebay.privacy.together import NOT_KEPT
 from forebay.record.conform import Records, writable
 from forebay.record.declared import fits
 from forebay.record.growth import grown
 from forebay.record.kind import Struct, leaves
 from forebay.record.number import problem_of, read_json
 from forebay.record.route import Route, route_of, text_of
-
-__all__ = ["Trial", "TrialColumn", "TrialTable", "differences", "try_out"]
 
 EXAMPLES = 3
 

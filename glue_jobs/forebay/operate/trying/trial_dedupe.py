@@ -16,8 +16,6 @@ from forebay.operate.trying.samples import Sample
 from forebay.operate.trying.trial_merge import columns_named, value_in
 from forebay.record.route import text_of
 
-__all__ = ["duplicates_in", "is_known"]
-
 
 def is_known(table: Table) -> bool:
     """Whether a trial can find the ids of this table's records."""

@@ -22,8 +22,6 @@ from forebay.record.declared import fits, value_of
 from forebay.record.moment import PLACES, micros_since_1970
 from forebay.record.route import Origin, text_of
 
-__all__ = ["TrialState", "columns_named", "state_of", "unplaced", "value_in"]
-
 
 @dataclass(frozen=True)
 class TrialState:

@@ -23,8 +23,6 @@ from forebay.record.route import text_of
 from forebay.record.typed import converted
 from forebay.transforms import NoFunction, folders
 
-__all__ = ["NOTHING", "TrialTransform", "transformed"]
-
 
 @dataclass(frozen=True)
 class TrialTransform:

@@ -18,8 +18,6 @@ from forebay.record.shape import Shape
 from forebay.table.data_files.partition import Values, uri_path
 from forebay.table.shaping import Shaping
 
-__all__ = ["ANSWER", "ANSWER_DDL", "DataFile", "TableFolder", "Written", "collect_answers", "failure_of"]
-
 ANSWER = pa.schema(
     [
         ("table", pa.string()),

@@ -11,8 +11,6 @@ from collections.abc import Iterator
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["dictionaries"]
-
 FEWEST_ROWS = 200
 """With fewer rows, each dictionary is a page more than its column needs."""
 SAMPLE, LARGEST_SAMPLE, SAMPLED_PART = 128, 4096, 8

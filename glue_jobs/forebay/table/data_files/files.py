@@ -37,8 +37,6 @@ from forebay.table.shaping import Shaper
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["write_files", "write_rows"]
-
 ROW_GROUP_BYTES = 64 << 20
 DESTINATION = "_forebay_destination"
 

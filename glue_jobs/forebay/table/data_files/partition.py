@@ -19,19 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column
     from pyspark.sql.types import DataType
 
-__all__ = [
-    "Values",
-    "by_partition",
-    "can_be_folder",
-    "can_name_folders",
-    "destination_column",
-    "folder",
-    "may_partition",
-    "parse_destination",
-    "quoted",
-    "uri_path",
-]
-
 Values = tuple[tuple[str, str | None], ...]
 """Partition columns and their values, in the table's order; None is null, and so is the empty string."""
 

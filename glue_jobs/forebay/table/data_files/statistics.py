@@ -18,8 +18,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-__all__ = ["INDEXED_COLUMNS", "Statistics"]
-
 INDEXED_COLUMNS = 32
 """Delta's own default: the first 32 leaf columns."""
 

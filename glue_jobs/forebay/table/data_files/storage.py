@@ -19,8 +19,6 @@ from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import ForebayError, InvalidConfiguration
 
-__all__ = ["DownloadFailed", "Storage", "UploadFailed", "storage_as"]
-
 MULTIPART_BYTES = 64 << 20
 
 

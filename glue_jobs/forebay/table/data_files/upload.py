@@ -24,8 +24,6 @@ from forebay.table.data_files.statistics import Statistics
 from forebay.table.data_files.storage import UploadFailed
 from forebay.table.shaping import RESCUED
 
-__all__ = ["OpenFile", "Uploads", "optional"]
-
 FILE_BYTES = 128 << 20
 UPLOADS_AT_ONCE = 8
 UPLOADING_BYTES = 64 << 20

@@ -32,8 +32,6 @@ from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_
 from forebay.upkeep.accounts.open_batches import Ended, OpenBatch, open_batches
 from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
 
-__all__ = ["Accounts", "Apart", "accounts", "lasting"]
-
 TABLES_AT_ONCE = 4
 SAMPLED = 64
 """Pairs of table and bucket in which files are looked for by name."""

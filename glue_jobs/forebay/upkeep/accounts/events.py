@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, ServiceEvent, metric
 
-__all__ = ["AccountDiffers", "AccountsChecked"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class AccountsChecked(ServiceEvent):

@@ -16,8 +16,6 @@ import pyarrow.compute as pc
 from forebay.lake.objects import Objects
 from forebay.ledger.data_files import data_files
 
-__all__ = ["LedgerRows", "ledger_rows"]
-
 COUNTS = ("records", "written", "quarantined", "parked", "dropped")
 COLUMNS = ("file_hash", "bucket", "key", "claimed_at", "outcome", *COUNTS, "tables")
 ROWS_AT_ONCE = 65_536

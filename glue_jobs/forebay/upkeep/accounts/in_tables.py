@@ -24,8 +24,6 @@ from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.lake.origin import origins_of
 
-__all__ = ["DerivedTable", "RowsByFile", "file_ids_in", "rows_by_file"]
-
 FILES_AT_ONCE = 16
 IN_FLIGHT = 256
 

@@ -14,8 +14,6 @@ from forebay.events import Emit
 from forebay.upkeep.accounts.accounts import accounts, lasting
 from forebay.upkeep.accounts.events import AccountDiffers, AccountsChecked
 
-__all__ = ["check_accounts"]
-
 WAIT_S = 600
 """Longer than a batch takes."""
 TOLD = 20

@@ -21,8 +21,6 @@ from forebay.lake.objects import Objects, open_objects
 if TYPE_CHECKING:
     from forebay.batch.plan import Plan
 
-__all__ = ["Ended", "OpenBatch", "open_batches"]
-
 Ended = Callable[[str, int], bool]
 """Whether the ledger has the batch of this number, of this application's id."""
 

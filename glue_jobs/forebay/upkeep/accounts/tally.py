@@ -13,8 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["BUCKETS", "Tally", "bucket_of", "hash_of"]
-
 BUCKETS = 256
 NO_FILE = 1
 """The hash of rows that name no file. Not 0, which would weigh nothing."""

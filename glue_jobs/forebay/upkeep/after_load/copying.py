@@ -13,8 +13,6 @@ from urllib.parse import urlencode
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-__all__ = ["copy"]
-
 LARGEST_COPY = 5 << 30
 PART = 512 << 20
 """Bytes of a part: S3 copies it in seconds, and takes 10,000 of them."""

@@ -16,8 +16,6 @@ from typing import Any
 from forebay.declaration.feed import AfterLoad
 from forebay.ledger.entry import ROLLED_BACK, is_final
 
-__all__ = ["COLUMNS", "DueFile", "Version", "due_in", "is_clear", "version_of"]
-
 COLUMNS = (
     *("file_id", "bucket", "key", "version_id", "etag", "size", "committed_at", "outcome", "reason"),
     *("quarantined", "parked", "tables"),

@@ -21,8 +21,6 @@ from forebay.declaration.feed import AfterLoad
 from forebay.upkeep.after_load.copying import copy
 from forebay.upkeep.after_load.due import DueFile
 
-__all__ = ["ARCHIVE_IS_LANDING", "Action", "Done", "Left", "Settling"]
-
 Action = Literal[
     "moved",  # it is in the archive, and no longer in the landing bucket
     "deleted",  # it was deleted

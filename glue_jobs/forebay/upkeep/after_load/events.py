@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, ServiceEvent, metric
 
-__all__ = ["LandedFilesCleared", "LandedFilesLeft"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LandedFilesCleared(ServiceEvent):

@@ -38,8 +38,6 @@ from forebay.upkeep.after_load.lost import LostRows
 from forebay.upkeep.after_load.notes import DAY, Notes
 from forebay.upkeep.after_load.readers import Readers, readers_of
 
-__all__ = ["Cleared", "clear_landed", "landed_due"]
-
 AT_ONCE = 32
 CHUNK = 2000
 """Files between two commits of notes."""

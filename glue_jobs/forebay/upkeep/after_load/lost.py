@@ -18,8 +18,6 @@ from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.upkeep.accounts.in_tables import file_ids_in
 
-__all__ = ["LostRows"]
-
 EVER = datetime.min.replace(tzinfo=UTC)
 
 

@@ -25,8 +25,6 @@ from forebay.ledger.data_files import opened, plainly_typed
 from forebay.upkeep.after_load.due import DueFile
 from forebay.upkeep.after_load.effect import Done
 
-__all__ = ["SCHEMA", "Notes"]
-
 DAY = "day"
 ATTEMPTS = 50
 SCHEMA = pa.schema(

@@ -22,8 +22,6 @@ from forebay.lake.rows import python_rows
 from forebay.ledger.data_files import data_files, plainly_typed, services_in, values_in
 from forebay.upkeep.after_load.due import COLUMNS, Version, is_clear, version_of
 
-__all__ = ["WAITS_DAYS", "Readers", "must_not_be_landed", "readers_of"]
-
 WRITTEN = ("part-0.parquet", "part-0.json")
 WAITS_DAYS = 30
 """So long a file waits for another service that has not loaded it. A queue and its dead letters keep a message for 14 days."""

@@ -17,8 +17,6 @@ from forebay.upkeep.compaction.policy import Policy, Round, Thresholds, Way
 from forebay.upkeep.compaction.rewrite import Rewrite, ordered, packed, spread
 from forebay.upkeep.compaction.task import Skipped, Task
 
-__all__ = ["candidates_of"]
-
 
 def candidates_of(table: TableState | Unreadable, policy: Policy, now: datetime) -> list[Task | Skipped]:
     """A task or a skip for each of its partitions; those that need nothing are summed up."""

@@ -32,8 +32,6 @@ from forebay.upkeep.compaction.work import Work, predicate
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Commit", "Engine", "NotCompacted", "reason_of", "sentence_of"]
-
 ATTEMPTS = 6
 FIRST_PAUSE_S = 0.5
 

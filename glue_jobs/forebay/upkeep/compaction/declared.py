@@ -15,8 +15,6 @@ from forebay.errors import Problem
 from forebay.lake.layout import own_table
 from forebay.upkeep.compaction.policy import MIB, Group, Policy, Round, Thresholds
 
-__all__ = ["policy_of"]
-
 OWN = Group("own", (own_table("*"),), Thresholds())
 """The ledger, the quarantine and the parked records: compacted like any table."""
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, ServiceEvent, TableEvent, metric
 
-__all__ = ["CompactionEnded", "TableCompacted", "TableNotCompacted"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompacted(TableEvent):

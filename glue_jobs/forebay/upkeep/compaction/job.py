@@ -39,8 +39,6 @@ from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["CompactionResult", "TableCompaction", "compact", "plan_lake"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableCompaction(TableResult):

@@ -19,8 +19,6 @@ from forebay.lake.log.live_file import LiveFile, Partition
 from forebay.lake.log.snapshot import Log, Snapshot, fetch_log, replay
 from forebay.lake.objects import open_objects
 
-__all__ = ["TableState", "Unreadable", "is_no_table", "read_table", "read_tables"]
-
 TABLES_AT_ONCE = 16
 
 

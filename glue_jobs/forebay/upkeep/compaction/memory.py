@@ -21,8 +21,6 @@ from forebay.upkeep.compaction.plan import Plan
 from forebay.upkeep.compaction.policy import Policy, Thresholds
 from forebay.upkeep.compaction.task import Task
 
-__all__ = ["Memory"]
-
 LEFT_FOR_LATER = ("too-hot", "over-budget")
 
 

@@ -25,8 +25,6 @@ from forebay.upkeep.compaction.live_files import TableState, Unreadable
 from forebay.upkeep.compaction.policy import Budget, Policy, Rates, Round
 from forebay.upkeep.compaction.task import Skipped, Task
 
-__all__ = ["Plan", "plan"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:

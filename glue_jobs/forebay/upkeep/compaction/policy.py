@@ -23,8 +23,6 @@ from typing import Literal
 
 from forebay.errors import InvalidConfiguration, Problem
 
-__all__ = ["Budget", "Group", "Policy", "Rates", "Round", "Thresholds", "Way", "target_file_bytes"]
-
 MIB, GIB = 1 << 20, 1 << 30
 
 Way = Literal["optimize", "rewrite"]

@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from forebay.lake.log.live_file import LiveFile
 
-__all__ = ["Rewrite", "ordered", "packed", "spread"]
-
 
 @dataclass(frozen=True)
 class Rewrite:

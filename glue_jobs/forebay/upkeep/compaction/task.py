@@ -9,8 +9,6 @@ from forebay.counted import counted
 from forebay.lake.log.live_file import Partition
 from forebay.upkeep.compaction.policy import Way
 
-__all__ = ["Skipped", "Task", "partition_name"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Task:

@@ -14,8 +14,6 @@ from forebay.lake.log.live_file import Partition
 from forebay.upkeep.compaction.policy import GIB
 from forebay.upkeep.compaction.task import Task
 
-__all__ = ["Work", "predicate", "works_of"]
-
 BYTES_AT_ONCE = 32 * GIB
 PARTITIONS_AT_ONCE = 200
 

@@ -7,8 +7,6 @@ from typing import ClassVar
 
 from forebay.events import Event, ServiceEvent
 
-__all__ = ["PeriodCompleted", "PeriodReopened", "PeriodsNotJudged", "PeriodsNotTold"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodCompleted(ServiceEvent):

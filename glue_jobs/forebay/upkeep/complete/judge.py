@@ -18,8 +18,6 @@ from forebay.declaration.complete import Complete, Period
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, is_final
 
-__all__ = ["NAMES_A_FILE", "Judgement", "Known", "folder_uri", "judge"]
-
 COUNTED = ("loaded", "empty")
 UNREADABLE = "unreadable"
 NAMES_A_FILE = ", such as s3://"

@@ -32,8 +32,6 @@ from forebay.upkeep.complete.events import PeriodCompleted
 from forebay.upkeep.complete.judge import Judgement, Known, folder_uri, judge
 from forebay.upkeep.reconcile.landed import landed_files
 
-__all__ = ["Landing", "Looker", "periods_of", "rules_of"]
-
 EVER = (datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 CLOCKS_DIFFER = timedelta(days=1)
 FILE = ("file_id", "bucket", "key", "etag", "version_id", "size", "event_time")

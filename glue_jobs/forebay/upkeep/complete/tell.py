@@ -15,8 +15,6 @@ from typing import Any
 from forebay.errors import TryAgain
 from forebay.ledger.periods import FeedPeriod, Periods
 
-__all__ = ["COMPLETE", "REOPENED", "SOURCE", "Send", "sender", "tell"]
-
 SOURCE = "forebay"
 COMPLETE, REOPENED = "Period Complete", "Period Reopened"
 AT_ONCE = 10

@@ -19,8 +19,6 @@ from forebay.upkeep.complete.events import PeriodReopened, PeriodsNotJudged, Per
 from forebay.upkeep.complete.look import Looker, rules_of
 from forebay.upkeep.complete.tell import Send, tell
 
-__all__ = ["LOOK_EVERY", "Watch", "arriving", "look_and_tell"]
-
 LOOK_EVERY = timedelta(seconds=20)
 TRY_AGAIN = timedelta(minutes=2)
 

@@ -29,8 +29,6 @@ from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import MOMENT, Found
 from forebay.upkeep.erase.table import Find, Leaving, TableErasure
 
-__all__ = ["drop_old"]
-
 AGE, FILE = "_ingested_at", "_file_id"
 DAY = timedelta(days=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

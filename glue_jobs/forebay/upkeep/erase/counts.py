@@ -28,8 +28,6 @@ from forebay.threads import in_threads
 from forebay.upkeep.erase.rows import MOMENT, Found, plain
 from forebay.upkeep.erase.table import FILES_AT_ONCE, Find, Leaving, TableErasure
 
-__all__ = ["change_hashes", "change_ledger", "counts_after"]
-
 FILE, WHEN, HASH = "file_id", "committed_at", "content_hash"
 SAME = ("generation", "batch", WHEN)
 """These identify an entry: a batch that reads a file again writes another one."""

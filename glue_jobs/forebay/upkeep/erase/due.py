@@ -27,8 +27,6 @@ from forebay.upkeep.erase.purge import WriteCheckpoint, purge
 from forebay.upkeep.erase.rows import Change, Erased, Found, found_in, null_in
 from forebay.upkeep.erase.table import Find, Leaving, Refused, TableErasure
 
-__all__ = ["erasure_of", "gone_from", "readable_for", "tables_due"]
-
 USUAL = timedelta(days=7)
 
 

@@ -11,8 +11,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.upkeep.erase.places import lost_columns
 from forebay.upkeep.erase.plan import Erasures
 
-__all__ = ["must_keep_subject"]
-
 
 def must_keep_subject(lake: str, service: Service) -> None:
     """The erased are known by their values of one field. By another one, their late records would come back, those of others

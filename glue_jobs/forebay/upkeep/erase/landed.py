@@ -26,8 +26,6 @@ from forebay.declaration.form import Form, Keys
 from forebay.privacy.subject import subject_tokens
 from forebay.upkeep.erase.rows import Erased
 
-__all__ = ["Left", "left_of"]
-
 GZIP = b"\x1f\x8b"
 TEXTS = ("csv", "tsv", "lines")
 """Formats whose records are ranges of bytes."""

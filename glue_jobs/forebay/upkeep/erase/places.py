@@ -24,8 +24,6 @@ from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.privacy.subject import subject_paths
 from forebay.record.kind import SPELLED
 
-__all__ = ["TEXTS", "Place", "is_of_nobody", "keys_of", "lost_columns", "personal_columns", "subject_places"]
-
 TEXTS = ("_rescued", "_record")
 """Columns of tables with records, or parts of them, as text."""
 COUNTED = re.compile(r"(?i)\b(?:count|approx_count_distinct)\s*\([^()]*\)")

@@ -15,8 +15,6 @@ from forebay.lake.layout import application, erased_of
 from forebay.lake.objects import open_objects
 from forebay.plain import known
 
-__all__ = ["Done", "ErasePlan", "Erasures"]
-
 PLANS, DONE, LANDING, REPORTS = "plans", "done", "landing", "reports"
 
 

@@ -25,8 +25,6 @@ from forebay.lake.objects import Objects, OldVersion
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, Found, found_in
 
-__all__ = ["Purged", "WriteCheckpoint", "delete_old_files", "purge"]
-
 WriteCheckpoint = Callable[[int], None]
 """Writes a checkpoint of this version of the table. Jobs use Delta Kernel for it, the command line delta-rs."""
 

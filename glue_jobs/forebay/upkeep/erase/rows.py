@@ -28,8 +28,6 @@ from forebay.record.walk import RESCUED_WHOLE, rescued_records
 from forebay.table.data_files.statistics import Statistics
 from forebay.upkeep.erase.places import TEXTS, Place
 
-__all__ = ["MOMENT", "Change", "Erased", "Found", "Rewritten", "found_in", "null_in", "plain", "rewritten"]
-
 CODEC = "zstd"
 MOMENT = pa.timestamp("us", "UTC")
 OF_FILES = ("_file_id", "file_id")

@@ -30,8 +30,6 @@ from forebay.threads import in_threads
 from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import Change, Found, rewritten
 
-__all__ = ["FILES_AT_ONCE", "Find", "Leaving", "Refused", "TableErasure", "Tally"]
-
 ATTEMPTS = 200
 """After the first one, an attempt takes only a few requests, so a writer who always commits in between is very quick."""
 FILES_AT_ONCE = 4

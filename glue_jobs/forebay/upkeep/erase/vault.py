@@ -23,8 +23,6 @@ from forebay.upkeep.erase.purge import delete_old_files
 from forebay.upkeep.erase.rows import Found, found_in
 from forebay.upkeep.erase.table import Leaving, TableErasure
 
-__all__ = ["forget"]
-
 SUBJECTS = (Place("subjects"),)
 
 

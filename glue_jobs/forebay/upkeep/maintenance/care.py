@@ -19,8 +19,6 @@ from forebay.upkeep.maintenance.retention import Retention
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Cared", "care_for", "write_checkpoint"]
-
 LITE_NEEDS_THE_WHOLE_LOG = "DELTA_CANNOT_VACUUM_LITE"
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ErrorEvent, ServiceEvent, TableEvent, metric
 
-__all__ = ["ForeignFilesFound", "MaintenanceEnded", "OrphansFound", "TableMaintained", "TableNotMaintained"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class TableMaintained(TableEvent):

@@ -21,8 +21,6 @@ from forebay.lake.log.snapshot import Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["expire", "keep_days_of"]
-
 ASIDE = (QUARANTINE, PARKED)
 VERDICTS = QUALITY
 

@@ -52,8 +52,6 @@ from forebay.upkeep.run import RunResult, TableResult, over_tables, report_unfin
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["MaintenanceResult", "TableMaintenance", "maintain"]
-
 VAULT, MAINTAINED = "the vault", "maintained"
 YOUNG = timedelta(days=7)
 """A file so young may be of a writer that has still to commit."""

@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 from forebay.lake.log.listing import CHECKPOINT, COMMIT, LOG, list_log
 from forebay.lake.objects import Found, Objects
 
-__all__ = ["orphans_of", "remains_of", "unknown_files_of"]
-
 DATA = (".parquet",)
 DELETED_ROWS = re.compile(r"deletion_vector_[^/]*\.bin")
 

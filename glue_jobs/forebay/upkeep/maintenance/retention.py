@@ -14,8 +14,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 
-__all__ = ["FILES", "LOG", "Retention", "retention_of"]
-
 FILES, LOG = "delta.deletedFileRetentionDuration", "delta.logRetentionDuration"
 USUAL_FILES, USUAL_LOG = timedelta(days=7), timedelta(days=30)
 WRONG_CLOCKS, LOG_MORE = timedelta(hours=1), timedelta(days=1)

@@ -23,8 +23,6 @@ from forebay.upkeep.maintenance.retention import FILES, LOG, Retention
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["tend_vault"]
-
 KEPT = {FILES: "interval 24 hours", LOG: "interval 48 hours"}
 SMALL_BYTES = 64 << 20
 MANY = 8

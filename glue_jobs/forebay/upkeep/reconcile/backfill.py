@@ -23,8 +23,6 @@ from forebay.landed_file import LandedFile
 from forebay.upkeep.reconcile.inventory import open_inventory
 from forebay.upkeep.reconcile.known import known_since, unknown
 
-__all__ = ["Backfill", "Progress", "Waits", "backfill", "progress_of"]
-
 SINCE_EVER = datetime(1970, 1, 2, tzinfo=UTC)
 
 

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from forebay.events import ServiceEvent, metric
 
-__all__ = ["FilesReconciled"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class FilesReconciled(ServiceEvent):

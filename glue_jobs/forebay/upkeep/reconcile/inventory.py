@@ -24,8 +24,6 @@ from forebay.errors import InvalidConfiguration
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 
-__all__ = ["Inventory", "open_inventory"]
-
 PAGE = 1000
 NEEDED = ("Key", "Size", "LastModifiedDate", "ETag")
 NAMES = {

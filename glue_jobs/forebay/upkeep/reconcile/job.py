@@ -36,8 +36,6 @@ from forebay.upkeep.reconcile.known import known_since, unknown
 from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
 from forebay.upkeep.reconcile.last import LastReconcile, keep
 
-__all__ = ["Reconciled", "reconcile"]
-
 CLOCKS_DIFFER = timedelta(hours=1)
 """S3's clock may be ahead of ours, so files that were written just now are counted, too."""
 

@@ -22,8 +22,6 @@ from forebay.ledger.data_files import opened, rows_of
 from forebay.ledger.entry import file_hash
 from forebay.threads import in_threads
 
-__all__ = ["known_since", "unknown"]
-
 
 def known_since(ledger: Objects, since: datetime, services: Collection[str]) -> npt.NDArray[np.int64]:
     """The sorted hashes of these services' files. Empty before the first batch. A file that was missing is left out: it may

@@ -18,8 +18,6 @@ from typing import Any, TypeVar
 from forebay.landed_file import LandedFile
 from forebay.notification.order import listed_at
 
-__all__ = ["landed_files", "prefixes_of"]
-
 AT_ONCE = 16
 Said = TypeVar("Said")
 

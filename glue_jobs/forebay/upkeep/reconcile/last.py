@@ -12,8 +12,6 @@ from datetime import datetime
 from forebay.lake.layout import HOME, LAST_RECONCILE
 from forebay.lake.objects import open_objects
 
-__all__ = ["LastReconcile", "keep", "last_reconcile"]
-
 NAME = LAST_RECONCILE.rpartition("/")[2]
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["call"]
-
 
 def call(client: Any, method: str, properties: Mapping[str, Any]) -> Any:
     """Do it, with what it takes."""

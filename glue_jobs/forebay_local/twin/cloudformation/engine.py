@@ -26,8 +26,6 @@ from forebay_local.twin.cloudformation import importing, rollback
 from forebay_local.twin.cloudformation.kinds import COMPLETED, KINDS, Kind, Made, Order
 from forebay_local.twin.patch import Patch, apply
 
-__all__ = ["PATCHES", "install", "relied_on"]
-
 NOTHING_TO_MAKE = ("AWS::CDK::Metadata", *parsing.NULL_MODELS)
 
 _class_of: Callable[[str], Any] = parsing.resource_class_from_type

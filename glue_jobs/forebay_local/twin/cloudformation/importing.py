@@ -24,8 +24,6 @@ from moto.s3.models import s3_backends
 
 from forebay_local.twin.patch import Patch
 
-__all__ = ["PATCHES", "adopt", "relied_on"]
-
 _create = CloudFormationResponse.create_change_set
 _summarize = CloudFormationResponse.get_template_summary
 

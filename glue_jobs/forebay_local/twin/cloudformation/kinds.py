@@ -17,8 +17,6 @@ from botocore.exceptions import ClientError
 from forebay_local.twin.cloudformation import buckets
 from forebay_local.twin.cloudformation.api import call
 
-__all__ = ["COMPLETED", "KINDS", "Kind", "Made", "Order"]
-
 
 class Made:
     """CloudFormation's entry of a resource: the values of `Ref` and `Fn::GetAtt`, and how to remove it."""

@@ -22,8 +22,6 @@ from moto.core.responses import ActionResult
 
 from forebay_local.twin.patch import Patch
 
-__all__ = ["PATCHES", "ROLLED_BACK", "relied_on"]
-
 ROLLED_BACK = "ROLLBACK_COMPLETE"
 
 _create: Callable[[Any], None] = models.Stack.create_resources

@@ -17,9 +17,6 @@ import forebay.upkeep.compaction.job as job
 import forebay.upkeep.compaction.work as work
 from forebay.settings import CompactSettings, MaintainSettings
 
-__all__ = ["IN_PROCESS", "Killed"]
-
-
 Patch = Callable[[Any, str, Any], None]
 
 

@@ -27,9 +27,6 @@ from forebay.settings import CompactSettings, MaintainSettings
 from forebay.upkeep.compaction.job import CompactionResult, compact
 from forebay.upkeep.maintenance.job import MaintenanceResult, maintain
 
-__all__ = ["SmallLake"]
-
-
 SCHEMA = delta_rs.Schema([delta_rs.Field(name, "long") for name in ("id", "v")])
 
 
