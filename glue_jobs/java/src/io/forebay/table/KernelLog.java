@@ -47,7 +47,7 @@ public final class KernelLog {
 
   public KernelLog(Configuration conf) {
     this.conf = conf;
-    this.engine = DefaultEngine.create(conf);
+    this.engine = DefaultEngine.create(new LogFiles(conf));
   }
 
   /** The newest version of the table; null where there is none. */
