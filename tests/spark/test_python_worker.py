@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.spark.python_worker import _freeze, spare_repeats
+from forebay.spark.python_worker import freeze, spare_repeats
 
 
 @pytest.fixture
@@ -36,7 +36,7 @@ def finders_of(archive: Path) -> list[object]:
 
 @pytest.fixture
 def thawed() -> Iterator[None]:
-    _freeze.cache_clear()
+    freeze.cache_clear()
     yield
     gc.unfreeze()
 

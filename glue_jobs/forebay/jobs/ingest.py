@@ -57,6 +57,7 @@ from forebay.settings import IngestSettings, names_in
 from forebay.source.drain import Drain
 from forebay.source.source import register
 from forebay.spark.jvm import jvm_ended
+from forebay.spark.python_worker import freeze
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
 from forebay.threads import in_threads
@@ -149,6 +150,7 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
                 spark, settings.lake, logs=batch.logs, emit=emit, at_once=MERGED_AT_ONCE, catalog=batch.catalog
             )
             every_s, drain = settings.merge_every_s, settings.drain
+            freeze()
             with merging(merger, lambda: batch.service, every_s, once_more=drain, emit=emit):
                 run(names(spark, service, settings), Gate(batch, watch.batch_ended), settings, stop, again, watch)
             watch.look(at_once=True)

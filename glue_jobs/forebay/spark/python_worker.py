@@ -1,4 +1,4 @@
-"""The Python processes in which Spark plans and runs our reading, without their unnecessary work.
+"""The Python processes that plan and run our reading, without their unnecessary work.
 
 PySpark puts itself on their path as a zip archive, and clears their import caches before each use. Up to Python 3.12 the
 archive's directory is then read again for each imported package. That is a tenth of a second of work for each plan and each
@@ -31,10 +31,11 @@ def spare_repeats() -> None:
     for path, finder in list(sys.path_importer_cache.items()):
         if isinstance(finder, zipimport.zipimporter):
             del sys.path_importer_cache[path]
-    _freeze()
+    freeze()
 
 
 @cache
-def _freeze() -> None:
-    """Once a process. To ask Python whether objects are frozen makes it count all of them."""
+def freeze() -> None:
+    """Spares the collector the objects that exist now, which are nearly all of modules. Once a process: to ask Python whether
+    objects are frozen makes it count all of them."""
     gc.freeze()

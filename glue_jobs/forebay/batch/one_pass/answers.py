@@ -7,7 +7,7 @@ tasks do not come from one reading.
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -88,6 +88,20 @@ class Answer:
     lacks_ids: bool = False
     read_twice: str = ""
     runs: frozenset[tuple[int, str]] = frozenset()
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A batch of small files has a fate for each file and table, and pickle takes a named tuple ten times as long as a text
+        and a number."""
+        files: dict[tuple[Any, ...], dict[str, int]] = defaultdict(dict)
+        for (file_id, *rest), rows in self.fates.items():
+            files[tuple(rest)][file_id] = rows
+        return self.__dict__ | {"fates": dict(files)}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self.fates = Counter()
+        for rest, files in state["fates"].items():
+            dict.update(self.fates, {Judged(file_id, *rest): rows for file_id, rows in files.items()})
 
     @property
     def counted(self) -> list[Fate]:
