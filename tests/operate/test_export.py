@@ -382,6 +382,23 @@ def test_a_feed_that_maintenance_deleted_is_told_with_what_to_do(tmp_path: Path,
     assert [one.version for one in manifests_of(str(to), "players")] == [0]
 
 
+@pytest.mark.parametrize("gone", [1, 3])
+def test_an_export_whose_last_version_the_log_no_longer_has_says_what_to_do(
+    tmp_path: Path, state: str, gone: int
+) -> None:
+    """Maintenance, or an erasure, deleted the log before a checkpoint."""
+    lake, to = tmp_path / "lake", tmp_path / "out"
+    exported(lake, "players", to)
+    for n in range(3):
+        upsert(state, ("a", n))
+    DeltaTable(state).create_checkpoint()
+    for version in range(gone):
+        (Path(state) / "_delta_log" / f"{version:020}.json").unlink()
+    with pytest.raises(InvalidConfiguration, match="no longer has version 0") as refused:
+        exported(lake, "players", to)
+    assert "export it to another folder, from the start" in str(refused.value)
+
+
 def test_the_command_says_what_it_wrote(tmp_path: Path, state: str) -> None:
     lake, to = f"{tmp_path}/lake", f"{tmp_path}/out"
     write_ledger(lake)

@@ -65,15 +65,15 @@ def export(
     newest, named = table.version(), keys or ("_file_id",)
     before = done[-1].keys if done else None
     if since is not None and at >= 0:
-        table.load_as_version(at)
+        _load(name, table, at)
         before = _typed(table, named)
     plain = Manifest(name, str(table.metadata().id), at, at, form, {}, (), "")
     while at < newest:
         last, size = newest, 0
         if at >= 0:
-            table.load_as_version(at)
+            _load(name, table, at)
             last, size = _end_of_step(view, name, table, newest)
-        table.load_as_version(last)
+        _load(name, table, last)
         now = _typed(table, named)
         _must_be_of(name, before or now, now)
         whole = at < 0
@@ -127,6 +127,18 @@ def _begin(view: LakeView, name: str, table: DeltaTable, done: list[Manifest], s
             what, f"has no version of {since}", f"its oldest version is from {made:%Y-%m-%d %H:%M}"
         )
     return then.version()
+
+
+def _load(name: str, table: DeltaTable, version: int) -> None:
+    """Maintenance, or an erasure, may have deleted the log of that version."""
+    try:
+        table.load_as_version(version)
+    except DeltaError as refused:
+        raise InvalidConfiguration.one(
+            f"table {name}",
+            f"no longer has version {version}: {refused}",
+            "try it again; if the log of that version no longer exists, export it to another folder, from the start",
+        ) from None
 
 
 def _typed(table: DeltaTable, keys: tuple[str, ...]) -> dict[str, str]:
