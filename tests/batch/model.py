@@ -54,9 +54,22 @@ class Model:
             row = rows.get(put.file.file_id)
             if row is not None and row["outcome"] != "loaded" and put.file.file_id not in self.forgotten:
                 said.append(f"{put.file.uri} is there and should be loaded, but is {row['outcome']}")
+        said += self._stand_beside(rows)
         return said + [
             why for one in self.puts.keys() & rows.keys() for why in self._wrong(self.puts[one], rows[one], by_table)
         ]
+
+    def _stand_beside(self, rows: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+        """Where the versions of a key replace each other, one of them stands, and none beside the newest."""
+        stand: dict[str, set[str]] = {}
+        for one in self.puts.keys() & rows.keys():
+            if self.puts[one].replaces and rows[one]["outcome"] == "loaded":
+                stand.setdefault(self.puts[one].file.key, set()).add(one)
+        for key, ids in sorted(stand.items()):
+            newest = self.newest.get(key)
+            should = {newest.file.file_id} - self.forgotten if newest is not None else set()
+            if len(ids | should) > 1:
+                yield f"{key} has several versions: {sorted(self.puts[one].file.etag for one in ids | should)}"
 
     def _uris(self, file_ids: Iterable[str]) -> list[str]:
         return sorted(self.puts[one].file.uri for one in file_ids)

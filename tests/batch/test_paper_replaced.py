@@ -15,6 +15,7 @@ from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import REPLAY
+from tests.batch.model import Model, Put
 from tests.batch.paper import Lake, Record, lay_out
 
 SERVICE = parse_service({"service.toml": 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'})
@@ -75,3 +76,16 @@ def test_a_replay_brings_back_the_rows_of_a_table_that_somebody_deleted(
     assert {row["outcome"] for row in lake.rows(LEDGER)} == {"loaded"}
     told = {row["file_id"]: sum(row["tables"].values()) for row in lake.rows(LEDGER)}
     assert Counter(file_id for file_id, _ in rows()) == told
+
+
+@pytest.mark.parametrize("deleted", [True, False])
+def test_the_model_of_the_histories_finds_an_earlier_version_that_stands_beside_a_later_one(deleted: bool) -> None:
+    model, row = Model(), {"outcome": "loaded", "records": 1, "tables": {"alpha": 1}, "quarantined": 0, "parked": 0}
+    for file in (FIRST, SECOND):
+        model.put(Put(file, {"alpha": 1}, held=0, replaces=True))
+    if deleted:
+        model.delete(FIRST.key)
+    later = {**row, "file_id": SECOND.file_id, "key": "a"}
+    assert model.wrong([{**later, "file_id": FIRST.file_id, "outcome": "superseded"}, later]) == []
+    (found,) = model.wrong([{**later, "file_id": FIRST.file_id}, later])
+    assert found == "a has several versions: ['first', 'second']"
