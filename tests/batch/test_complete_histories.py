@@ -64,7 +64,7 @@ class Bucket(Landing):
 class PaperLooker(Looker):
     play: Hours
 
-    def on_their_way(self, service: Service) -> set[str]:
+    def on_their_way(self, service: Service) -> list[LandedFile]:
         return self.play.on_their_way()
 
     def ledger_rows(self, services: Collection[str], since: datetime) -> list[dict[str, Any]]:
@@ -103,9 +103,9 @@ class Hours(Play):
             return [put.file for one, put in self.model.puts.items() if one not in self.expired]
         return [put.file for put in self.model.newest.values()]
 
-    def on_their_way(self) -> set[str]:
+    def on_their_way(self) -> list[LandedFile]:
         plans = [Plan.decode(text) for name, text in self.lake.objects.items() if f"/plans/{FIRST}/" in name]
-        return {file.key for plan in plans if not self.has_ended(plan) for file in plan.files}
+        return [file for plan in plans if not self.has_ended(plan) for file in plan.files]
 
     def has_ended(self, plan: Plan) -> bool:
         txns = self.lake.tables[LEDGER].txns if LEDGER in self.lake.tables else {}

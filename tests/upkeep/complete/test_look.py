@@ -247,6 +247,39 @@ def test_without_a_folder_the_whole_prefix_is_listed_and_times_decide(tmp_path: 
     assert set(story.s3.asked) == {"", "in/"}
 
 
+def of_batches(story: Story, files: list[LandedFile]) -> Looker:
+    """With these files of batches that have not ended."""
+
+    class Busy(Looker):
+        def on_their_way(self, service: Service) -> list[LandedFile]:
+            return files
+
+    landing = Landing(lambda: story.s3, ("landing",))
+    return Busy(story.lake, story.periods, landing, emit=story.events.append, clock=lambda: story.now)
+
+
+def test_without_a_folder_a_batch_with_files_of_other_hours_delays_nothing(tmp_path: Path) -> None:
+    """A stream in which a batch follows another one has such a batch at most times."""
+    story = Story(tmp_path, S3(HOUR + "a"), service("quiet_minutes = 5"))
+    later = LandedFile("landing", "in/later", 100, "e2", event_time=TEN + timedelta(minutes=61, seconds=1))
+    story.watch = story.watch_with(of_batches(story, [later]))
+    assert story.batch("a", rows=(row("a"),)).complete_at == NOW
+    between = replace(later, event_time=TEN + timedelta(minutes=60))  # S3 may list it with a time before eleven
+    other = Story(tmp_path / "other", S3(HOUR + "a"), service("quiet_minutes = 5"))
+    other.watch = other.watch_with(of_batches(other, [between]))
+    assert "in an unfinished batch, such as in/later" in other.batch("a", rows=(row("a"),)).why
+
+
+def test_an_hour_is_looked_at_again_after_a_batch_in_which_a_known_file_of_it_came_again(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    again = [LandedFile("landing", HOUR + "a", 100, "e1", event_time=TEN + timedelta(minutes=5))]
+    story.watch = story.watch_with(of_batches(story, again))
+    assert "in an unfinished batch" in story.batch("a", rows=(row("a"),)).why
+    again.clear()
+    story.now += TRY_AGAIN
+    assert story.look().complete_at == story.now
+
+
 def test_a_bucket_that_nobody_names_is_not_guessed(tmp_path: Path) -> None:
     story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"), buckets=())
     found = story.batch("a", rows=(row("a"),))

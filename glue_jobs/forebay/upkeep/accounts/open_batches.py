@@ -17,6 +17,7 @@ from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PLANS, application, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import Objects, open_objects
+from forebay.landed_file import LandedFile
 
 if TYPE_CHECKING:
     from forebay.batch.plan import Plan
@@ -34,6 +35,7 @@ class OpenBatch:
     file_ids: frozenset[str] = field(repr=False, default=frozenset())
     keys: frozenset[str] = field(repr=False, default=frozenset())
     """The keys of its files: their earlier versions may be in the process of removal."""
+    landed: tuple[LandedFile, ...] = field(repr=False, compare=False, default=())
 
     def __str__(self) -> str:
         begun = f"{self.began_at:%Y-%m-%d %H:%M:%S}"
@@ -68,4 +70,4 @@ def _of(service: str, plans: Objects, ended: Ended) -> Iterator[OpenBatch]:
 
 def _open(service: str, plan: Plan) -> OpenBatch:
     ids, keys = frozenset(file.file_id for file in plan.files), frozenset(file.key for file in plan.files)
-    return OpenBatch(plan.began_at, service, plan.batch, len(plan.files), ids, keys)
+    return OpenBatch(plan.began_at, service, plan.batch, len(plan.files), ids, keys, plan.files)

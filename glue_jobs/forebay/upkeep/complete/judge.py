@@ -20,6 +20,9 @@ from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, is_final
 
 COUNTED = ("loaded", "empty")
 UNREADABLE = "unreadable"
+BATCH_ENDS = timedelta(minutes=2)
+"""When to look again at a period that an unfinished batch delays. If it only has known files of the period, nobody looks when
+it ends."""
 NAMES_A_FILE = ", such as s3://"
 """Where a reason waits for files, and names one."""
 
@@ -41,7 +44,8 @@ class Known:
 
 @dataclass(frozen=True, kw_only=True)
 class Judgement:
-    """Complete unless it says `why` not. `not_before`: when time alone may change it. Counts are None without the ledger."""
+    """Complete unless it says `why` not. `not_before`: when it may change although no file of the period arrives. Counts are
+    None without the ledger."""
 
     why: str = ""
     files: int | None = None
@@ -68,7 +72,8 @@ def judge(rule: Complete, period: Period, known: Known, now: datetime) -> Judgem
     quiet = max([period.end, *came]) + timedelta(minutes=rule.quiet_minutes)
     if rule.quiet_minutes and now < quiet:
         return replace(found, why=f"waits until {quiet:%Y-%m-%dT%H:%M:%SZ}, if no more files arrive", not_before=quiet)
-    return replace(found, why=next(_missing(rule, known, mine, counted), ""))
+    why = next(_missing(rule, known, mine, counted), "")
+    return replace(found, why=why, not_before=now + BATCH_ENDS if why and known.on_their_way else None)
 
 
 def _missing(

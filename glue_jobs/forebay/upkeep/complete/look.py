@@ -156,7 +156,7 @@ class Looker:
     ) -> dict[Key, Known]:
         """Batches that have not ended are asked for first: those that end meanwhile are in the ledger."""
         listed = [file for one in wanted for file in seen[one.key].listed]
-        keys = self.on_their_way(service)
+        coming = self.on_their_way(service)
         since = min([one.since for one in wanted] + [at for file in listed if (at := file.event_time)])
         rows = {row["file_id"]: row for row in self.ledger_rows(_names(service), since - CLOCKS_DIFFER)}
         of_period = _by_period(service, rules, rows.values())
@@ -168,14 +168,14 @@ class Looker:
                 rows=rows,
                 of_period=of_period.get(one.key, ()),
                 skipped=skipped,
-                on_their_way=_of(service, *rules[one.feed], one, keys),
+                on_their_way=_of(service, *rules[one.feed], one, coming),
             )
             for one in wanted
         }
 
-    def on_their_way(self, service: Service) -> set[str]:
-        """The keys of batches that have not ended."""
-        return {key for one in open_batches(self._lake) if one.service == service.name for key in one.keys}
+    def on_their_way(self, service: Service) -> list[LandedFile]:
+        """The files of batches that have not ended."""
+        return [file for one in open_batches(self._lake) if one.service == service.name for file in one.landed]
 
     def ledger_rows(self, services: Collection[str], since: datetime) -> list[dict[str, Any]]:
         """The ledger's rows of the batches that ended since that day."""
@@ -201,10 +201,9 @@ def _data(service: Service, feed: Feed, files: Iterable[LandedFile]) -> list[Lan
     return [one for one in files if service.feed_of(one.bucket, one.key) == feed and not why_ignored(service, one)]
 
 
-def _of(service: Service, feed: Feed, rule: Complete, one: FeedPeriod, keys: Iterable[str]) -> list[str]:
-    """Those that may be of this period. A key alone does not tell when S3 got its file."""
-    files = _data(service, feed, (LandedFile(feed.bucket, key) for key in keys))
-    return [file.key for file in files if not rule.folder or rule.period_of(file) == _period(one)]
+def _of(service: Service, feed: Feed, rule: Complete, one: FeedPeriod, files: Iterable[LandedFile]) -> list[str]:
+    """The keys of those that may be of this period."""
+    return [file.key for file in _data(service, feed, files) if rule.may_be_in(_period(one), file)]
 
 
 def _by_period(
