@@ -37,7 +37,7 @@ from forebay.privacy.erased import newest_list
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from forebay.upkeep.erase.keeping import must_keep_subject
-from forebay.upkeep.erase.plan import ErasePlan, Erasures
+from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 from tests.walk import telling
@@ -395,6 +395,29 @@ def test_a_table_that_is_dropped_before_an_erasure_continues_keeps_the_names_of_
     after = erasures.done(plan)["alpha"]
     assert (after.dropped, after.rows, after.files) == (True, 3, before.files)
     assert [one["key"] for one in report["landing"]] == ["a.json", "b.json", "c.json"]
+
+
+def test_what_an_erasure_noted_is_read_as_often_for_many_dropped_tables_as_for_one(
+    versioned: str, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each read takes a request for each table of the lake."""
+    lake, service, reads = f"s3://{versioned}/lake", load_service(declared()), list[int]()
+    view, done = LakeView(lake), Erasures.done
+    assert service.privacy is not None
+    plan = erase.begin(view, service, [token_of(ANNA, secret_at(service.privacy.secret))])
+
+    def counted(self: Erasures, plan: ErasePlan) -> dict[str, Done]:
+        reads.append(plan.number)
+        return done(self, plan)
+
+    monkeypatch.setattr(Erasures, "done", counted)
+    for dropped in (["one"], [f"table_{number}" for number in range(30)]):
+        monkeypatch.setattr(erase, "_dropped_before", lambda view, dropped=dropped: dropped)
+        erase.carry_out(view, service, plan, wait_s=0)
+        reads.append(-1)
+    at = reads.index(-1)
+    assert len(reads) - at - 1 <= at + 1
+    assert {name for name, one in done(Erasures(lake, "games"), plan).items() if one.dropped} >= {"one", "table_29"}
 
 
 def report_of(lake: Path, service: str) -> Any:

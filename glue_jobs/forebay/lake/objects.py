@@ -32,6 +32,7 @@ from forebay.aws.retrying import ATTEMPTS
 from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration, TryAgain
 from forebay.lake.ranged import Ranged
+from forebay.threads import answers_by
 
 DELETED_AT_ONCE = 1000
 ENDPOINTS = ("AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3", "AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "AWS_USE_FIPS_ENDPOINT")
@@ -238,7 +239,8 @@ class S3Objects:
             pages = self._s3.get_paginator("list_object_versions")
             pages = pages.paginate(Bucket=self._bucket, Prefix=self._prefix, Delimiter="/")
             found = {folder["Prefix"] for page in pages for folder in page.get("CommonPrefixes", ())}
-        return [name for name in sorted(_name(self._prefix, one) for one in found) if self._has_old_versions_only(name)]
+        folders = sorted(_name(self._prefix, one) for one in found)
+        return [name for name, old in answers_by(self._has_old_versions_only, folders).items() if old]
 
     def _has_old_versions_only(self, folder: str) -> bool:
         if next(self.found(f"{folder}/"), None) is not None:

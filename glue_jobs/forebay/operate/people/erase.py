@@ -106,11 +106,7 @@ def carry_out(
             tell(f"{name} ...")
             with _no_retry(view, service, wait_s) if name in HELD else nullcontext():
                 _erase_from(view, service, plan, erasures, name, wait_s)
-        for name in _dropped_before(view):
-            now = datetime.now(UTC).isoformat()
-            # It may have been dropped since an earlier run noted which files its rows were from.
-            before = erasures.done(plan).get(name) or Done(name, -1, 0, {}, 0, now, now)
-            erasures.note(plan, replace(before, refused="", searched=False, dropped=True))
+        _note_dropped(view, plan, erasures)
         lease.check()
         leaving = _counted(view, plan, erasures.done(plan).values())
         at = datetime.fromisoformat(plan.ledger_at or plan.at)
@@ -194,6 +190,14 @@ def _no_retry(view: LakeView, service: Service, wait_s: float) -> Iterator[None]
         yield
     finally:
         lease.let_go()
+
+
+def _note_dropped(view: LakeView, plan: ErasePlan, erasures: Erasures) -> None:
+    """A table may have been dropped since an earlier run noted which files its rows were from."""
+    now, before = datetime.now(UTC).isoformat(), erasures.done(plan)
+    for name in _dropped_before(view):
+        noted = before.get(name) or Done(name, -1, 0, {}, 0, now, now)
+        erasures.note(plan, replace(noted, refused="", searched=False, dropped=True))
 
 
 def _dropped_before(view: LakeView) -> list[str]:
