@@ -80,6 +80,11 @@ def lease_of(lake: str, table: str) -> str:
     return f"{lake}/{HOME}/maintenance/{table}"
 
 
+def after_load_of(lake: str, service: str) -> str:
+    """The place of the lease that one who moves or deletes a service's landed files must hold."""
+    return lease_of(lake, f"{AFTER_LOAD}/{service}")
+
+
 def writer_of(lake: str, service: str) -> str:
     """The place of the lease that a driver must hold to load a service's files, whatever its checkpoint."""
     return f"{writers_of(lake)}/{service}"

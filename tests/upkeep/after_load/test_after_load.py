@@ -21,11 +21,12 @@ from forebay.batch.plan import Plan, Plans
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
-from forebay.errors import InvalidConfiguration
+from forebay.errors import Halt, InvalidConfiguration
 from forebay.events import Event
 from forebay.lake.layout import DERIVED_FROM
 from forebay.lake.lease import LeaseHeld
 from forebay.lake.objects import open_objects
+from forebay.lake.rollback_plan import delete_plan, write_plan
 from forebay.landed_file import DELETED, LandedFile
 from forebay.ledger.cleared import deletions_of_ours
 from forebay.ledger.entry import REPLAY
@@ -461,6 +462,18 @@ def test_two_services_of_a_lake_move_their_files_at_the_same_time_and_two_runs_o
     assert isinstance(ends[1], Cleared)
     assert [key for key, _, _ in notes(tmp_path)] == ["in/a.json", "in/b.json"]
     assert [bucket for bucket, _ in s3.objects] == ["archive", "archive"]
+
+
+def test_no_file_goes_while_a_rollback_is_half_done(tmp_path: Path) -> None:
+    """Its rows may have left already, and the ledger does not say so yet."""
+    write_ledger(tmp_path, row("a.json"))
+    s3, place = S3().put("a.json"), str(tmp_path)
+    write_plan(place, {"number": "n", "tables": [{"table": "alpha", "to": 0}]}, lambda: None)
+    with pytest.raises(Halt, match=r"a rollback of .* is unfinished"):
+        clear(tmp_path, s3, DELETE)
+    assert s3.landed == ["in/a.json"]
+    delete_plan(place)
+    assert clear(tmp_path, s3, DELETE).files == 1, "its lease was let go"
 
 
 def test_a_denied_delete_is_told_and_stops_no_other(tmp_path: Path) -> None:

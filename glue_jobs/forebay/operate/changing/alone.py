@@ -1,5 +1,5 @@
-"""Gives an operator's command exclusive access: no service ingests, nothing compacts or maintains its tables, and no batch or
-retry is unfinished.
+"""Gives an operator's command exclusive access: no service ingests, nothing compacts or maintains its tables, no landed file
+is moved or deleted, and no batch or retry is unfinished.
 
 In: a view of the lake, and names of tables. The leases last as long as the block.
 """
@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, PLANS, lease_of, plans_of, writer_of, writers_of
+from forebay.lake.layout import LEDGER, PLANS, after_load_of, lease_of, plans_of, writer_of, writers_of
 from forebay.lake.lease import Lease, hold
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
@@ -37,6 +37,7 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
         for place in (
             *(writer_of(view.lake, one) for one in begun),
             *(lease_of(view.lake, one) for one in sorted(tables)),
+            *(after_load_of(view.lake, one) for one in _services(view, begun)),
         ):
             held.append(hold(place, wait_s=0))
             leases.callback(held[-1].let_go)

@@ -2,7 +2,8 @@
 
 In: a lake, and a service. Out: `Cleared`. The ledger decides, one day of it at a time, so memory holds one day. Notes follow
 each chunk of files. A run that was killed repeats at most one chunk, and finds its files gone or in the archive.
-A file that S3 refuses is left for the next run, and the others continue.
+A file that S3 refuses is left for the next run, and the others continue. No run works beside a rollback: an object may be
+the only copy of rows that leave.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from forebay.declaration.kept.in_force import kept_services
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
-from forebay.lake.layout import AFTER_LOAD, LEDGER, lease_of, table_path
+from forebay.lake.layout import AFTER_LOAD, LEDGER, after_load_of, table_path
 from forebay.lake.lease import Lease, hold
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects, open_objects, s3_client
+from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.lake.rows import python_rows
 from forebay.ledger.data_files import opened, rows_of
 from forebay.upkeep.accounts.open_batches import open_batches
@@ -88,8 +90,9 @@ def clear_landed(
     began, cleared, archive = time.monotonic(), Cleared(), service.after_load.move
     if archive and overlap(archive, lake):
         raise InvalidConfiguration.one("after_load.move", f"{archive} is in the lake", "choose a place outside of it")
-    lease = hold(lease_of(lake, f"{AFTER_LOAD}/{service.name}"), wait_s=0)
+    lease = hold(after_load_of(lake, service.name), wait_s=0)
     try:
+        must_not_be_half_rolled_back(lake)
         _clear(lake, service, service.after_load, s3 or s3_client(), cleared, lease, now, stop)
     finally:
         lease.let_go()
