@@ -95,6 +95,23 @@ def test_a_rollback_is_shown_then_done_then_taken_back_and_every_sum_holds(lake:
     assert accounts(LakeView(lake)).differences() == []
 
 
+def test_a_file_counts_as_rolled_back_until_the_rows_of_all_its_tables_are_back(lake: str) -> None:
+    """Until then `after_load` leaves its object, which may be their only copy."""
+    append(lake, "alpha", "in/d.json", 2)
+    append(lake, "beta", "in/d.json", 1)
+    write_ledger(lake, entry("in/d.json", tables={"alpha": 2, "beta": 1}))
+    found = []
+    for table, to in (("alpha", 2), ("beta", 1), ("beta", 2), ("alpha", 3)):
+        ran("rollback", table, "--to", f"{to}", "--lake", lake, "--yes")
+        found.append(ledger(lake)["in/d.json"])
+    assert found == [
+        ("loaded", "rolled-back", 1, 2, {"beta": 1}),
+        ("loaded", "rolled-back", 0, 3, {}),
+        ("loaded", "rolled-back", 1, 2, {"beta": 1}),
+        ("loaded", None, 3, 0, {"alpha": 2, "beta": 1}),
+    ]
+
+
 def test_an_hour_that_loses_rows_is_complete_no_longer(lake: str) -> None:
     """Not for a moment: it is taken back before the rows leave, and again once the ledger knows."""
     rule = "envelope.complete = { quiet_minutes = 5 }"

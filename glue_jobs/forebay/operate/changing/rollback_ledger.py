@@ -103,7 +103,8 @@ def _as_it_is(file: LedgerFile) -> dict[str, Any]:
 def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
     A version that is in force again keeps the id of the later one, whose held records must not land beside it. A file that was
-    forgotten stays so: the next batch takes out what comes of it."""
+    forgotten stays so: the next batch takes out what comes of it. One that was rolled back stays so while records of it are
+    dropped: nobody knows whether those are rows of another table that has not come back."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
@@ -124,7 +125,8 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         outcome = REPLAY if file.reason == WANTED_AGAIN else FORGET
     elif file.outcome in UNREAD and left:
         outcome = REPLAY
-    as_before = not back and file.outcome != FORGOTTEN and file.reason != ROLLED_BACK
+    dropped = file.dropped + beyond - sum(changes.values())
+    as_before = not back and file.outcome != FORGOTTEN and (file.reason != ROLLED_BACK or dropped > 0)
     return {
         "file_id": file.file_id,
         "outcome": outcome,
@@ -132,6 +134,6 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         "detail": None if file.outcome == FORGOTTEN else file.detail,
         "records": file.records + beyond,
         "written": sum(left.values()),
-        "dropped": file.dropped + beyond - sum(changes.values()),
+        "dropped": dropped,
         "tables": list(left.items()),
     }
