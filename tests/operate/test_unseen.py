@@ -62,8 +62,8 @@ def test_held_records_that_expired_or_were_not_searched_are_in_no_table(tmp_path
         entry("new.json", records=1, **{count: 1}),
     ]
     assert found(tmp_path / "a", rows[1], tuple(name for name in ALL if name != table)) == ["new.json"]
-    lake = tmp_path / "b"
-    HealthRecords(str(lake)).update(table, lambda was: replace(was, expired_until=str((AT - timedelta(days=3)).date())))
+    lake, until = tmp_path / "b", str((AT - timedelta(days=3)).date())
+    HealthRecords(str(lake)).update(table, lambda was: replace(was, expired_until={"games": until}))
     assert found(lake, rows[1]) == []
     assert found(lake, rows[0]) == ["old.json"]
 

@@ -38,21 +38,34 @@ class Lake:
     ledger: list[dict[str, Any]] = field(default_factory=list)
 
     def entry(
-        self, key: str, tables: Mapping[str, int], day: date = NEW, outcome: str = "loaded", **counts: int
+        self,
+        key: str,
+        tables: Mapping[str, int],
+        day: date = NEW,
+        outcome: str = "loaded",
+        service: str = "studio",
+        **counts: int,
     ) -> None:
         written, file = sum(tables.values()), file_of(key)
         what = {"written": written, "quarantined": 0, "parked": 0, "dropped": 0, **counts}
         what |= {"outcome": outcome, "records": written + sum(counts.values())}  # type: ignore[dict-item]
         at = datetime(day.year, day.month, day.day, 23, tzinfo=UTC)
-        where = {"file_hash": file_hash(file), "bucket": file.bucket, "key": file.key, "claimed_at": at}
+        where = {
+            "file_hash": file_hash(file),
+            "bucket": file.bucket,
+            "key": file.key,
+            "claimed_at": at,
+            "service": service,
+        }
         self.ledger.append({**where, **what, "tables": list(tables.items())})
 
-    def rows(self, table: str, *keys: str, day: date | None = None) -> None:
+    def rows(self, table: str, *keys: str, day: date | None = None, service: str = "studio") -> None:
         ids = [file_of(key).file_id for key in keys]
         if day is None:
             found = pa.table({"_file_id": ids, "v": range(len(ids))})
         else:
-            found = pa.table({"file_id": ids, "day": [day] * len(ids), "line": [1] * len(ids)})
+            same = {name: [value] * len(ids) for name, value in (("day", day), ("line", 1), ("service", service))}
+            found = pa.table({"file_id": ids, **same})
         write_deltalake(self.place / table, found, mode="append", partition_by=["day"] if day else None)
 
     def aside(self, key: str, *days: date) -> None:
@@ -65,7 +78,7 @@ class Lake:
         schema = pa.schema(
             [
                 *((name, pa.int64()) for name in numbers),
-                *((name, pa.string()) for name in ("bucket", "key", "outcome")),
+                *((name, pa.string()) for name in ("service", "bucket", "key", "outcome")),
                 ("claimed_at", pa.timestamp("us", "UTC")),
                 ("tables", pa.map_(pa.string(), pa.int64())),
             ]
@@ -89,7 +102,9 @@ def lake(tmp_path: Path) -> Lake:
 
 def expire(lake: Lake, until: date) -> None:
     for name in ("_forebay/quarantine", "_forebay/parked"):
-        HealthRecords(str(lake.place)).update(name, lambda was: replace(was, expired_until=until.isoformat()))
+        HealthRecords(str(lake.place)).update(
+            name, lambda was: replace(was, expired_until={"studio": until.isoformat()})
+        )
 
 
 def test_all_sums_hold(lake: Lake) -> None:
@@ -249,6 +264,20 @@ def test_a_row_that_should_have_stayed_is_missed(tmp_path: Path) -> None:
     lake.aside("old", OLD)
     expire(lake, date(2026, 2, 1))
     assert len(lake.accounts().differences()) == 2
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_rows_that_expired_for_one_service_are_counted_for_another_one(tmp_path: Path, is_there: bool) -> None:
+    """It keeps them, so one that is gone is lost."""
+    lake = Lake(tmp_path)
+    lake.entry("ours", {}, OLD, quarantined=1)
+    lake.entry("theirs", {}, OLD, service="casual", quarantined=1)
+    lake.rows("_forebay/quarantine", "ours" if is_there else "more", day=OLD)  # of a paused table
+    lake.rows("_forebay/quarantine", *(["theirs"] if is_there else []), day=OLD, service="casual")
+    expire(lake, date(2026, 2, 1))
+    found = lake.accounts()
+    assert (found.expected["_forebay/quarantine"], found.rows["_forebay/quarantine"]) == (1, int(is_there))
+    assert len(found.differences()) == (not is_there)
 
 
 # --- each night ---

@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import date
 from typing import Any
 
 import numpy as np
@@ -132,7 +131,7 @@ class _Count:
         self._lake, self._open = lake.rstrip("/"), tuple(open_)
         self._without = self._of_open_batches()
         records = HealthRecords(self._lake)
-        self._since = {name: records.of(name).expired_until or "" for name in HELD}
+        self._expired = {name: records.of(name).expired_until for name in HELD}
 
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
         names = [*tables_of(self._lake), *HELD]
@@ -203,7 +202,7 @@ class _Count:
         if name not in HELD:
             return rows_by_file(table)
         must_have = "line" if name == QUARANTINE else None
-        return rows_by_file(table, column="file_id", must_have=must_have, since=self._since[name])
+        return rows_by_file(table, column="file_id", must_have=must_have, expired=self._expired[name])
 
     def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], Names]:
         """The ledger's rows by table, in total, and by outcome; and the files whose entries are wrong."""
@@ -239,7 +238,7 @@ class _Count:
     def _all_by_table(self, rows: LedgerRows) -> Iterator[tuple[str, Any, Any]]:
         yield from rows.by_table()
         for name, column in HELD.items():
-            stays = rows.since(date.fromisoformat(self._since[name] or "0001-01-01"))
+            stays = rows.younger_than(self._expired[name])
             yield name, rows.hashes[stays], rows.counts(column)[stays]
 
     # --- files by name ---

@@ -5,7 +5,7 @@ In: the ledger's objects. Out: batches of columns. They hold the file's hash, it
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 
 import numpy as np
@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.lake.objects import Objects
-from forebay.ledger.data_files import data_files
+from forebay.ledger.data_files import SERVICE, data_files
 
 COUNTS = ("records", "written", "quarantined", "parked", "dropped")
-COLUMNS = ("file_hash", "bucket", "key", "claimed_at", "outcome", *COUNTS, "tables")
+COLUMNS = ("file_hash", SERVICE, "bucket", "key", "claimed_at", "outcome", *COUNTS, "tables")
 ROWS_AT_ONCE = 65_536
 
 
@@ -35,10 +35,15 @@ class LedgerRows:
     def counts(self, name: str) -> npt.NDArray[np.int64]:
         return np.asarray(pc.fill_null(self._rows[name], 0), dtype=np.int64)
 
-    def since(self, day: date) -> npt.NDArray[np.bool_]:
-        """Which of them were claimed on that day or later."""
-        days = pc.fill_null(pc.cast(self._rows["claimed_at"], pa.date32()), day)
-        return np.asarray(pc.greater_equal(days, pa.scalar(day)), dtype=bool)
+    def younger_than(self, expired: Mapping[str, str]) -> npt.NDArray[np.bool_]:
+        """Those that were claimed on the day until which the held rows of their service expired, or later."""
+        stay = np.ones(self._rows.num_rows, dtype=bool)
+        for service, until in expired.items():
+            day = date.fromisoformat(until)
+            days = pc.fill_null(pc.cast(self._rows["claimed_at"], pa.date32()), day)
+            theirs = pc.fill_null(pc.equal(self._rows[SERVICE], service), False)
+            stay &= ~np.asarray(pc.and_(theirs, pc.less(days, pa.scalar(day))), dtype=bool)
+        return stay
 
     def uneven(self) -> npt.NDArray[np.bool_]:
         """The files whose numbers do not add up."""

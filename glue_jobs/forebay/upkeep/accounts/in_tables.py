@@ -7,10 +7,11 @@ from another one is `DerivedTable`: its rows are counted where they came from.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from types import MappingProxyType
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -23,6 +24,7 @@ from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.lake.origin import origins_of
+from forebay.ledger.data_files import SERVICE
 
 FILES_AT_ONCE = 16
 IN_FLIGHT = 256
@@ -40,16 +42,17 @@ class DerivedTable(ForebayError):
 
 @dataclass(frozen=True)
 class _Look:
-    """`column` names the file; rows in which `must_have` is null do not count, nor those of days before `since`."""
+    """`column` names the file; rows in which `must_have` is null do not count, nor those of a service from before the day until
+    which its rows `expired`."""
 
     table: Objects
     column: str
     must_have: str | None
-    since: str
+    expired: Mapping[str, str]
 
     def __call__(self, file: LiveFile) -> RowsByFile:
-        if (dict(file.partition).get("day") or self.since) < self.since:
-            return {}
+        day = dict(file.partition).get("day")
+        gone = sorted(service for service, until in self.expired.items() if day and day < until)
         if file.deleted_rows:
             raise UnsupportedTable(f"{self.table.place}: deletion vectors delete rows that cannot be counted by file")
         content = self.table.open(unquote(file.path))
@@ -61,12 +64,14 @@ class _Look:
                 return {None: metadata.num_rows}
             parquet = pq.ParquetFile(content, metadata=metadata, read_dictionary=[self.column])
             found: RowsByFile = {}
-            wanted = [self.column, *([self.must_have] if self.must_have else [])]
+            wanted = [self.column, *([self.must_have] if self.must_have else []), *([SERVICE] if gone else [])]
             for group in range(parquet.num_row_groups):
-                self._count(parquet.read_row_group(group, columns=wanted, use_threads=False), found)
+                self._count(parquet.read_row_group(group, columns=wanted, use_threads=False), found, gone)
             return found
 
-    def _count(self, rows: pa.Table, found: RowsByFile) -> None:
+    def _count(self, rows: pa.Table, found: RowsByFile, gone: Sequence[str]) -> None:
+        if gone:
+            rows = rows.filter(pc.invert(pc.is_in(rows[SERVICE].cast(pa.string()), pa.array(gone, pa.string()))))
         if self.must_have:
             rows = rows.filter(pc.is_valid(rows[self.must_have]))
         for count in pc.value_counts(rows[self.column].combine_chunks()):
@@ -84,14 +89,18 @@ def file_ids_in(table: Objects, column: str = "_file_id") -> frozenset[str]:
 
 
 def rows_by_file(
-    table: Objects, *, column: str = "_file_id", must_have: str | None = None, since: str = ""
+    table: Objects,
+    *,
+    column: str = "_file_id",
+    must_have: str | None = None,
+    expired: Mapping[str, str] = MappingProxyType({}),
 ) -> Iterator[RowsByFile]:
     """One answer for each data file. Raises `NoTable`, or `DerivedTable` if it is not a table of records."""
     snapshot = read_snapshot(table)
     if origins := origins_of(snapshot.configuration):
         raise DerivedTable(table.place, origins)
     files = iter(snapshot.files)
-    scan = _Look(table, column, must_have, since)
+    scan = _Look(table, column, must_have, expired)
     with ThreadPoolExecutor(FILES_AT_ONCE, "rows") as threads:
         while some := list(islice(files, IN_FLIGHT)):
             yield from threads.map(scan, some)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.reasons import PAUSED_TABLE
 from forebay.declaration.service import Service
-from forebay.lake.health import HealthRecords
+from forebay.lake.health import Health, HealthRecords
 from forebay.lake.layout import PARKED, QUALITY, QUARANTINE
 from forebay.lake.log.snapshot import Snapshot
 
@@ -47,7 +47,12 @@ def expire(
     until = (now - timedelta(days=keep_days)).date()
     if not keep_days or not _has_older(snapshot, until):
         return None
-    records.update(name, lambda was: replace(was, expired_until=max(was.expired_until or "", until.isoformat())))
+
+    def noted(was: Health) -> Health:
+        latest = max(was.expired_until.get(service, ""), until.isoformat())
+        return replace(was, expired_until={**was.expired_until, service: latest})
+
+    records.update(name, noted)
     waits = f" AND NOT reason <=> '{PAUSED_TABLE}'" if name == QUARANTINE else ""
     old = f"day < DATE'{until}' AND service <=> '{service}'"
     spark.sql(f"DELETE FROM delta.`{path.replace('`', '``')}` WHERE {old}{waits}")
