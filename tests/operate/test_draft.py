@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,15 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from forebay.declaration.column_name import taken_key
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.operate.trying.draft import draft, draft_of
 from forebay.operate.trying.samples import Sample, Samples, read_samples
 from forebay.operate.trying.trial import try_out
+from forebay.record.field import text_at
+from forebay.record.route import text_of
 from tests.operate.command import given as given_to
 from tests.operate.command import ran
 
@@ -184,3 +189,18 @@ def test_a_sample_that_is_too_small_for_a_table_of_each_kind_says_so() -> None:
 @pytest.mark.parametrize("kinds", [["end", "end", "up", "up"], ["a", "b", "c"], [1, 1, 2]])
 def test_other_samples_do_not_say_so(kinds: list[Any]) -> None:
     assert "Draft from more" not in draft_of(samples_of([{"type": kind, "n": 1} for kind in kinds]), "s")
+
+
+def test_records_that_share_no_keys_cost_no_more_than_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: Counter[str] = Counter()
+    for name, real in (("draft.taken_key", taken_key), ("draft.text_at", text_at), ("trial.text_of", text_of)):
+
+        def counting(*given: Any, name: str = name, real: Callable[..., Any] = real) -> Any:
+            calls[name] += 1
+            return real(*given)
+
+        monkeypatch.setattr(f"forebay.operate.trying.{name}", counting)
+    samples = samples_of([{"id": at, f"player_{at}": at} for at in range(50)])
+    tried = try_out(parse_service({"service.toml": draft_of(samples, "games")}), samples)
+    assert [column.filled for column in tried.tables[0].columns] == [50] + [1] * 50
+    assert all(count <= 4 * 100 for count in calls.values()), calls

@@ -17,11 +17,11 @@ from typing import Any
 from forebay.content.unpack import without_archive_suffix
 from forebay.counted import counted
 from forebay.declaration.column import Column
-from forebay.declaration.column_name import safe_name, taken_key
+from forebay.declaration.column_name import family_of, safe_name, taken_key
 from forebay.declaration.loading import parse_service
 from forebay.declaration.path import Path
 from forebay.errors import InvalidConfiguration
-from forebay.operate.trying.samples import Samples, name_of, read_samples
+from forebay.operate.trying.samples import Samples, having_key, name_of, read_samples
 from forebay.record.declared import fits
 from forebay.record.field import text_at
 from forebay.record.number import read_json
@@ -220,7 +220,8 @@ def _table_of(kind: Path | None, value: str | None, records: list[Any], names: s
         if day:
             yield "# Queries about some days read those days' files only. Remove this for a table of less than 1 GB a year."
             yield 'partitions = ["day"]'
-    if (known := _preferred(IDS, [field for field in fields if _is_unique(field, records)])) is not None:
+    ids = [field for field in fields if field.column.name in IDS]
+    if (known := _preferred(IDS, [field for field in ids if _is_unique(field, records)])) is not None:
         yield f"# {known.path} differs in all samples. If it identifies a record, those that come again can be dropped:"
         yield f'# dedupe = {{ by = ["{known.column.name}"], days = 3 }}'
 
@@ -228,8 +229,10 @@ def _table_of(kind: Path | None, value: str | None, records: list[Any], names: s
 def _fields(records: Sequence[Mapping[str, Any]]) -> Iterator[_Field]:
     """The scalar fields, and objects whose keys are identifiers; of keys that make one name, the first."""
     taken: set[str] = set()
+    having = having_key(records)
     for key in dict.fromkeys(key for record in records for key in record):
-        read_from = [(record, taken_key(record, key)) for record in records]  # a twin replaces the key
+        some = [records[at] for at in having[family_of(key)]]
+        read_from = [(record, taken_key(record, key)) for record in some]  # a twin replaces the key
         values = [record[one] for record, one in read_from if one is not None and record[one] is not None]
         name, path = safe_name(key), Path("record", (key,))
         said = _type_of(name, values)

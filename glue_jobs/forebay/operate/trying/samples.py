@@ -6,6 +6,7 @@ A sample is read whole into memory. A missing one is `InvalidConfiguration`.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
@@ -23,6 +24,7 @@ from forebay.content.outcome import Unread
 from forebay.content.piece import Piece, cut
 from forebay.content.reading import read_pieces
 from forebay.content.signature import is_packed
+from forebay.declaration.column_name import family_of
 from forebay.declaration.form import Forms
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
@@ -133,6 +135,15 @@ def _few(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if size > MOST_BYTES:
             raise InvalidConfiguration.one("samples", f"their records have more than {MOST_BYTES:,} bytes", FEWER)
         yield batch
+
+
+def having_key(records: Sequence[Any]) -> dict[str, list[int]]:
+    """By the family of a key, the positions of the records that have it or a twin of it."""
+    having: dict[str, list[int]] = defaultdict(list)
+    for at, record in enumerate(records):
+        for family in dict.fromkeys(map(family_of, record)) if isinstance(record, dict) else ():
+            having[family].append(at)
+    return having
 
 
 def name_of(file: LandedFile) -> str:

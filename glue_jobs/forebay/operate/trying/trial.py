@@ -20,13 +20,16 @@ import pyarrow.compute as pc
 from forebay.batch.reasons import BAD_TABLE_NAME, REASONS, TRANSFORM
 from forebay.content.end import FileEnd
 from forebay.counted import counted
+from forebay.declaration.column import Column
+from forebay.declaration.column_name import family_of
+from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.declared_sql.columns import rules_of
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED
 from forebay.ledger.ignored import RULES
-from forebay.operate.trying.samples import Sample, Samples, name_of
+from forebay.operate.trying.samples import Sample, Samples, having_key, name_of
 from forebay.operate.trying.trial_dedupe import duplicates_in, is_known
 from forebay.operate.trying.trial_merge import TrialState, state_of, unplaced
 from forebay.operate.trying.trial_transform import TrialTransform, transformed
@@ -169,7 +172,8 @@ def _tried(
     columns = grown(Struct(), records.shape(), rules)
     conformed = records.conformed(writable(columns))
     rescued = dict(zip(conformed.rows.to_pylist(), conformed.rescued.to_pylist(), strict=True))
-    declared = [_declared(service, table, column.name, rows) for column in table.columns if column.expression is None]
+    having = having_key([record for _, record in rows])
+    declared = [_declared(service, column, rows, having) for column in table.columns if column.expression is None]
     odd = {at for _, places in declared for at in places} | {at for at, text in rescued.items() if text is not None}
     found = [
         TrialColumn(".".join(path).replace(".[]", "[]"), str(kind), filled=_filled(conformed.columns, path))
@@ -209,13 +213,16 @@ def _why(service: Service, reason: str, route: Route, record: Any, sample: Sampl
 
 
 def _declared(
-    service: Service, table: Table, name: str, rows: Sequence[tuple[Sample, Any]]
+    service: Service, column: Column, rows: Sequence[tuple[Sample, Any]], having: Mapping[str, Sequence[int]]
 ) -> tuple[TrialColumn, list[int]]:
-    """The column, and the rows whose value does not fit it."""
-    column = next(column for column in table.columns if column.name == name)
-    texts = [text_of(service, column.source, record, s.origin) for s, record in rows]
-    odd = [at for at, text in enumerate(texts) if text is not None and not fits(text, column)]
-    filled = sum(text is not None for text in texts) - len(odd)
+    """The column, and the rows whose value does not fit it. Rows without the key are not looked at: columns times rows are
+    many."""
+    path = parse_path(column.source)
+    key = path.steps[0] if path.of_record else None
+    places = having.get(family_of(key), ()) if isinstance(key, str) else range(len(rows))
+    texts = {at: text_of(service, column.source, rows[at][1], rows[at][0].origin) for at in places}
+    odd = [at for at, text in texts.items() if text is not None and not fits(text, column)]
+    filled = sum(text is not None for text in texts.values()) - len(odd)
     example = f"{rows[odd[0]][0].place}: {texts[odd[0]]}" if odd else None
     return TrialColumn(column.name, column.type, column.source, filled, len(odd), example), odd
 
