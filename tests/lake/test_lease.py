@@ -102,6 +102,29 @@ def test_a_second_driver_waits_until_the_first_leaves() -> None:
     second.let_go()
 
 
+def test_a_driver_that_waits_says_once_for_whom_and_how_long() -> None:
+    s3, told = FakeS3(), []
+    first = hold(FOLDER, wait_s=0, lasts_s=60, s3=s3)
+
+    def sleep(_: float) -> None:
+        s3.now += timedelta(seconds=20)
+
+    second = S3Lease.take(s3, FOLDER, wait_s=90, lasts_s=60, sleep=sleep, emit=told.append)
+    assert [(e.place, e.seconds) for e in told] == [(FOLDER, 60)]
+    assert told[0].holder.startswith("process ")
+    first.let_go()
+    second.let_go()
+
+
+def test_a_driver_that_waits_for_a_lock_says_once_for_whom(tmp_path: Path) -> None:
+    told: list[Any] = []
+    first = hold(str(tmp_path), wait_s=0)
+    with pytest.raises(Halt):
+        hold(str(tmp_path), wait_s=0.25, emit=told.append)
+    assert [(e.place, e.seconds) for e in told] == [(str(tmp_path), None)]
+    first.let_go()
+
+
 def test_of_two_drivers_that_find_it_free_one_wins() -> None:
     s3 = FakeS3()
     real, racing = s3.put_object, []

@@ -135,7 +135,7 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     _check(spark, settings.lake, service)
 
-    with alone(service, settings) as still_ours, stopping_on_signals(stop):
+    with alone(service, settings, emit) as still_ours, stopping_on_signals(stop):
         service = _with_deployed(spark, service, settings, emit)
         emit(DeclarationsChosen(service=service.name, version=service.version, place=_place_of(service, settings)))
         keep_in_force(settings.lake, service)
@@ -159,13 +159,13 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
 
 
 @contextmanager
-def alone(service: Service, settings: IngestSettings) -> Iterator[Callable[[], None]]:
+def alone(service: Service, settings: IngestSettings, emit: Emit = lambda _: None) -> Iterator[Callable[[], None]]:
     """Makes this the only driver that loads this service's files into this lake, and the only one that uses this checkpoint.
     Yields a check."""
     with ExitStack() as leases:
         held = []
         for place in (writer_of(settings.lake, service.name), settings.checkpoint_folder):
-            held.append(hold(place, wait_s=settings.lease_wait_s))
+            held.append(hold(place, wait_s=settings.lease_wait_s, emit=emit))
             leases.callback(held[-1].let_go)
         checkpoint = open_objects(settings.checkpoint_folder)
         StopRequest(checkpoint).forget()  # from now on, they are for this driver

@@ -30,6 +30,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.address import bucket_and_key, is_s3, local_folder
 from forebay.aws.client import client
 from forebay.errors import Halt, InvalidConfiguration
+from forebay.events import Emit, Event
 
 OBJECT = "lease.json"
 LASTS_S = 60.0
@@ -52,6 +53,16 @@ class Holder:
         return cls(f"process {os.getpid()} on {socket.gethostname()}", epoch, lasts_s, uuid.uuid4().hex)
 
 
+@dataclass(frozen=True, kw_only=True)
+class LeaseAwaited(Event):
+    """Another driver holds a lease that this driver needs. If that driver is dead, its lease ends in `seconds`, and this driver
+    continues. If it runs, this driver waits for `lease_wait_s`, then leaves."""
+
+    place: str
+    holder: str
+    seconds: int | None
+
+
 class Lease(Protocol):
     """A lease that is held."""
 
@@ -64,11 +75,11 @@ class Lease(Protocol):
         """Lets the next driver in at once. Harmless when run twice."""
 
 
-def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None) -> Lease:
+def hold(folder: str, *, wait_s: float, lasts_s: float = LASTS_S, s3: Any = None, emit: Emit = lambda _: None) -> Lease:
     """Takes the lease, waiting for at most `wait_s`; `LeaseHeld` says who has it."""
     if is_s3(folder):
-        return S3Lease.take(s3 or client("s3"), folder, wait_s=wait_s, lasts_s=lasts_s)
-    return FolderLease.take(local_folder(folder), wait_s=wait_s)
+        return S3Lease.take(s3 or client("s3"), folder, wait_s=wait_s, lasts_s=lasts_s, emit=emit)
+    return FolderLease.take(local_folder(folder), wait_s=wait_s, emit=emit)
 
 
 def holder(folder: str, *, s3: Any = None) -> Holder | None:
@@ -140,8 +151,9 @@ class S3Lease:
         lasts_s: float,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
+        emit: Emit = lambda _: None,
     ) -> S3Lease:
-        (bucket, key), until = _place(folder), clock() + wait_s
+        (bucket, key), until, told = _place(folder), clock() + wait_s, False
         while True:
             there = _look(s3, bucket, key)
             if there is None or there.left_s <= 0:
@@ -151,6 +163,9 @@ class S3Lease:
                     return cls(s3, bucket, key, etag, holder)
             if clock() >= until:
                 raise LeaseHeld(folder, there.holder.who if there else "another driver", wait_s)
+            if there and there.left_s > 0 and not told:
+                told = True
+                emit(LeaseAwaited(place=folder, holder=there.holder.who, seconds=round(there.left_s)))
             sleep(min(1.0, max(0.05, there.left_s if there else 0.05)))
 
     def check(self) -> None:
@@ -276,18 +291,21 @@ class FolderLease:
         self._file, self.epoch = file, epoch
 
     @classmethod
-    def take(cls, folder: Path, *, wait_s: float) -> FolderLease:
+    def take(cls, folder: Path, *, wait_s: float, emit: Emit = lambda _: None) -> FolderLease:
         folder.mkdir(parents=True, exist_ok=True)
-        file, until = (folder / OBJECT).open("a+"), time.monotonic() + wait_s
+        file, until, told = (folder / OBJECT).open("a+"), time.monotonic() + wait_s, False
         while True:
             file.seek(0)
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
+                driver = json.loads(file.read() or "{}").get("who", "another driver")
                 if time.monotonic() < until:
+                    if not told:
+                        told = True
+                        emit(LeaseAwaited(place=str(folder), holder=driver, seconds=None))
                     time.sleep(0.1)
                     continue
-                driver = json.loads(file.read() or "{}").get("who", "another driver")
                 file.close()
                 raise LeaseHeld(str(folder), driver, wait_s) from None
             held = Holder.me(json.loads(file.read() or '{"epoch": 0}')["epoch"] + 1, 0)

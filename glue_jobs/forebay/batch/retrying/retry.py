@@ -96,7 +96,7 @@ class Retry:
         retry waits: two at once with one plan could disagree about a table that fails."""
         if not self._is_there("ledger"):
             return Retried()
-        lease = hold(plans_of(self.lake, self.service.name), wait_s=WAIT_S)
+        lease = hold(plans_of(self.lake, self.service.name), wait_s=WAIT_S, emit=self.emit)
         self.still_ours = lease.check
         try:
             return self._run(choice)
