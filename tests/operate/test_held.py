@@ -12,8 +12,11 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.held import COLUMNS
+from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
+from forebay.lake.layout import plans_of
+from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import held_records, piles
 from tests.operate.command import failed, ran
@@ -165,6 +168,25 @@ def test_what_would_be_tried_is_said_and_nothing_starts(lake: str, tmp_path: Pat
     )
     assert ran("quarantine", "drop", *asked).startswith("4 records of service games will be dropped")
     assert ran("parked", "adopt", "a", *asked).startswith("2 records of service games will be tried for table a")
+
+
+def test_where_there_is_nothing_to_retry_no_spark_starts(lake: str, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "games"\n[[tables]]\nname = "empty"\n')
+    asked = ("--lake", lake, "--service", str(tmp_path))
+    for command in (("retry",), ("drop", "--yes")):
+        said = ran("quarantine", *command, "--table", "empty", *asked)
+        assert said == "nothing to do: service games has no such records\n"
+
+
+def test_an_unfinished_retry_is_finished_although_nothing_else_waits(
+    lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "service.toml").write_text('name = "games"\n[[tables]]\nname = "empty"\n')
+    open_objects(plans_of(lake, "games")).write(RETRY_PLAN, b"{}")
+    retried: list[str] = []
+    monkeypatch.setattr("forebay.cli.changing.held.retry_records", lambda *_, **__: retried.append("started"))
+    ran("quarantine", "retry", "--table", "empty", "--lake", lake, "--service", str(tmp_path))
+    assert retried == ["started"]
 
 
 def test_a_mistake_in_the_declarations_is_told_before_anything_is_tried(lake: str, tmp_path: Path) -> None:

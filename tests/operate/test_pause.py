@@ -39,7 +39,7 @@ def test_a_pause_is_told_recorded_and_taken_back(lake: str) -> None:
     assert "paused      alpha; 0 rows wait" in ran("status", "--lake", lake)
     told, *_ = map(json.loads, ran("history", "--lake", lake, "--json", "--days", "1").splitlines())
     assert (told["what"], told["undo"]) == ("pause: alpha", "forebay resume alpha")
-    assert ran("resume", "alpha", "--lake", lake) == "alpha: get rows again from the next batch on; 0 rows wait\n"
+    assert ran("resume", "alpha", "--lake", lake) == "alpha: resumed from the next batch on; 0 rows wait\n"
     assert paused_tables(lake) == frozenset()
 
 
@@ -65,7 +65,7 @@ def test_all_tables_are_resumed_together_or_not_at_all(lake: str) -> None:
     assert "paused      all tables, beta" in ran("status", "--lake", lake)
     assert "all of them are paused" in failed(2, "resume", "alpha", "--lake", lake)
     assert "use it alone" in failed(2, "pause", "all", "alpha", "--lake", lake)
-    assert ran("resume", "all", "--lake", lake).startswith("all tables, beta: get rows again")
+    assert ran("resume", "all", "--lake", lake).startswith("all tables, beta: resumed")
     assert paused_tables(lake) == frozenset()
 
 
@@ -75,7 +75,7 @@ def test_resume_says_that_a_running_batch_may_still_hold_rows_back(lake: str) ->
     service = Path(lake, "service.toml")
     service.write_text('name = "games"\n[[tables]]\nname = "alpha"\n')
     status, out, err = given(("resume", "alpha", "--lake", lake, "--service", str(service)), "")
-    assert (status, out) == (0, "alpha: get rows again from the next batch on; 0 rows wait\n")
+    assert (status, out) == (0, "alpha: resumed from the next batch on; 0 rows wait\n")
     assert "a batch that it began before may still put rows aside" in err
     assert given(("resume", "alpha", "--lake", lake, "--service", str(service)), "") == (
         0,
@@ -95,7 +95,7 @@ def test_rows_that_wait_are_counted_and_those_that_were_left_behind_are_a_proble
     ran("pause", "alpha", "--lake", lake)
     hold_back(lake, "alpha")
     assert "paused      alpha; 1 row waits" in ran("status", "--lake", lake)
-    assert ran("resume", "alpha", "--lake", lake, "--dry-run") == "alpha: would get rows again; 1 row waits\n"
+    assert ran("resume", "alpha", "--lake", lake, "--dry-run") == "alpha: would be resumed; 1 row waits\n"
     hold_back(lake, "beta")
     assert "beta: 1 row waits that arrived while it was paused (`forebay resume beta` loads them)" in failed(
         1, "status", "--lake", lake

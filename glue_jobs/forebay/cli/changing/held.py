@@ -192,6 +192,7 @@ def _try_again(
 ) -> None:
     from forebay.declaration.kept.in_force import service_for
     from forebay.declaration.service import declaration_of
+    from forebay.operate.changing.alone import retry_is_unfinished
     from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.looking.held import chosen_of, known_reason
     from forebay.upkeep.erase.keeping import must_keep_subject
@@ -207,6 +208,10 @@ def _try_again(
     if table and not count and service.maker_of(table) is None:
         known_table(view, table)
     tell(service=service.name, declarations=service.version, chosen=count)
+    if not count and not retry_is_unfinished(view.lake, service.name):
+        tell(written=0, dropped=0, left=0)
+        console.print(f"nothing to do: service {service.name} has no such records")
+        return
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
     by = "" if give_up else f" with its declarations, version {service.version}"
     console.print(f"{counted(count, 'record')} of service {service.name} will be {verb}{by}")

@@ -76,7 +76,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
         )
     wanted = [None] if tables == [EVERY] else names
     waiting = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
-    verb = ": would get rows again" if dry_run else ": get rows again from the next batch on"
+    verb = ": would be resumed" if dry_run else ": resumed from the next batch on"
     done = sorted(set(names) & there)
     tell(resumed=done, waited=waiting, wait=waiting)
     console.print(f"{_said(done) + verb if done else 'nothing is paused'}; {counted(waiting, 'row', 'waits')}")

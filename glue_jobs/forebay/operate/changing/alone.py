@@ -60,7 +60,11 @@ def _must_be_finished(lake: str, service: str) -> None:
         raise Halt(
             f"a batch of {service} is unfinished ({left[0]}): start the job once more, stop it, then repeat this command"
         )
-    if open_objects(plans_of(lake, service)).read(RETRY_PLAN) is not None:
+    if retry_is_unfinished(lake, service):
         raise Halt(
             f"a retry of {service} is unfinished: finish it with `forebay quarantine retry`, then repeat this command"
         )
+
+
+def retry_is_unfinished(lake: str, service: str) -> bool:
+    return open_objects(plans_of(lake, service)).read(RETRY_PLAN) is not None
