@@ -100,7 +100,7 @@ def test_a_lost_notification_a_poisoned_file_and_a_dead_letter_are_put_right(tol
     land("lost.json", 2)
     example = str(resources.files("forebay.declaration") / "example" / "service.toml")  # other services share the lake
     said = ran("find-missed", "--landing", f"s3://{told.bucket}/in/", "--settle-hours", "0", "--service", example, *at)
-    assert "1 of 2 files was missed, and announced now" in said
+    assert "2 files checked: 1 missed, and announced now" in said
 
     ran("files", "skip", f"s3://{told.bucket}/in/deadly.json", "--lake", told.lake)
     told.announce_files(land("deadly.json", 3))

@@ -270,7 +270,7 @@ def test_files_that_reconcile_left_out_for_now_are_told(lake: Path, s3: str, mon
         "find-missed", "--dry-run", "--landing", "s3://files-just-landed/in/", "--lake", str(lake), "--queue-url", queue
     )
     assert said.splitlines() == [
-        "0 of 0 files were missed",
+        "0 files checked: none missed",
         "348 files of the newest 6 hours were left out: --settle-hours 0 includes files that may still be on their way",
     ]
 

@@ -25,7 +25,7 @@ def privacy(**places: str) -> Privacy:
 )
 @pytest.mark.parametrize("name", ["vault", "secret"])
 def test_a_vault_or_a_secret_within_a_lake_is_refused(name: str, place: str, lake: str) -> None:
-    with pytest.raises(InvalidConfiguration, match=rf"privacy\.{name}: {place} is not apart from the lake"):
+    with pytest.raises(InvalidConfiguration, match=rf"privacy\.{name}: {place} is in the lake"):
         must_lie_apart(privacy(**{name: place}), lake)
 
 

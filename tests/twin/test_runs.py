@@ -126,9 +126,9 @@ def test_the_command_names_files_that_s3_told_nobody_of_and_announces_them(quick
 
     planned = reconcile("--dry-run")
     assert planned.count(f"s3://{quick.landing_bucket}/in/lost/a b.json\n") == 2
-    assert planned.endswith("2 of 2 files were missed\n")
+    assert planned.endswith("2 files checked: 2 missed\n")
     assert files_in(quick) == set()
-    assert reconcile().endswith("2 of 2 files were missed, and announced now\n")
+    assert reconcile().endswith("2 files checked: 2 missed, and announced now\n")
     assert files_in(quick) == {file for file in heard if file[0] == "in/lost/a b.json"}
 
 

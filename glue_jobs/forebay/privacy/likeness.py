@@ -9,6 +9,7 @@ import re
 from ipaddress import ip_address
 from typing import Any, Literal, get_args
 
+from forebay.privacy.token import PREFIX, SIGNS
 from forebay.privacy.value import treated_value
 
 Kind = Literal["e-mail address", "IP address", "card number", "phone number", "long id"]
@@ -22,12 +23,14 @@ PHONE = re.compile(r"\+[1-9][0-9 ()./-]{6,18}[0-9]|\(?0[0-9]{1,5}[) /-]+[0-9][0-
 HEX_ID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Fa-f]{16,128}")
 ID = re.compile(rf"{HEX_ID.pattern}|(?=[^0-9]*[0-9])[A-Za-z0-9_-]{{20,128}}")
 
+TOKEN = re.compile(rf"{PREFIX}[A-Za-z0-9_-]{{{SIGNS}}}")
+
 
 def kind_of(value: Any) -> Kind | None:
     if isinstance(value, bool) or not isinstance(value, str | int):
         return None
     text = str(value).strip()
-    if not text or len(text) > LONGEST:
+    if not text or len(text) > LONGEST or TOKEN.fullmatch(text):
         return None
     if EMAIL.search(text):
         return "e-mail address"

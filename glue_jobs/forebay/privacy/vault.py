@@ -41,7 +41,9 @@ def must_lie_apart(privacy: Privacy, lake: str) -> None:
     for name, place in {"vault": privacy.vault, "secret": privacy.secret, **keys}.items():
         if place and overlap(place, lake):
             raise InvalidConfiguration.one(
-                f"privacy.{name}", f"{place} is not apart from the lake {lake}", "name another place"
+                f"privacy.{name}",
+                f"{place} is in the lake {lake}, or around it",
+                "name a place that readers of the lake cannot read",
             )
 
 

@@ -192,7 +192,11 @@ def report(
     declared = service_for(service, lake)
     found = renewed_report(view_of(lake), declared, number)
     if found is None:
-        raise InvalidConfiguration.one("NUMBER", f"there is no report of erasure {number} of {declared.name}")
+        raise InvalidConfiguration.one(
+            "NUMBER",
+            f"service {declared.name} has no erasure {number}",
+            "`forebay history --days 365` lists the erasures",
+        )
     print_json([found])
 
 

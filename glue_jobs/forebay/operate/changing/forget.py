@@ -14,7 +14,7 @@ from forebay.errors import InvalidConfiguration, Problem
 from forebay.lake.layout import DERIVED_FROM, LEDGER
 from forebay.operate.changing.replay import FORGOTTEN_FILES, STANDING, Replay, plan_of
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
-from forebay.operate.looking.files import URI, FileChoice, LedgerFile
+from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile
 from forebay.threads import answers_by
 
 
@@ -37,7 +37,7 @@ def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] 
     unknown |= set(file_ids) - {row["file_id"] for row in by_id}
     if unknown:
         what = "it is not in the ledger" + (f" as a file of {service}" if service else "")
-        raise InvalidConfiguration(Problem(one, what) for one in sorted(unknown))
+        raise InvalidConfiguration(Problem(one, what, HOW_TO_NAME) for one in sorted(unknown))
     files = {row["file_id"]: LedgerFile.of(row) for row in rows}
     return plan_of(view, sorted(files.values(), key=lambda file: file.uri), STANDING)
 

@@ -30,7 +30,7 @@ from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, WANTED_AGAIN, Outcome
 from forebay.operate.lake_view import LakeView, known_service, quoted
-from forebay.operate.looking.files import URI, FileChoice, LedgerFile, of_one_service
+from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile, of_one_service
 
 REPLAYED = ("loaded", "empty", REPLAY)
 """The outcomes that a file must have: the others have no rows in the tables, or `forebay files` handles them."""
@@ -79,7 +79,7 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
     if choice.batch is not None:
         _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:
-        raise InvalidConfiguration(Problem(uri, "it is not in the ledger") for uri in sorted(unknown))
+        raise InvalidConfiguration(Problem(uri, "it is not in the ledger", HOW_TO_NAME) for uri in sorted(unknown))
     return plan_of(view, found, (*REPLAYED, *FORGOTTEN_FILES) if uris else REPLAYED)
 
 

@@ -23,6 +23,7 @@ from forebay.operate.lake_view import LakeView, known_service, like, quoted
 
 URI = "concat('s3://', bucket, '/', key)"
 """In SQL over the ledger."""
+HOW_TO_NAME = "write s3://BUCKET/KEY as `forebay files list` shows it"
 EARLIEST, LATEST = datetime(1970, 1, 1), datetime(2200, 1, 1)
 """The times that the query engine supports; no batch ended before or after."""
 OVERLAP = timedelta(minutes=1)
