@@ -237,6 +237,9 @@ def _show(outlook: Outlook, *, as_json: bool) -> None:
     if as_json:
         print_json(found)
         return
+    if not found:
+        console.print("no table has rows of these people")
+        return
     shown = columns("table", ">rows", ">of", ">people")
     for one in found:
         shown.add_row(str(one["table"]), *(f"{one[name]:,}" for name in ("rows", "of", "people")))
