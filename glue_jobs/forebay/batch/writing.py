@@ -36,7 +36,7 @@ from forebay.table.catalog import Catalog
 from forebay.table.commit import LogFailed
 from forebay.table.data_files.in_arrow import arrow_rows
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
-from forebay.table.fan_out import written_anew
+from forebay.table.fan_out import ATTEMPTS, written_anew
 from forebay.table.from_records import with_record_columns
 from forebay.table.kernel import Seen
 from forebay.table.removal import remove_then_append
@@ -152,6 +152,8 @@ class Writing(PassStaging):
 
         try:
             self.logs.look(destination.path)
+            if declared is not None and declared.properties:
+                self.give_properties(destination.path, declared.properties)
         except LogFailed as unreadable:
             if unreadable.lasts:
                 return Failed(unreadable)
@@ -168,6 +170,14 @@ class Writing(PassStaging):
             logs=self.logs,
             emit=self.emit,
         )
+
+    def give_properties(self, path: str, properties: Mapping[str, str]) -> None:
+        """In a commit before the rows leave, so that a new change feed has these, too. Other writers may be quicker; then the
+        next batch tries again."""
+        for _ in range(ATTEMPTS):
+            seen = self.logs.look(path, again=True)
+            if seen is None or not self.logs.set_properties(seen, properties):
+                return
 
     def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
         service, batch = self.service.name, self.txn.version
