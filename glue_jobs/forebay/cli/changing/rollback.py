@@ -118,7 +118,7 @@ def _unchanged(plan: Rollback, tables: list[str]) -> list[str]:
 
 
 def _show(view: LakeView, plan: Rollback, tables: list[str]) -> None:
-    shown = columns("table", ">now", ">to", ">rows leave", ">rows come", ">files")
+    shown = columns("table", ">version", ">to version", ">rows leave", ">rows come", ">files")
     for one in plan.tables:
         numbers = (f"{one.now}", f"{one.to}", f"{one.leaving:,}", f"{one.coming:,}", f"{len(one.changes):,}")
         shown.add_row(one.table, *numbers)
