@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from datetime import date, datetime
 from functools import partial
-from itertools import count
+from itertools import chain, count
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import MagicMock
@@ -31,6 +32,7 @@ import forebay.batch.retrying.planning as planning
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
 import forebay.batch.staging as staging
+import forebay.threads as threads
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
@@ -127,18 +129,25 @@ class Lake:
     """Ids of the deletions that `after_load` made, as far as it noted them."""
     meanwhile: tuple[int, Callable[[], None]] | None = None
     """Somebody else does all of his work right before the effect with this number."""
+    met: bool = False
+    """Whether he did."""
+    deaths: set[int] = field(default_factory=set)
+    """The numbers of effects after which a driver died."""
 
     def effect(self, deed: Callable[[], None]) -> None:
         if self.meanwhile is not None and self.effects >= self.meanwhile[0]:
-            (_, somebody), self.meanwhile = self.meanwhile, None
+            (_, somebody), self.meanwhile, self.met = self.meanwhile, None, True
             mine = self.effects, self.dies_after
             somebody()
             self.effects, self.dies_after = mine
-        if self.dies_after is not None and self.effects >= self.dies_after:
-            raise Died
+        self.must_live()
         deed()
         self.effects += 1
-        if self.effects == self.dies_after:
+        self.must_live()
+
+    def must_live(self) -> None:
+        if self.dies_after is not None and self.effects >= self.dies_after:
+            self.deaths.add(self.dies_after)
             raise Died
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -689,12 +698,34 @@ def _drop_duplicates(rows: list[dict[str, Any]], known: set[Any]) -> None:
             seen.add((row["table"], row["id"]))
 
 
+@contextmanager
+def _in_turn(*_: object) -> Iterator[Any]:
+    """In the place of threads: effects have an order, and thousands of histories do not wait for their turn on a core."""
+    yield SimpleNamespace(map=map, submit=lambda ask: SimpleNamespace(result=ask))
+
+
+def interleavings(scene: Callable[[pytest.MonkeyPatch], Any]) -> Iterator[tuple[Any, int, int | None]]:
+    """A scene for each effect at which the first driver meets another one or dies, and for each after which the other one dies.
+    What comes after the last effect is tried once."""
+    for at in count():
+        is_reached = False
+        for dies_after in chain((None,), count()):
+            with pytest.MonkeyPatch.context() as patch:
+                made = scene(patch)
+                yield made, at, dies_after
+            is_reached |= made.lake.met or at in made.lake.deaths
+            if dies_after not in (None, *made.lake.deaths):
+                break
+        if not is_reached:
+            assert at > 5, "there were hardly any effects"
+            return
+
+
 def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation: str, **more: Any) -> PaperBatch:
     """A driver of its own for this lake; what stood in for Spark stays as long as `patch`."""
     patch.setattr(heart, "TableLogs", lambda *_, **__: Logs(lake))
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
     patch.setattr(heart, "OnePass", lambda *_: PaperPass(lake))
-    patch.setattr(carrying_out, "both", lambda one, other: (one(), other()))  # effects have an order
     patch.setattr(ended, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(attempt, "Dedupe", PaperDedupe)
     patch.setattr(parts, "Writing", PaperWriting)
@@ -714,6 +745,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
 
 def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:
     """Data files are objects of the lake, which stands in the place of Spark."""
+    patch.setattr(threads, "ThreadPoolExecutor", _in_turn)
     patch.setattr(commits, "open_objects", lambda place: Store(lake, place))
     patch.setattr(staging, "open_objects", lambda place: Store(lake, place))
     patch.setattr(without_plan, "tables_of", lambda place: [name for name in lake.tables if not is_own(name)])

@@ -17,7 +17,7 @@ from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER, QUARANTINE
 from forebay.landed_file import LandedFile
-from tests.batch.paper import Lake, Record, lay_out, retry_in
+from tests.batch.paper import Lake, Record, interleavings, lay_out, retry_in
 from tests.batch.world import Died
 
 DEDUPE = 'dedupe = { by = ["event_id"], days = 3 }\n'
@@ -80,16 +80,8 @@ class Scene:
         assert sorted(row["id"] for name in there for row in self.lake.rows(name)) == stand
 
 
-def scenes() -> Iterator[tuple[Scene, int, int | None]]:
-    """One for every effect before which the other one comes, and after which it dies."""
-    for at in range(MOST_EFFECTS):
-        for dies_after in (None, *range(MOST_EFFECTS)):
-            with pytest.MonkeyPatch.context() as patch:
-                yield Scene(patch), at, dies_after
-
-
 def test_a_retry_in_the_middle_of_a_batch_with_copies_of_its_records() -> None:
-    for scene, at, dies_after in scenes():
+    for scene, at, dies_after in interleavings(Scene):
         scene.lake.meanwhile = (at, partial(scene.retry, dies_after))
         scene.second()
         scene.end()
@@ -97,7 +89,7 @@ def test_a_retry_in_the_middle_of_a_batch_with_copies_of_its_records() -> None:
 
 
 def test_a_batch_in_the_middle_of_a_retry_of_copies_of_its_records() -> None:
-    for scene, at, dies_after in scenes():
+    for scene, at, dies_after in interleavings(Scene):
         scene.lake.meanwhile = (at, partial(scene.second, dies_after))
         scene.retry()
         scene.end()
@@ -106,7 +98,7 @@ def test_a_batch_in_the_middle_of_a_retry_of_copies_of_its_records() -> None:
 
 def test_a_batch_in_the_middle_of_a_retry_in_which_a_table_fails() -> None:
     """The records of that table stay held, and so their ids must be unknown to the next retry."""
-    for scene, at, dies_after in scenes():
+    for scene, at, dies_after in interleavings(Scene):
 
         def second(scene: Scene = scene, dies_after: int | None = dies_after) -> None:
             scene.lake.failing = set()
@@ -123,7 +115,7 @@ def test_a_batch_in_the_middle_of_a_retry_in_which_a_table_fails() -> None:
 def test_a_job_that_starts_ends_a_retry_and_its_own_batch_although_it_no_longer_drops_duplicates() -> None:
     """The retry began under declarations that did, and waits for the batch."""
     waited = 0
-    for scene, dies_after, retry_dies_after in scenes():
+    for scene, dies_after, retry_dies_after in interleavings(Scene):
         scene.second(dies_after)
         scene.retry(retry_dies_after)
         waited += all(any(folder in name for name in scene.lake.objects) for folder in ("/plans/", "/tries/"))
@@ -175,7 +167,7 @@ def test_a_batch_and_a_retry_whose_table_fails_at_both_commits_hold_their_record
     """The batch leaves out copies of records that the retry then cannot write. The ids of these are gone when the batch reads
     its records again, for the quarantine."""
     held = 0
-    for scene, at, dies_after in scenes():
+    for scene, at, dies_after in interleavings(Scene):
         scene.lake.failing = {"alpha"}
         scene.retry(dies_after or 0)
         scene.lake.meanwhile = (at, scene.retry)

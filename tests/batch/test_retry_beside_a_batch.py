@@ -4,7 +4,7 @@ no row stands twice, none is lost, and the ledger says where each is."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -19,7 +19,7 @@ from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, QUARANTINE
 from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
-from tests.batch.paper import Lake, PaperMoving, Record, lay_out, retry_in
+from tests.batch.paper import Lake, PaperMoving, Record, interleavings, lay_out, retry_in
 from tests.batch.world import Died
 
 SERVICE = parse_service({"service.toml": 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'})
@@ -75,17 +75,9 @@ class Scene:
         assert [name for name in self.lake.objects if "/plans/" in name or "/tries/" in name] == []
 
 
-def scenes(how: str) -> Iterator[tuple[Scene, int, int | None]]:
-    """One for every effect before which the other one comes, and after which it dies."""
-    for at in range(MOST_EFFECTS):
-        for dies_after in (None, *range(MOST_EFFECTS)):
-            with pytest.MonkeyPatch.context() as patch:
-                yield Scene(patch, how), at, dies_after
-
-
 @pytest.mark.parametrize("how", ["replays", "replaces"])
 def test_a_retry_in_the_middle_of_a_batch(how: str) -> None:
-    for scene, at, dies_after in scenes(how):
+    for scene, at, dies_after in interleavings(partial(Scene, how=how)):
         scene.lake.meanwhile = (at, partial(scene.retry, dies_after))
         scene.batch(scene.newest)
         scene.end()
@@ -94,7 +86,7 @@ def test_a_retry_in_the_middle_of_a_batch(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["replays", "replaces"])
 def test_a_batch_in_the_middle_of_a_retry(how: str) -> None:
-    for scene, at, dies_after in scenes(how):
+    for scene, at, dies_after in interleavings(partial(Scene, how=how)):
         scene.lake.meanwhile = (at, partial(scene.dying, dies_after))
         scene.retry()
         scene.end()
@@ -103,7 +95,7 @@ def test_a_batch_in_the_middle_of_a_retry(how: str) -> None:
 
 @pytest.mark.parametrize("how", ["replays", "replaces"])
 def test_a_batch_whose_driver_dies_and_a_retry_before_the_next_one(how: str) -> None:
-    for scene, dies, dies_too in scenes(how):
+    for scene, dies, dies_too in interleavings(partial(Scene, how=how)):
         scene.dying(dies)
         scene.retry(dies_too)
         scene.end()
@@ -125,21 +117,18 @@ def test_a_replay_that_brings_more_held_records_is_not_taken_for_a_restored_quar
 
 def test_a_second_retry_at_the_same_time_in_which_a_table_fails() -> None:
     """Both would have one plan: rows that the first one writes after the other one left them out are counted nowhere."""
-    for at in range(MOST_EFFECTS):
-        for dies_after in (None, *range(MOST_EFFECTS)):
-            with pytest.MonkeyPatch.context() as patch:
-                scene = Scene(patch, "replays", failing={"alpha", "beta"})
+    for scene, at, dies_after in interleavings(partial(Scene, how="replays", failing={"alpha", "beta"})):
 
-                def second(scene: Scene = scene, dies_after: int | None = dies_after) -> None:
-                    scene.lake.failing = {"beta"}
-                    with suppress(LeaseHeld):
-                        scene.retry(dies_after)
-                    scene.lake.failing = set()
+        def second(scene: Scene = scene, dies_after: int | None = dies_after) -> None:
+            scene.lake.failing = {"beta"}
+            with suppress(LeaseHeld):
+                scene.retry(dies_after)
+            scene.lake.failing = set()
 
-                scene.lake.meanwhile = (at, second)
-                scene.retry()
-                scene.end()
-                scene.check()
+        scene.lake.meanwhile = (at, second)
+        scene.retry()
+        scene.end()
+        scene.check()
 
 
 def test_a_table_that_is_dropped_while_a_retry_is_unfinished_does_not_stop_later_ones() -> None:
