@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
@@ -55,13 +56,20 @@ def _decides_nothing(path: str, at_default: frozenset[str]) -> bool:
 
 
 def _at_default(model: BaseModel, where: str) -> Iterator[str]:
-    for name, field in type(model).model_fields.items():
+    defaults = _defaults(type(model))
+    for name in type(model).model_fields:
         value = getattr(model, name)
-        if not field.is_required() and value == field.get_default(call_default_factory=True):
+        if name in defaults and value == defaults[name]:
             yield f"{where}{name}"
         for key, inner in _parts(value):
             if isinstance(inner, BaseModel):
                 yield from _at_default(inner, f"{where}{name}.{key}")
+
+
+@cache
+def _defaults(kind: type[BaseModel]) -> dict[str, Any]:
+    fields = kind.model_fields.items()
+    return {name: field.get_default(call_default_factory=True) for name, field in fields if not field.is_required()}
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
