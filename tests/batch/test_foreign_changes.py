@@ -126,49 +126,55 @@ def by_hand(spark: SparkSession) -> Iterator[None]:
 
 @pytest.mark.deep
 @pytest.mark.usefixtures("by_hand")
-@pytest.mark.parametrize("what", CHANGES)
-def test_the_next_batch_loads_its_rows_or_holds_them(
-    what: str, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("ends", [LOADED, HELD])
+def test_the_next_batch_loads_the_rows_of_changed_tables_or_holds_them(
+    ends: str, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    statements, ends = CHANGES[what]
-    held, why = three_batches(World(spark, lake, monkeypatch, service=SERVICE), statements)
-    assert ("held" if held else "loaded") == ends, why
+    changes = {what: statements for what, (statements, its_end) in CHANGES.items() if its_end == ends}
+    held, why = three_batches(World(spark, lake, monkeypatch, service=SERVICE), changes)
+    assert {what: HELD if held[what] else LOADED for what in changes} == dict.fromkeys(changes, ends), why
 
 
 @pytest.mark.deep
 @pytest.mark.usefixtures("by_hand")
-@pytest.mark.parametrize("what", BEHIND_THE_PLAN)
-def test_a_batch_that_has_its_plan_loads_its_rows_or_holds_them(
-    what: str, spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
+def test_a_batch_that_has_its_plan_loads_the_rows_of_changed_tables_or_holds_them(
+    spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The files of the table are written then, for the columns that it had. A vacuum that retains nothing deletes them, and a
-    driver that starts says so: see `must_have_files`."""
-    three_batches(World(spark, lake, monkeypatch, service=SERVICE), CHANGES[what][0], behind_the_plan=True)
+    """The files of the tables are written then, for the columns that they had. A vacuum that retains nothing deletes them, and
+    a driver that starts says so: see `must_have_files`."""
+    changes = {what: CHANGES[what][0] for what in BEHIND_THE_PLAN}
+    three_batches(World(spark, lake, monkeypatch, service=SERVICE), changes, behind_the_plan=True)
 
 
 def three_batches(
-    world: World, changes: list[str | Change], *, behind_the_plan: bool = False
-) -> tuple[list[str], list[str]]:
-    """A person is at work before the second one, or right before its commits. What is held, and why."""
-    spark, lake, commit, left = world.spark, world.lake, Writing.commit, [*changes]
+    world: World, changes: dict[str, list[str | Change]], *, behind_the_plan: bool = False
+) -> tuple[dict[str, list[str]], list[str]]:
+    """Each change is of a table of its own. A person is at work before the second batch, or right before its commits. What is
+    held, by change, and why."""
+    spark, lake, commit = world.spark, world.lake, Writing.commit
+    tables = {what: f"alpha_{number}" for number, what in enumerate(changes)}
+    left = [(tables[what], change) for what, some in changes.items() for change in some]
 
     def somebody() -> None:
         while left:
-            change = left.pop(0)
+            table, change = left.pop(0)
             if isinstance(change, str):
-                spark.sql(change.format(t=f"delta.`{lake}/alpha`"))
+                spark.sql(change.format(t=f"delta.`{lake}/{table}`"))
             else:
-                change(spark, f"{lake}/alpha")
+                change(spark, f"{lake}/{table}")
 
     def meanwhile(writing: Writing, *given: Any) -> Any:
         if writing.txn.version == 1:
             somebody()
         return commit(writing, *given)
 
+    def of_all(*numbers: int) -> list[dict[str, object]]:
+        return [event(table, number) for table in tables.values() for number in numbers]
+
     world.answers = {
-        "a.json": lines(event("alpha", 1), event("alpha", 2)),
-        "b.json": lines(event("alpha", 3), event("beta", 3)),
-        "c.json": lines(event("alpha", 4), event("beta", 4)),
+        "a.json": lines(*of_all(1, 2)),
+        "b.json": lines(*of_all(3), event("beta", 3)),
+        "c.json": lines(*of_all(4), event("beta", 4)),
     }
     batch = world.batch()
     try:
@@ -180,14 +186,16 @@ def three_batches(
         process(world, batch, 2, "c.json")
     finally:
         batch.close()
-    rows = [row.event_id for row in spark.read.format("delta").load(f"{lake}/alpha").select("event_id").collect()]
-    found = Counter(str(one) for one in rows)
-    held = [json.loads(row.record)["event_id"] for row in quarantined(spark, lake)]
-    why = [one.error for one in world.events if isinstance(one, TableFailed)]
-    for n in (3, 4):
-        assert found[f"alpha-{n}"] + held.count(f"alpha-{n}") == 1
-        assert world.rows_of("beta")[f"{'abc'[n - 2]}.json"] == 1
-    return held, why
+    assert not left
+    quarantine = [json.loads(row.record)["event_id"] for row in quarantined(spark, lake)]
+    held = {what: [one for one in quarantine if one.startswith(f"{table}-")] for what, table in tables.items()}
+    for what, table in tables.items():
+        rows = spark.read.format("delta").load(f"{lake}/{table}").select("event_id").collect()
+        found = Counter(str(row.event_id) for row in rows)
+        for n in (3, 4):
+            assert found[f"{table}-{n}"] + held[what].count(f"{table}-{n}") == 1, what
+    assert world.rows_of("beta") == {"b.json": 1, "c.json": 1}
+    return held, [one.error for one in world.events if isinstance(one, TableFailed)]
 
 
 def process(world: World, batch: object, number: int, key: str) -> None:
