@@ -9,9 +9,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from delta.tables import DeltaTable as Delta
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from forebay.declaration.rollup import Rollup
@@ -20,7 +21,7 @@ from forebay.lake.objects import open_objects
 from forebay.merge.derived import Derived
 from forebay.merge.rollup import roll_up
 from forebay.table.kernel import TableLogs
-from tests.merge.story import Held, die
+from tests.merge.story import Held, die, in_columns
 
 ROLLUP = Rollup(
     name="revenue",
@@ -35,7 +36,16 @@ ROLLUP = Rollup(
         "most": "max(amount)",
     },
 )
-COLUMNS = "day string, country string, player string, amount long, tags map<string,string>, _file_id string"
+COLUMNS = pa.schema(
+    {
+        "day": pa.string(),
+        "country": pa.string(),
+        "player": pa.string(),
+        "amount": pa.int64(),
+        "tags": pa.map_(pa.string(), pa.string()),
+        "_file_id": pa.string(),
+    }
+)
 
 
 class Shop:
@@ -58,8 +68,7 @@ class Shop:
         self.said.append(f"bring {table}")
 
     def write(self, table: str, rows: list[tuple[Any, ...]]) -> None:
-        frame = self.spark.createDataFrame(rows, COLUMNS).coalesce(1)
-        frame.write.format("delta").partitionBy("day").mode("append").save(f"{self.lake}/{table}")
+        write_deltalake(f"{self.lake}/{table}", in_columns(rows, COLUMNS), partition_by=["day"], mode="append")
 
     def correct(self, table: str) -> None:
         """As a merge does: files with rows that are changed are written again, with all their other rows."""
@@ -253,11 +262,7 @@ def test_a_table_and_its_copy_are_told_apart(shop: Shop) -> None:
 
 def test_tables_with_a_column_of_kinds_that_cannot_be_added_are_told(shop: Shop) -> None:
     shop.bring("eu")
-    rows = shop.spark.createDataFrame(
-        [("mon", "de", "p1", ["1"], "f9")],
-        COLUMNS.replace("amount long, tags map<string,string>", "amount array<string>"),
-    )
-    rows.write.format("delta").partitionBy("day").save(f"{shop.lake}/us")
+    write_deltalake(f"{shop.lake}/us", pa.table({"day": ["mon"], "amount": [["1"]]}), partition_by=["day"])
     with pytest.raises(InvalidConfiguration, match="amount"):
         shop.roll_up()
 
