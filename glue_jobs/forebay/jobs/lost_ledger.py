@@ -9,12 +9,12 @@ import re
 from collections.abc import Iterator
 
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER, PLANS, application, table_path
-from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable, has_log
+from forebay.lake.layout import PLANS, application, table_path
+from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
-from forebay.ledger.lost import lost_ledger
+from forebay.ledger.lost import has_ledger, lost_ledger
 
 Transaction = tuple[str, int]
 """An application, and the number of its batch."""
@@ -33,16 +33,12 @@ def table_without_ledger(lake: str, first: frozenset[Transaction] = frozenset())
     """A table that jobs have filled, where there is no ledger. Batches that are half done have rows in tables before the ledger
     has them. Another service may load its first batch now: its plan stays from before the first row until the ledger has the
     batch, so tables are read first and the ledger last."""
-    if _has_ledger(lake):
+    if has_ledger(lake):
         return None
     loaded = {name: loading_transactions(lake, name) for name in tables_of(lake)}
     half_done = frozenset(_half_done(lake)) | first
     found = next((name for name, some in loaded.items() if some - half_done), None)
-    return None if _has_ledger(lake) else found
-
-
-def _has_ledger(lake: str) -> bool:
-    return has_log(open_objects(table_path(lake, LEDGER)))
+    return None if has_ledger(lake) else found
 
 
 def _half_done(lake: str) -> Iterator[Transaction]:

@@ -27,11 +27,10 @@ from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit, Event
 from forebay.lake.layout import TOMBSTONES, lease_of, table_path, tombstones_of
 from forebay.lake.lease import Lease, LeaseHeld, hold
-from forebay.lake.log.definition import definition_of
-from forebay.lake.log.listing import BrokenLog, NoTable, list_log
+from forebay.lake.log.definition import origins_in
+from forebay.lake.log.listing import NoTable, list_log
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
-from forebay.lake.origin import origins_of
 from forebay.lake.safety import session_for
 from forebay.merge.current import rollup_has_all, state_has_all
 from forebay.merge.events import MergeEnded, TableMerged, TableNotMerged, TableRolledUp
@@ -197,12 +196,8 @@ class Merger:
 
     def _origins_of(self, table: str) -> tuple[str, ...]:
         """Looked up once, because a table's origins do not change."""
-        if table not in self._origins:
-            try:
-                definition = definition_of(open_objects(table_path(self._lake, table)))
-            except (NoTable, BrokenLog):
-                return ()
-            self._origins[table] = origins_of(definition.configuration)
+        if not self._origins.get(table):
+            self._origins[table] = origins_in(open_objects(table_path(self._lake, table)))
         return self._origins[table]
 
     def _version_of(self, log: str) -> int | None:

@@ -24,11 +24,13 @@ from forebay.aws.delta_rs import storage_options
 from forebay.aws.preflight import check_lake
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import CHECKPOINT, HOME, LEDGER, table_path, writers_of
+from forebay.lake.log.definition import origins_in
 from forebay.lake.log.listing import has_log
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
+from forebay.ledger.lost import has_ledger
 from forebay.ledger.services import services_of_ledger
 from forebay.threads import answers_by
 
@@ -100,11 +102,6 @@ def checkpoint_of(lake: str, named: str) -> str:
     if folder and next(iter(open_objects(folder).found()), None) is None:
         raise InvalidConfiguration.one(f"checkpoint {folder}", "no job has written there", "is it spelled correctly?")
     return folder or f"{lake.rstrip('/')}/{CHECKPOINT}"
-
-
-def has_ledger(lake: str) -> bool:
-    """Whether a batch was ever loaded there."""
-    return has_log(open_objects(table_path(lake, LEDGER)))
 
 
 def tell_if_not_begun(lake: str, tell: Callable[[str], None]) -> None:
@@ -250,6 +247,10 @@ class LakeView:
         ledger = self.table(LEDGER)
         newest = None if ledger is None else ledger.transaction_version(app_id)
         return newest is not None and newest >= batch
+
+    def origins(self, names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+        """For each of these tables, those from which it is computed."""
+        return answers_by(lambda name: origins_in(open_objects(table_path(self.lake, name))), names)
 
     def query(self, name: str, sql: str) -> list[dict[str, Any]]:
         """Rows of `sql`, in which the table is called `t`; none where there is no such table."""

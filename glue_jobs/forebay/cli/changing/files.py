@@ -45,7 +45,8 @@ def list_files(
     as_json: AsJson = False,
 ) -> None:
     """List files of the ledger, the newest first."""
-    from forebay.operate.lake_view import begun_view, has_ledger, known_table
+    from forebay.ledger.lost import has_ledger
+    from forebay.operate.lake_view import begun_view, known_table
     from forebay.operate.looking.files import FileChoice
     from forebay.operate.looking.files import list_files as chosen
 

@@ -203,7 +203,8 @@ def _dead_letters(queue_url: str, lake: str, of: str, limit: int, sqs: Any) -> t
         raise InvalidConfiguration.one(f"queue {queue_url}", "has no dead-letter queue", "its redrive policy names one")
     view = None
     if lake:
-        from forebay.operate.lake_view import has_ledger, service_of_queue, view_of
+        from forebay.ledger.lost import has_ledger
+        from forebay.operate.lake_view import service_of_queue, view_of
 
         if has_ledger(lake):
             view, of = view_of(lake), service_of_queue(lake, of)

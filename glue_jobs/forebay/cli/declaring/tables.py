@@ -335,7 +335,7 @@ def _begun(lake: str) -> str:
         return ""
     from forebay.aws.preflight import check_lake
     from forebay.lake.log.tables import tables_of
-    from forebay.operate.lake_view import has_ledger
+    from forebay.ledger.lost import has_ledger
 
     check_lake(lake)
     if has_ledger(lake) or tables_of(lake):

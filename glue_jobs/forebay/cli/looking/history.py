@@ -29,7 +29,8 @@ def history(
     has the command.
     """
     from forebay.cli.looking.status import deployment
-    from forebay.operate.lake_view import begun_view, has_ledger
+    from forebay.ledger.lost import has_ledger
+    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.history import history_of
 
     view, since = begun_view(lake), datetime.now(UTC) - timedelta(days=days)

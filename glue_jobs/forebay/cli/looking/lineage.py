@@ -37,7 +37,8 @@ def lineage(
     it filled. OPENLINEAGE_API_KEY is sent as the key. Sending an event again changes nothing. Exit status 1 if the endpoint
     refuses an event, or if the ledger does not have --batch.
     """
-    from forebay.operate.lake_view import begun_view, has_ledger, known_service
+    from forebay.ledger.lost import has_ledger
+    from forebay.operate.lake_view import begun_view, known_service
     from forebay.operate.looking.files import FileChoice
     from forebay.operate.looking.lineage import lineage_of
 

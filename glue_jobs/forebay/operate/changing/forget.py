@@ -11,11 +11,10 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from forebay.errors import InvalidConfiguration, Problem
-from forebay.lake.layout import DERIVED_FROM, LEDGER
+from forebay.lake.layout import LEDGER
 from forebay.operate.changing.replay import FORGOTTEN_FILES, STANDING, Replay, plan_of
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile
-from forebay.threads import answers_by
 
 
 def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] = (), service: str = "") -> Replay:
@@ -55,11 +54,5 @@ def forgotten(view: LakeView, *, key: str = "", file_id: str = "", service: str 
 
 def computed_from(view: LakeView, tables: Collection[str]) -> list[str]:
     """The states and rollups of these tables. The next merge takes the same rows out of them."""
-
-    def is_meant(name: str) -> bool:
-        table = view.table(name)
-        told = "" if table is None else table.metadata().configuration.get(DERIVED_FROM) or ""
-        return not set(tables).isdisjoint(told.split(","))
-
-    names = view.tables() if tables else []
-    return [name for name, meant in answers_by(is_meant, names).items() if meant]
+    origins = view.origins(view.tables()) if tables else {}
+    return [name for name, of_it in origins.items() if not set(tables).isdisjoint(of_it)]

@@ -12,12 +12,8 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Problem
-from forebay.lake.layout import table_path
-from forebay.lake.log.definition import origins_in
-from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import waiting_for
-from forebay.threads import answers_by
 
 
 def must_stay(view: LakeView, services: Sequence[Service], names: Sequence[str]) -> list[Problem]:
@@ -48,9 +44,7 @@ def _needed(view: LakeView, services: Iterable[Service], names: Collection[str])
     """Problems of tables from which others are computed, and of states whose changes stay: the next merge would make them
     again."""
     others = [name for name in view.tables() if name not in names]
-    for other, of_other in answers_by(
-        lambda name: origins_in(open_objects(table_path(view.lake, name))), others
-    ).items():
+    for other, of_other in view.origins(others).items():
         if taken := sorted(set(of_other) & set(names)):
             hint = f"name both: forebay tables drop {' '.join((*taken, other))}"
             yield Problem(f"table {taken[0]}", f"{other} is computed from it", hint)

@@ -16,7 +16,7 @@ from forebay.declaration.feed import Feed
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, meant
 from forebay.ledger.periods import FeedPeriod
-from forebay.upkeep.complete.judge import NAMES_A_FILE
+from forebay.upkeep.complete.judge import waits_for_files
 
 FEED_OF_TABLE = '. Or limit the table to feeds that do, with where = { "@feed" = ... }'
 UNSEEN = "none of its files was loaded"
@@ -32,7 +32,7 @@ class Open:
 
     @property
     def waits_for_files(self) -> bool:
-        return NAMES_A_FILE in self.why
+        return waits_for_files(self.why)
 
     def __str__(self) -> str:
         return f"{self.feed} {self.start:%Y-%m-%dT%H:%MZ}: {self.why}"

@@ -12,18 +12,15 @@ from dataclasses import dataclass
 from forebay.counted import counted
 from forebay.declaration.service import CODE, Service
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, TOMBSTONES, table_path
-from forebay.lake.log.definition import origins_in
+from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, TOMBSTONES
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import own_tables
-from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.people.person import known_to_vault
 from forebay.operate.people.unseen import Unseen, unseen
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import one_spelling, token_of
-from forebay.threads import answers_by
 from forebay.upkeep.erase.due import erasure_of
 from forebay.upkeep.erase.keeping import must_keep_subject
 from forebay.upkeep.erase.plan import Done, ErasePlan
@@ -112,7 +109,7 @@ def tables_of_service(view: LakeView, service: Service) -> list[str]:
     there, own = view.tables(), [*own_tables(view.lake)]
     merged = (name for name in there if any(one.may_merge_into(name) for one in service.tables))
     found |= {*merged, *(name for name in there if service.maker_of(name))}
-    origins = answers_by(lambda name: origins_in(open_objects(table_path(view.lake, name))), [*there, *own])
+    origins = view.origins([*there, *own])
     while more := {name for name in there if found.intersection(origins[name])} - found:
         found |= more
     of_states = {f"{TOMBSTONES}/{name}" for name in found}

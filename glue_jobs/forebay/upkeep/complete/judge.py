@@ -23,8 +23,7 @@ UNREADABLE = "unreadable"
 BATCH_ENDS = timedelta(minutes=2)
 """When to look again at a period that an unfinished batch delays. If it only has known files of the period, nobody looks when
 it ends."""
-NAMES_A_FILE = ", such as s3://"
-"""Where a reason waits for files, and names one."""
+_SUCH_AS = ", such as "
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +109,12 @@ def _is_done(row: Mapping[str, Any], known: Known) -> bool:
 
 
 def _such_as(uris: Sequence[str], what: str) -> str:
-    return f"waits for {counted(len(uris), 'file')} that {agreed(len(uris), 'is')} {what}, such as {min(uris)}"
+    return f"waits for {counted(len(uris), 'file')} that {agreed(len(uris), 'is')} {what}{_SUCH_AS}{min(uris)}"
+
+
+def waits_for_files(why: str) -> bool:
+    """Whether this reason names a file by its address: not one of an unfinished batch, which has only keys."""
+    return f"{_SUCH_AS}s3://" in why
 
 
 def _unsaid(rule: Complete, known: Known) -> Iterator[str]:
