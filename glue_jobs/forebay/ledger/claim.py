@@ -233,7 +233,7 @@ class _Deciding:
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
         """Without versions, a key that gets its first bytes back is the same file again: under `replace` it replaces the
         bytes in between. A new version is never a file that is back, and neither are bytes whose rows a table still has."""
-        versioned = bool(file.version_id and file.version_id != "null") or file.is_deletion
+        versioned = bool(file.version_id and file.version_id != "null")
         deletions = self._deletions(file)
         deleted = all(is_deleted(seen.file, [d for d in deletions if written_later(file, d)]) for seen in his)
         outdone = all(
@@ -329,8 +329,7 @@ class _Deciding:
             return False
         stands_in, place = any(seen.stands_in for seen in his), self.claim.files.index
         return any(
-            other.file_id != file.file_id
-            and any(seen.stands_in for seen in self._marks(other))
+            any(seen.stands_in for seen in self._marks(other))
             and self._same_bytes(file, other)
             and (
                 not stands_in or (written_later(other, file), place(other)) > (written_later(file, other), place(file))
