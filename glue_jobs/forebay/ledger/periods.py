@@ -103,7 +103,7 @@ class Periods:
             if not changed:
                 return False
             months = {_month(one) for one in changed.values()}
-            after = [one for one in {**rows, **changed}.values() if _month(one) in months]
+            after = {**rows, **changed}.values()
             tables = {month: _as_table(one for one in after if _month(one) == month) for month in sorted(months)}
             if replace_files(self._table, snapshot, MONTH, tables):
                 return True

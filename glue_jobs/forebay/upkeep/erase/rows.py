@@ -172,7 +172,7 @@ def _which(
     hits: list[set[str]] | None = [set(of_all) for _ in range(rows.num_rows)] if of_all else None
     for place in places:
         column = rows[place.column].combine_chunks()
-        for at, tokens in _hits(column, place.path, erased, text=place.column in (*TEXTS, RECORD)):
+        for at, tokens in _hits(column, place.path, erased):
             hits = hits or [set() for _ in range(rows.num_rows)]
             hits[at] |= tokens
     if hits is None:
@@ -228,11 +228,11 @@ def _unjudged(rows: pa.Table, places: Sequence[Place]) -> set[int]:
     return unjudged
 
 
-def _hits(column: Any, path: Keys, erased: Erased, *, text: bool) -> Iterator[tuple[int, set[str]]]:
+def _hits(column: Any, path: Keys, erased: Erased) -> Iterator[tuple[int, set[str]]]:
     while path and pa.types.is_struct(column.type):
         inner = [one.name for one in column.type if may_hold(path[:1], one.name)]
         for name in inner[1:]:
-            yield from _hits(pc.struct_field(column, name), path[1:], erased, text=False)
+            yield from _hits(pc.struct_field(column, name), path[1:], erased)
         if not inner:
             return
         column, path = pc.struct_field(column, inner[0]), path[1:]
