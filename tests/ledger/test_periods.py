@@ -81,6 +81,18 @@ def test_other_readers_see_the_same_rows_and_every_month_has_one_file(tmp_path: 
     assert (len(table.file_uris()), table.version(), len(rows)) == (2, 3, 8)
 
 
+def test_a_change_of_two_months_writes_each_row_once(tmp_path: Path) -> None:
+    mine, seen = periods(tmp_path), [period(), period(1), period(24 * 30)]
+    mine.change(lambda rows: seen)
+    mine.change(lambda rows: [replace(one, why="waits") for one in (seen[0], seen[2])])
+    rows = DeltaTable(tmp_path).to_pyarrow_table().to_pylist()
+    assert sorted((row["month"], row["why"]) for row in rows) == [
+        ("2026-11", ""),
+        ("2026-11", "waits"),
+        ("2026-12", "waits"),
+    ]
+
+
 def test_it_goes_on_behind_a_checkpoint_and_a_compaction_of_another_writer(tmp_path: Path) -> None:
     mine = periods(tmp_path)
     for hours in range(3):

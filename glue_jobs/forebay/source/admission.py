@@ -54,7 +54,7 @@ class Admission:
         for file in notice.files:
             mark = mark_of(file, message.message_id if message.again else None)
             here += mark in self._rows
-            if mark not in self._rows and mark not in self._taken and mark not in new:
+            if mark not in self._rows and mark not in self._taken:
                 new[mark] = AnnouncedFile(
                     file, message.sent_at, message.receive_count, message.message_id, message.again
                 )

@@ -45,8 +45,8 @@ class Busy(FolderObjects):
         return super().read(name)
 
 
-def erasure(objects: FolderObjects) -> TableErasure:
-    leaving = Leaving("app", 1, lambda snapshot: lambda content, file: found_in(content, PLACES, ERASED))
+def erasure(objects: FolderObjects, app_id: str = "app", number: int = 1) -> TableErasure:
+    leaving = Leaving(app_id, number, lambda snapshot: lambda content, file: found_in(content, PLACES, ERASED))
     return TableErasure("t", objects, leaving, keep=timedelta(), sleep=lambda s: None)
 
 
@@ -89,3 +89,21 @@ def test_an_erasure_whose_commit_is_gone_from_the_log_is_known_by_its_transactio
     assert (done.rows, erasure(FolderObjects(tmp_path / "t")).erase(done)) == (1, done)
     never = replace(done, version=2)
     assert erasure(FolderObjects(tmp_path / "t")).erase(never).rows == 0, "the commit of somebody else"
+
+
+@pytest.mark.parametrize(("app_id", "number", "rows"), [("app", 1, 1), ("app", 2, 0), ("other", 1, 0)])
+def test_a_commit_is_that_of_an_erasure_by_its_application_and_its_number(
+    tmp_path: Path, app_id: str, number: int, rows: int
+) -> None:
+    """A run that died may have noted a version that another writer committed."""
+    append(tmp_path / "t", "anna", "ben")
+    objects = FolderObjects(tmp_path / "t")
+    noted = erasure(objects).erase(None)
+    assert erasure(objects, app_id, number).erase(noted).rows == rows
+
+
+def test_an_erasure_that_found_nobody_is_done_without_a_look_at_the_log(tmp_path: Path) -> None:
+    append(tmp_path / "t", "ben")
+    nobody = erasure(FolderObjects(tmp_path / "t")).erase(None)
+    append(tmp_path / "t", "anna")
+    assert (nobody.rows, erasure(FolderObjects(tmp_path / "t")).erase(nobody)) == (0, nobody)
