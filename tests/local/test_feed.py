@@ -69,7 +69,7 @@ def test_an_unmixed_feed_is_clean() -> None:
 
 
 def test_each_game_has_a_file_and_the_first_has_most() -> None:
-    by_game = sum_of(plan(Recipe(START, files=100, games=8, mean_records=30))).of_game
+    by_game = sum_of(plan(Recipe(START, files=100, games=8, mean_records=30))).clean
     assert set(by_game) == set(game_names(8))
     assert max(by_game, key=by_game.__getitem__) == game_names(1)[0]
     assert by_game[game_names(1)[0]] > 3 * min(by_game.values())
@@ -154,9 +154,8 @@ def test_what_was_dropped_is_what_the_bucket_holds() -> None:
     assert dropped.files == len(s3.puts) == len(files)
     assert dropped.duplicates == len(files) - len(firsts)
     assert dropped.put_bytes == sum(len(body) for _, body in s3.puts)
-    assert dropped.version_bytes == sum(len(file.body) for file in firsts)
-    assert [(file.key, file.etag, file.version_id) for file in dropped.versions] == [
-        (file.key, hashlib.md5(file.body).hexdigest(), None) for file in firsts
+    assert [(file.key, file.etag, file.version_id, file.size) for file in dropped.versions] == [
+        (file.key, hashlib.md5(file.body).hexdigest(), None, len(file.body)) for file in firsts
     ]
     assert dropped.tally == sum_of(firsts)
 

@@ -53,6 +53,26 @@ def test_keys_that_share_a_column_because_one_is_reserved_decide_it_together() -
         assert made == {"a_field": "string"}
 
 
+@pytest.mark.parametrize(
+    ("written", "table", "belongs"),
+    [
+        ({"a": 1}, {"a": 2, "b": "x"}, True),
+        ({"a": 1, "b": "x"}, {"a": 2}, False),
+        ({"a": 1}, {"a": "x"}, False),
+        ({"a": {"x": 1}}, {"a": {"x": 2, "y": 3}}, True),
+        ({"a": {"x": 1}}, {"a": 1}, False),
+        ({"a": 1}, {"a": {"x": 1}}, False),
+        ({"a": [{"x": 1}]}, {"a": [{"x": 2, "y": 3}]}, True),
+        ({"a": [{"x": 1, "y": 1}]}, {"a": [{"x": 2}]}, False),
+        ({"a": [1]}, {"a": 1}, False),
+    ],
+)
+def test_files_belong_into_a_table_that_has_all_of_their_columns_with_these_types(
+    written: dict[str, Any], table: dict[str, Any], belongs: bool
+) -> None:
+    assert agrees(grown(Struct(), shape_of([written]), Rules()), grown(Struct(), shape_of([table]), Rules())) is belongs
+
+
 @given(RECORDS, RECORDS)
 def test_columns_are_only_ever_added(first: list[dict[str, Any]], later: list[dict[str, Any]]) -> None:
     before = grown(Struct(), shape_of(first), Rules())

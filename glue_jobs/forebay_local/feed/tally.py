@@ -39,11 +39,6 @@ class Tally:
         """Records with something wrong in themselves."""
         return self.unreadable + sum(self.mistyped.values())
 
-    @property
-    def of_game(self) -> dict[str, int]:
-        """The rows that a route by `game` sends to each game's table, with fields of the wrong type rescued."""
-        return _sum(self.clean, self.mistyped)
-
     def __add__(self, other: Tally) -> Tally:
         return Tally(
             _sum(self.clean, other.clean),
@@ -63,7 +58,7 @@ class Dropped:
     * `duplicates`: those puts that made no new version, because a bucket without versioning tells contents apart by
       their etag; in a versioned bucket each put is a version, so none is a duplicate;
     * `versions`: the others, each once, in the order of their landing; as many as a ledger must have rows;
-    * `put_bytes` of all puts, `version_bytes` of the versions;
+    * `put_bytes` of all puts;
     * `different`: how many different contents of keys there are among the versions; loading each once is the promise;
     * `tally`: the records of those.
     """
@@ -77,10 +72,6 @@ class Dropped:
     @property
     def duplicates(self) -> int:
         return self.files - len(self.versions)
-
-    @property
-    def version_bytes(self) -> int:
-        return sum(file.size or 0 for file in self.versions)
 
 
 def _sum(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:

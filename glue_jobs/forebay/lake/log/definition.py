@@ -31,14 +31,14 @@ from forebay.lake.objects import Found, Objects
 from forebay.lake.origin import origins_of
 from forebay.threads import in_threads
 
-SAYS = ("metaData", "protocol", "domainMetadata")
+SAYS = ("metaData", "domainMetadata")
 WORDS = tuple(f'"{name}"'.encode() for name in SAYS)
 
 
 @dataclass(frozen=True)
 class Definition:
-    """`version` is the one that made the table so; `schema` is Delta's JSON of a struct; `features` are those that writers must
-    know, as far as the protocol names them. `id` is the table's own: another table at the same place has another one."""
+    """`version` is the one that made the table so; `schema` is Delta's JSON of a struct. `id` is the table's own: another
+    table at the same place has another one."""
 
     version: int
     at: datetime
@@ -46,7 +46,6 @@ class Definition:
     partition_columns: tuple[str, ...] = ()
     cluster_columns: tuple[str, ...] = ()
     configuration: Mapping[str, str] = field(default_factory=dict)
-    features: frozenset[str] = frozenset()
     id: str = ""
 
 
@@ -131,7 +130,6 @@ class _Replay:
     """The state of the log so far."""
 
     metadata: Mapping[str, Any] = field(default_factory=dict)
-    protocol: Mapping[str, Any] = field(default_factory=dict)
     clustered: tuple[str, ...] = ()
 
     def checkpoint(self, content: bytes) -> None:
@@ -160,15 +158,12 @@ class _Replay:
             tuple(self.metadata.get("partitionColumns") or ()),
             self.clustered,
             dict(self.metadata.get("configuration") or {}),
-            frozenset(self.protocol.get("writerFeatures") or ()),
             str(self.metadata.get("id") or ""),
         )
 
     def _hear(self, name: str, action: Any) -> bool:
         if name == "metaData":
             self.metadata = action
-        elif name == "protocol":
-            self.protocol = action
         elif name == "domainMetadata" and action.get("domain") == "delta.clustering":
             columns = [] if action.get("removed") else json.loads(action["configuration"])["clusteringColumns"]
             self.clustered = tuple(".".join(column) for column in columns)
