@@ -195,6 +195,21 @@ def test_a_struct_whose_keys_turn_out_to_be_identifiers_grows_no_more() -> None:
     assert grown(first, later, Rules(keys=10)) == first
 
 
+@pytest.mark.parametrize(
+    ("rules", "more"),
+    [
+        ({"keys": 2}, {"a.y", "a.b.z"}),
+        ({"keys": 1}, set()),
+        ({"depth": 2}, {"a.y", "a.b.z"}),
+        ({"depth": 1}, {"a.y"}),
+        ({"depth": 0}, set()),
+    ],
+)
+def test_a_struct_that_is_there_grows_as_far_as_its_keys_and_levels_may(rules: dict[str, int], more: set[str]) -> None:
+    known = grown(Struct(), shape_of([{"a": {"b": {"x": 1}}}]), Rules())
+    assert columns([{"a": {"y": 1, "b": {"z": 1}}}], known, **rules).keys() == {"a.b.x", *more}
+
+
 def test_of_thousands_of_spellings_some_are_remembered_whatever_the_order() -> None:
     spellings = [f"player{chr(33 + n % 15)}{chr(33 + n // 15)}id" for n in range(200)]
     one = shape_of([{spelled: 1} for spelled in spellings])
