@@ -36,7 +36,6 @@ def mutate() -> ModuleType:
         ("f(True, 7, 'x', 1.5, None)", ["f(False, 7, 'x', 1.5, None)", "f(True, 8, 'x', 1.5, None)"]),
         ("a: Literal[1] = b", []),
         ("@dataclass(frozen=True)\nclass A:\n    pass", []),
-        ("__all__ = [1]", []),
         ("if TYPE_CHECKING:\n    x = 1", []),
         ("x = 1\ny = 1", ["x = 2\ny = 1", "x = 1\ny = 2"]),
     ],
