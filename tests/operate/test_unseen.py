@@ -63,7 +63,7 @@ def test_held_records_that_expired_or_were_not_searched_are_in_no_table(tmp_path
     ]
     assert found(tmp_path / "a", rows[1], tuple(name for name in ALL if name != table)) == ["new.json"]
     lake, until = tmp_path / "b", str((AT - timedelta(days=3)).date())
-    HealthRecords(str(lake)).update(table, lambda was: replace(was, expired_until={"games": until}))
+    HealthRecords(str(lake)).update(table, lambda was: replace(was, expired_before={"games": until}))
     assert found(lake, rows[1]) == []
     assert found(lake, rows[0]) == ["old.json"]
 

@@ -48,7 +48,7 @@ class Health:
     newest_at: datetime | None = None
     compacted_at: datetime | None = None
     vacuumed_at: datetime | None = None
-    expired_until: Mapping[str, str] = field(default_factory=dict)
+    expired_before: Mapping[str, str] = field(default_factory=dict)
     """For the quarantine and the parked records, by service: its rows of earlier days have been deleted, or are about to be."""
     small_below_bytes: int = SMALL_BELOW_BYTES
     ordered: Mapping[str, str] = field(default_factory=dict)

@@ -103,7 +103,7 @@ def lake(tmp_path: Path) -> Lake:
 def expire(lake: Lake, until: date) -> None:
     for name in ("_forebay/quarantine", "_forebay/parked"):
         HealthRecords(str(lake.place)).update(
-            name, lambda was: replace(was, expired_until={"studio": until.isoformat()})
+            name, lambda was: replace(was, expired_before={"studio": until.isoformat()})
         )
 
 

@@ -45,7 +45,7 @@ def _where(view: LakeView, service: Service, searched: Collection[str]) -> Itera
     for table, count in HELD.items():
         if table not in searched:
             yield f"{count} > 0"
-        elif until := health.of(table).expired_until.get(service.name):  # the ledger still counts records that expired
+        elif until := health.of(table).expired_before.get(service.name):  # the ledger still counts records that expired
             yield f"({count} > 0 and day <= date {quoted(until)})"
     written = view.query(LEDGER, f"select distinct unnest(map_keys(tables)) as name from t where {_of(service)}")
     for name in sorted({row["name"] for row in written} - set(searched)):

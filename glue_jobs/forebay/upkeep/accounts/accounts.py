@@ -131,7 +131,7 @@ class _Count:
         self._lake, self._open = lake.rstrip("/"), tuple(open_)
         self._without = self._of_open_batches()
         records = HealthRecords(self._lake)
-        self._expired = {name: records.of(name).expired_until for name in HELD}
+        self._expired = {name: records.of(name).expired_before for name in HELD}
 
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
         names = [*tables_of(self._lake), *HELD]

@@ -97,6 +97,6 @@ def _over(was: Health, new: Health, waiting: int) -> Health:
         waiting=waiting,
         compacted_at=new.compacted_at or was.compacted_at,
         vacuumed_at=was.vacuumed_at,
-        expired_until=was.expired_until,
+        expired_before=was.expired_before,
         ordered={**was.ordered, **new.ordered},
     )

@@ -49,8 +49,8 @@ def expire(
         return None
 
     def noted(was: Health) -> Health:
-        latest = max(was.expired_until.get(service, ""), until.isoformat())
-        return replace(was, expired_until={**was.expired_until, service: latest})
+        latest = max(was.expired_before.get(service, ""), until.isoformat())
+        return replace(was, expired_before={**was.expired_before, service: latest})
 
     records.update(name, noted)
     waits = f" AND NOT reason <=> '{PAUSED_TABLE}'" if name == QUARANTINE else ""

@@ -198,7 +198,7 @@ def test_a_services_records_set_aside_are_deleted_when_their_time_is_past(small:
     assert small.maintain(service=service, vacuum="none").status == 0
     left = [sum(small.rows(name).values()) for name in ("_forebay/quarantine", "_forebay/quality", "alpha")]
     assert left == [16, 19, 24], "rows of a paused table are to land, and those of another service are not ours"
-    until = HealthRecords(small.place).of("_forebay/quarantine").expired_until
+    until = HealthRecords(small.place).of("_forebay/quarantine").expired_before
     assert until == {"studio": (today - timedelta(days=30)).isoformat()}
     version = small.version("_forebay/quarantine")
     small.maintain(service=service, vacuum="none")
