@@ -821,7 +821,7 @@ def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     patch.setattr(planning, "open_objects", lambda place: Store(lake, place))
     patch.setattr(planning, "paused_tables", lambda place: service.paused)
     patch.setattr(retrying, "Planning", PaperPlanning)
-    patch.setattr(retrying, "hold", lambda place, wait_s: PaperLease(lake, place, wait_s))
+    patch.setattr(retrying, "hold", lambda place, wait_s, **_: PaperLease(lake, place, wait_s))
     patch.setattr(retrying, "Writing", PaperWriting)
     patch.setattr(retrying, "ReservedIds", PaperReservedIds)
     patch.setattr(reserved, "holder", lambda place: None)
