@@ -14,6 +14,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import forebay.batch.batch as batch
@@ -100,8 +101,7 @@ def dying(point: str) -> Iterator[None]:
 
 def shorten_the_lease() -> None:
     """So that whoever comes after a dead driver need not wait a minute."""
-    real = lease.hold
-    job.hold = lambda folder, *, wait_s: real(folder, wait_s=wait_s, lasts_s=LEASE_S)  # type: ignore[attr-defined]
+    job.hold = partial(lease.hold, lasts_s=LEASE_S)  # type: ignore[attr-defined]
 
 
 def _announce_then_wait(_: Death) -> None:
