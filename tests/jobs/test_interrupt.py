@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -66,6 +67,8 @@ def test_an_ingest_that_waits_for_its_second_lease_ends_with_one_line_and_lets_g
         assert holder(str(writer)) is not None
         os.killpg(job.pid, signal.SIGINT)
         _, said = job.communicate(timeout=60)
-    assert (job.returncode, said) == (130, "forebay: stopped\n")
+    *told, last = said.splitlines()
+    assert (job.returncode, last) == (130, "forebay: stopped")
+    assert [json.loads(one)["event"] for one in told] == ["LeaseAwaited"]
     assert holder(str(writer)) is None
     other.let_go()
