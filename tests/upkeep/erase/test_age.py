@@ -104,6 +104,23 @@ def test_a_run_that_was_stopped_anywhere_is_finished_by_the_next_one(
     assert accounts(LakeView(str(lake))).differences() == []
 
 
+def test_rows_leave_although_a_killed_run_has_the_number_of_the_run_before(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The number is the ledger's version. Rows that no file has leave without a commit to the ledger."""
+    old = pa.array([FIRST - timedelta(days=5)], pa.timestamp("us", "UTC"))
+    stray = pa.table({"_ingested_at": old, "_file_id": pa.array([None], pa.string())})
+    write_deltalake(f"{lake}/alpha", stray, mode="append")
+    assert drop(lake, now=NOW - timedelta(days=2)) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(FolderObjects, "write_once", dying(FolderObjects.write_once, [0]))
+        with pytest.raises(Killed):
+            drop(lake)
+    assert drop(lake) == 2
+    assert moments(lake) == [FIRST, FIRST]
+    assert counts(lake)["a.json"] == (1, 2, {"alpha": 1})
+
+
 def dying(write: Callable[..., Any], left: list[int]) -> Callable[..., Any]:
     def dies(objects: FolderObjects, name: str, *more: Any) -> Any:
         if not left[0]:

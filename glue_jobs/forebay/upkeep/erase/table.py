@@ -139,10 +139,12 @@ class TableErasure:
     # --- inside ---
 
     def _arrived(self, before: Done) -> bool:
-        """A commit that is no longer in the log has left its transaction there."""
+        """A commit that is no longer in the log has left its transaction there. One that was never made has not, although an
+        earlier exchange may have had the same number."""
         content, what = self._objects.read(commit_name(before.version)), self._what
         if content is None:
-            return read_snapshot(self._objects).transactions.get(what.app_id) == what.number
+            now = read_snapshot(self._objects)
+            return now.version >= before.version and now.transactions.get(what.app_id) == what.number
         lines = (json.loads(line) for line in content.splitlines() if line.startswith(b'{"txn"'))
         return any(one["txn"]["appId"] == what.app_id and one["txn"]["version"] == what.number for one in lines)
 
