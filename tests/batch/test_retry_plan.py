@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -86,3 +86,10 @@ def test_a_batch_that_ends_while_a_retry_begins_is_not_taken_for_an_older_ledger
     service = parse_service({"service.toml": SERVICE})
     tries = Retry(no_spark, service, lake=lake, emit=print, logs=logs)  # type: ignore[arg-type]
     assert tries.run(Choice("quarantine")) == Retried()
+
+
+def test_a_retry_writes_with_its_catalog(tmp_path: Path) -> None:
+    service, nothing = parse_service({"service.toml": SERVICE}), cast(Any, None)
+    catalog, logs = cast(Any, object()), cast(Any, SimpleNamespace())
+    tries = Retry(nothing, service, lake=f"file://{tmp_path}", emit=print, logs=logs, catalog=catalog)
+    assert tries._writing(PLAN, service).catalog is catalog

@@ -13,6 +13,28 @@ from forebay.events import Event
 from forebay.lake.lease import LeaseHeld
 
 
+def batch_of(told: list[Event], catalog: Any = None) -> Any:
+    service = SimpleNamespace(name="s")
+    return SimpleNamespace(spark=None, service=service, lake="l", emit=told.append, logs=None, catalog=catalog)
+
+
+def test_a_table_that_the_retry_makes_gets_into_the_catalog(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[object] = []
+
+    class Tries:
+        def __init__(self, *_: object, catalog: object = None, **__: object) -> None:
+            given.append(catalog)
+
+        def concerns_any(self, choice: object) -> bool:
+            return False
+
+    monkeypatch.setattr(job, "Retry", Tries)
+    monkeypatch.setattr(job, "remove_leftovers", lambda *of, **more: None)
+    catalog = object()
+    job.retry_at_start(batch_of([], catalog))
+    assert given == [catalog]
+
+
 @pytest.mark.parametrize(
     ("wrong", "steps"),
     [
@@ -35,7 +57,6 @@ def test_a_retry_that_cannot_be_carried_out_is_told_and_the_job_goes_on(
     removed: list[object] = []
     monkeypatch.setattr(job, "Retry", Broken)
     monkeypatch.setattr(job, "remove_leftovers", lambda *of, **more: removed.append(of))
-    batch: Any = SimpleNamespace(spark=None, service=SimpleNamespace(name="s"), lake="l", emit=told.append, logs=None)
-    job.retry_at_start(batch)
+    job.retry_at_start(batch_of(told))
     assert told == [RecordsNotRetried(service="s", error=str(wrong))] * min(2, steps)
     assert len(told) + len(removed) == steps, "rows of superseded files leave all the same, but beside another retry"

@@ -44,6 +44,7 @@ from forebay.lake.layout import PLANS, last_versions_of, own_table, plans_of, ta
 from forebay.lake.lease import LASTS_S, hold
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.last_versions import KeptVersions, Versions
+from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.kernel import NO_VERSION, TableLogs
 
@@ -66,6 +67,7 @@ class Retry:
         emit: Emit,
         logs: TableLogs | None = None,
         plans: Objects | None = None,
+        catalog: Catalog | None = None,
         tables_at_once: int = 4,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
     ) -> None:
@@ -75,7 +77,7 @@ class Retry:
         plans = plans or open_objects(plans_of(lake, service.name))
         self.planning = Planning(spark, service, lake, plans=plans, batches=batches, logs=self.logs, clock=clock)
         self.last_versions = KeptVersions(open_objects(last_versions_of(lake)), service.name)
-        self.tables_at_once = tables_at_once
+        self.catalog, self.tables_at_once = catalog, tables_at_once
         self.one_pass = OnePass(spark, lake, Limits(), self.logs)
         self.reserved = ReservedIds(spark, lake, service.name, batches)
         self.still_ours: Callable[[], None] = lambda: None
@@ -190,6 +192,7 @@ class Retry:
             new_tables=NewTables(),
             tables_at_once=self.tables_at_once,
             emit=self.emit,
+            catalog=self.catalog,
         )
 
     def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
