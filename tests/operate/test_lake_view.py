@@ -8,7 +8,7 @@ from shutil import rmtree
 
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import CommitProperties, Transaction, write_deltalake
 
 from forebay.lake.lease import hold
 from tests.operate.command import failed, given, ran
@@ -30,6 +30,18 @@ def test_a_folder_without_a_ledger_is_no_lake(command: tuple[str, ...], tmp_path
     for lake in (tmp_path, tmp_path / "mistyped"):
         said = failed(2, *command, "--lake", str(lake))
         assert said.startswith(f"forebay: lake {lake}: has no ledger (is it spelled correctly?")
+
+
+WITH_A_LEDGER = (("query", "select 1"), ("replay", "--table", "alpha", "--dry-run"), ("quarantine", "list"))
+
+
+@pytest.mark.parametrize("command", WITH_A_LEDGER, ids=" ".join)
+def test_a_lake_that_lost_its_ledger_is_not_taken_for_a_mistyped_one(command: tuple[str, ...], tmp_path: Path) -> None:
+    app = CommitProperties(app_transactions=[Transaction("forebay/games/g", 7)])
+    write_deltalake(tmp_path / "alpha", pa.table({"n": [1]}), commit_properties=app)
+    said = failed(2, *command, "--lake", str(tmp_path))
+    assert "has no ledger (_forebay/ledger), but table alpha has rows that a job loaded" in said
+    assert "spelled" not in said
 
 
 @pytest.mark.parametrize("command", BEFORE_THE_FIRST_BATCH, ids=" ".join)

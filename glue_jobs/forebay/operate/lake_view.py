@@ -66,10 +66,21 @@ def view_of(lake: str) -> LakeView:
     """The view of a lake that is there, and has a ledger."""
     lake = _place_of(lake)
     if not has_ledger(lake):
+        _must_have_lost_none(lake)
         raise InvalidConfiguration.one(
             f"lake {lake}", "has no ledger", "is it spelled correctly? The first batch of `forebay ingest` makes it"
         )
     return LakeView(lake)
+
+
+def _must_have_lost_none(lake: str) -> None:
+    """The first batch of the lake's job may have rows in tables before there is a ledger."""
+    from forebay.jobs.first_batch import first_batch
+    from forebay.jobs.lost_ledger import must_have_its_ledger
+    from forebay.jobs.service_name import service_of
+
+    checkpoint = open_objects(checkpoint_of(lake, ""))
+    must_have_its_ledger(lake, first_batch(checkpoint, service_of(checkpoint)))
 
 
 def begun_view(lake: str) -> LakeView:
