@@ -193,6 +193,13 @@ def test_a_push_is_in_the_history_of_the_lake_that_the_environment_names(
     assert "tables push: version " in ran("history")
 
 
+def test_a_folder_that_no_job_of_the_lake_reads_is_refused(mine: str, tmp_path: Path) -> None:
+    place = tmp_path / "declarations"
+    said = failed(2, "tables", "push", mine, str(place), "--no-sql", "--lake", "s3://studio-lake")
+    assert f"{place}: is a folder on this machine, and the lake s3://studio-lake is in S3" in said
+    assert not place.exists()
+
+
 @pytest.mark.parametrize("command", ["check", "diff", "push"])
 def test_a_lake_where_nothing_is_is_not_said_to_be_as_declared(mine: str, tmp_path: Path, command: str) -> None:
     mistyped = tmp_path / "mistyped"

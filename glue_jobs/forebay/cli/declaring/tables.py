@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from forebay.address import is_s3
 from forebay.cli.answer import answers, tell
 from forebay.cli.changing.drop import drop
 from forebay.cli.looking.health import health
@@ -251,6 +252,7 @@ def push(
     if sql:
         for said in _check_sql(parse_service(texts, strict=True)):
             console.print(f"  {said}")
+    _must_be_in_reach(place, lake)
     lake = _begun(lake)
     tell(place=place, pushed=False)
     if _diff(texts, place, lake):
@@ -327,6 +329,14 @@ def _check_sql(service: Declarations) -> list[str]:
     if missing := list(missing_columns(spark, service)):
         raise InvalidConfiguration(missing)
     return list(unknown_columns(spark, service))
+
+
+def _must_be_in_reach(place: str, lake: str) -> None:
+    """Of the jobs of a lake in S3: they would not read a folder on this machine."""
+    if is_s3(lake) and not is_s3(place):
+        what = f"is a folder on this machine, and the lake {lake} is in S3"
+        hint = f"its jobs read a place in S3, such as {lake.rstrip('/')}/declarations; --lake '' pushes to the folder"
+        raise InvalidConfiguration.one(place, what, hint)
 
 
 def _begun(lake: str) -> str:
