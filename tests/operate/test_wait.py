@@ -120,6 +120,13 @@ def test_a_table_that_several_feeds_fill_needs_all_of_them(lake: str) -> None:
     assert "feed bills: does not declare" in failed(2, *waited(lake, "rest", "--until", "2026-11-24T11:00"))
 
 
+def test_a_feed_with_the_name_of_a_table_that_others_fill_too_is_said_to_be_meant(lake: str) -> None:
+    service = Path(lake).parent / "service.toml"
+    service.write_text(SERVICE.replace('name = "rest"', 'name = "clicks"'))
+    said = failed(0, *waited(lake, "clicks", "--until", "2026-11-24T11:00"))
+    assert "waits for the feed clicks alone; the table clicks may also have rows of bills" in said
+
+
 def test_it_looks_until_nothing_is_open_or_the_time_is_over() -> None:
     now = [0.0]
 

@@ -36,7 +36,7 @@ def wait(
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import begun_lake
-    from forebay.operate.looking.wait import feeds_meant, open_periods
+    from forebay.operate.looking.wait import feeds_meant, open_periods, others_of_table
     from forebay.operate.looking.wait import wait as wait_for
     from forebay.upkeep.complete.look import periods_of
 
@@ -46,6 +46,8 @@ def wait(
         raise InvalidConfiguration.one("--until", "is not after --since")
     declared, periods = service_for(service, lake), periods_of(lake)
     feeds = feeds_meant(declared, name)
+    if others := others_of_table(declared, name):
+        error_console.print(f"waits for the feed {name} alone; the table {name} may also have rows of {', '.join(others)}")
     found = wait_for(
         lambda: open_periods(declared, feeds, [*periods.rows().values()], begin, end), _seconds(timeout), every_s
     )

@@ -59,6 +59,16 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
     return feeds
 
 
+def others_of_table(service: Service, name: str) -> list[str]:
+    """The other feeds that may fill the table with the name of this feed. A wait by that name is about the feed alone."""
+    table = service.maker_of(name)
+    if table is None or all(feed.name != name for feed in service.all_feeds):
+        return []
+    wanted = table.where.get("@feed")
+    may_fill = (feed.name for feed in service.all_feeds if wanted is None or wanted.holds(feed.name))
+    return [one for one in may_fill if one != name]
+
+
 def open_periods(
     service: Service, feeds: Sequence[Feed], rows: Sequence[FeedPeriod], since: datetime | None, until: datetime
 ) -> list[Open]:
