@@ -234,8 +234,7 @@ def retry_at_start(batch: Batch) -> None:
     table that was resumed. Rows of superseded files leave such tables, too. Rows that still fail stay in the quarantine, and
     the job continues."""
     paused = paused_tables(batch.lake)
-    shared: dict[str, Any] = {"lake": batch.lake, "emit": batch.emit, "logs": batch.logs, "catalog": batch.catalog}
-    tries = Retry(batch.spark, batch.service, **shared)
+    tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs, catalog=batch.catalog)
     reasons = (TABLE_FAILED,) if paused else (TABLE_FAILED, PAUSED_TABLE)
     steps = [partial(retry_if_any, tries, Choice("quarantine", reason=reason)) for reason in reasons]
     leftovers = partial(

@@ -47,7 +47,9 @@ def wait(
     declared, periods = service_for(service, lake), periods_of(lake)
     feeds = feeds_meant(declared, name)
     if others := others_of_table(declared, name):
-        error_console.print(f"waits for the feed {name} alone; the table {name} may also have rows of {', '.join(others)}")
+        error_console.print(
+            f"waits for the feed {name} alone; the table {name} may also have rows of {', '.join(others)}"
+        )
     found = wait_for(
         lambda: open_periods(declared, feeds, [*periods.rows().values()], begin, end), _seconds(timeout), every_s
     )
