@@ -64,6 +64,14 @@ def test_files_of_unknown_size_take_no_bytes() -> None:
     ] * 3
 
 
+def test_of_records_for_one_object_in_a_message_the_first_one_counts_as_it_does_among_messages() -> None:
+    first = file("a")
+    batch = admission()
+    batch.offer(notice("1", first, replace(first, event_time=AT + timedelta(minutes=1))))
+    batch.offer(notice("2", replace(first, event_time=AT + timedelta(minutes=2))))
+    assert [one.file.event_time for one in batch.rows] == [AT]
+
+
 def test_a_file_that_comes_twice_is_one_row_and_both_messages_go_with_it() -> None:
     batch = admission(max_files=1)
     assert batch.offer(notice("1", file("a"), file("a"))) == "taken"

@@ -55,9 +55,10 @@ class Admission:
             mark = mark_of(file, message.message_id if message.again else None)
             here += mark in self._rows
             if mark not in self._rows and mark not in self._taken:
-                new[mark] = AnnouncedFile(
+                announced = AnnouncedFile(
                     file, message.sent_at, message.receive_count, message.message_id, message.again
                 )
+                new.setdefault(mark, announced)
         if new and not self._fits(new):
             self.held.append(notice)
             return "held"
