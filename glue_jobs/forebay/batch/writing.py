@@ -151,9 +151,9 @@ class Writing(PassStaging):
             return with_record_columns(staged.records(self.spark, destination.path, rules), seen.schema, rules)
 
         try:
-            self.logs.look(destination.path)
-            if declared is not None and declared.properties:
-                self.give_properties(destination.path, declared.properties)
+            seen = self.logs.look(destination.path)
+            if declared is not None:
+                self.give_properties(seen, declared.properties)
         except LogFailed as unreadable:
             if unreadable.lasts:
                 return Failed(unreadable)
@@ -171,13 +171,13 @@ class Writing(PassStaging):
             emit=self.emit,
         )
 
-    def give_properties(self, path: str, properties: Mapping[str, str]) -> None:
+    def give_properties(self, seen: Seen | None, properties: Mapping[str, str]) -> None:
         """In a commit before the rows leave, so that a new change feed has these, too. Other writers may be quicker; then the
         next batch tries again."""
         for _ in range(ATTEMPTS):
-            seen = self.logs.look(path, again=True)
             if seen is None or not self.logs.set_properties(seen, properties):
                 return
+            seen = self.logs.look(seen.path, again=True)
 
     def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
         service, batch = self.service.name, self.txn.version

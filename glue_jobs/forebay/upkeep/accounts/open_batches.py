@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import partial
-from typing import TYPE_CHECKING
+from functools import cached_property, partial
 
 from forebay.counted import counted
 from forebay.errors import Halt
@@ -18,9 +17,6 @@ from forebay.lake.layout import LEDGER, PLANS, application, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import Objects, open_objects
 from forebay.landed_file import LandedFile
-
-if TYPE_CHECKING:
-    from forebay.batch.plan import Plan
 
 Ended = Callable[[str, int], bool]
 """Whether the ledger has the batch of this number, of this application's id."""
@@ -31,11 +27,20 @@ class OpenBatch:
     began_at: datetime
     service: str
     batch: int
-    files: int
-    file_ids: frozenset[str] = field(repr=False, default=frozenset())
-    keys: frozenset[str] = field(repr=False, default=frozenset())
-    """The keys of its files: their earlier versions may be in the process of removal."""
-    landed: tuple[LandedFile, ...] = field(repr=False, compare=False, default=())
+    landed: tuple[LandedFile, ...] = field(repr=False, compare=False)
+
+    @property
+    def files(self) -> int:
+        return len(self.landed)
+
+    @cached_property
+    def file_ids(self) -> frozenset[str]:
+        return frozenset(file.file_id for file in self.landed)
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """Earlier versions of them may be in the process of removal."""
+        return frozenset(file.key for file in self.landed)
 
     def __str__(self) -> str:
         begun = f"{self.began_at:%Y-%m-%d %H:%M:%S}"
@@ -65,9 +70,4 @@ def _of(service: str, plans: Objects, ended: Ended) -> Iterator[OpenBatch]:
         return
     for plan in left:
         if not ended(application(service, plan.generation), plan.batch):
-            yield _open(service, plan)
-
-
-def _open(service: str, plan: Plan) -> OpenBatch:
-    ids, keys = frozenset(file.file_id for file in plan.files), frozenset(file.key for file in plan.files)
-    return OpenBatch(plan.began_at, service, plan.batch, len(plan.files), ids, keys, plan.files)
+            yield OpenBatch(plan.began_at, service, plan.batch, plan.files)
