@@ -20,7 +20,6 @@ from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.retrying.plan import PLAN
 from forebay.batch.staged import Staged
-from forebay.batch.staging import Changes
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
@@ -29,7 +28,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.skips import Skips
-from forebay.ledger.versions import SAME_BYTES, Earlier
+from forebay.ledger.versions import SAME_BYTES, Earlier, Sorted
 from forebay.ledger.withheld import FIRST_PAUSE, Withheld
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import Written
@@ -68,10 +67,10 @@ class Tables:
     def must_have_files(self, staged: object, plan: str) -> None:
         pass
 
-    def commit(self, plan: Plan, refused: int, changes: Changes, *others: object) -> dict[str, str]:
+    def commit(self, plan: Plan, split: Sorted, *others: object) -> dict[str, str]:
         if not self.has_batch:
             self.rows = {fate.file_id: fate.rows for fate in plan.fates}
-            self.left = changes.file_ids
+            self.left = split.leaving_ids
             self.has_batch = True
         if self.dies:
             raise Died

@@ -28,12 +28,12 @@ def claim(files: list[LandedFile], **more: Any) -> Claim:
 def test_a_file_that_would_let_held_records_go_waits_for_a_retry(
     held: dict[str, int], waits: bool, tmp_path: Path
 ) -> None:
-    turns, split = Turns(open_objects(str(tmp_path))), claim([SECOND], **held).to_read()
+    turns, split = Turns(open_objects(str(tmp_path))), claim([SECOND], **held).decided({SECOND.file_id: ""})
     assert turns.taken(split) == frozenset()
-    assert not turns.lost(split, [SECOND.file_id], lambda: claim([SECOND], **held))
+    assert not turns.lost(split, lambda: claim([SECOND], **held))
     open_objects(str(tmp_path)).write(PLAN, b"{}")
     assert turns.taken(split) == ({SECOND.file_id} if waits else frozenset())
-    assert turns.lost(split, [SECOND.file_id], lambda: claim([SECOND], **held)) is waits
+    assert turns.lost(split, lambda: claim([SECOND], **held)) is waits
 
 
 @pytest.mark.parametrize("landed", [[], [FIRST.file_id]])
@@ -41,11 +41,12 @@ def test_a_batch_begins_anew_where_a_replay_became_something_else_whether_its_fi
     landed: list[str], tmp_path: Path
 ) -> None:
     turns, before = Turns(open_objects(str(tmp_path))), claim([FIRST], outcome="replay")
-    assert not turns.lost(before.to_read(), landed, lambda: replace(before))
-    assert turns.lost(before.to_read(), landed, lambda: claim([FIRST], outcome="forget"))
+    split = before.decided(dict.fromkeys(landed, ""))
+    assert not turns.lost(split, lambda: replace(before))
+    assert turns.lost(split, lambda: claim([FIRST], outcome="forget"))
 
 
 def test_a_version_that_leaves_is_watched_and_one_that_stays_is_not(tmp_path: Path) -> None:
-    turns, split = Turns(open_objects(str(tmp_path))), claim([SECOND]).to_read()
-    assert turns.lost(split, [SECOND.file_id], lambda: claim([SECOND], outcome="forget"))
-    assert not turns.lost(split, [], lambda: claim([SECOND], outcome="forget"))
+    turns, before = Turns(open_objects(str(tmp_path))), claim([SECOND])
+    assert turns.lost(before.decided({SECOND.file_id: ""}), lambda: claim([SECOND], outcome="forget"))
+    assert not turns.lost(before.decided({}), lambda: claim([SECOND], outcome="forget"))

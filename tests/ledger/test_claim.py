@@ -421,7 +421,7 @@ def test_a_replay_and_what_stands_in_for_it_in_one_batch_bring_their_rows_once(
     found = decided([files[n] for n in order], known, rule, broken=[files[n] for n in gone])
     landing = [file for file in found.fresh if file not in [files[n] for n in gone]]
     assert landing == ([files[1]] if gone == (2,) else [files[2]])
-    leaving = Counter(one.earlier.file for one in found.superseded_by([landing[0].file_id]))
+    leaving = Counter(one.earlier.file for one in replace(found, landed=frozenset({landing[0].file_id})).leaving)
     assert leaving == (Counter([files[1]]) if gone == (2,) else Counter([files[1], files[2]]))
     assert not (files[1] in found.fresh and gone == (1,)), "its row changes once"
 

@@ -47,7 +47,7 @@ class Lake:
         assert {file.file_id for file in claim.to_read().fresh} <= reads.keys()
         split = claim.decided({file_id: "" for file_id, how in reads.items() if how == "loaded"})
         landed = {file.file_id for file in split.fresh if reads[file.file_id] == "loaded"}
-        superseded = split.superseded_by(landed)
+        superseded = split.leaving
         for one in superseded:
             self.rows.pop(one.earlier.file.file_id, None)
         for file_id in landed:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import Entry, Outcome
+from forebay.ledger.versions import Sorted
 
 _OUTCOMES: dict[str, Outcome] = {
     "loaded": "loaded",
@@ -55,6 +56,12 @@ class Totals:
             return sum(getattr(entry, name) for entry in entries)
 
         return cls(total("records"), total("written"), total("quarantined"), total("parked"), total("dropped"))
+
+
+def without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
+    """The ends of the files that get their own entry. The earlier entry of a replay that could not be read stays."""
+    replays = split.replays
+    return tuple(end for end in ends if end.lands or end.file.file_id not in replays)
 
 
 Standing = Mapping[str, Mapping[str, int]]

@@ -164,7 +164,7 @@ class Batch:
             parts.withdraw(begun.plan, self.service)
             skipped = parts.skips.among(files)
         plan = begun.plan if begun.plan.settled else parts.plans.settle(begun.plan)
-        CarryingOut(parts, writing, stages).run(plan, begun.split, begun.changes, begun.dedupe)
+        CarryingOut(parts, writing, stages).run(plan, begun.split, begun.dedupe)
 
     def in_force(self, txn: Txn) -> Service:
         service = self.service if self.declarations is None else self.declarations.in_force()

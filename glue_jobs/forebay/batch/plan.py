@@ -83,7 +83,8 @@ class Plan:
         fresh, split = tuple(end.file for end in self.ends), claim.to_read()
         hashes = {end.file.file_id: end.content_hash for end in self.ends}
         begun = split.as_begun({file.file_id for file in fresh})
-        return replace(begun, fresh=fresh, left_out=self.left_out, superseded=tuple(claim.superseded(fresh, hashes)))
+        superseded, landed = tuple(claim.superseded(fresh, hashes)), frozenset(file.file_id for file in self.landing)
+        return replace(begun, fresh=fresh, left_out=self.left_out, superseded=superseded, landed=landed)
 
     def reads_like(self, ends: Iterable[FileEnd], fates: Iterable[Fate], tables: Collection[str]) -> bool:
         """Whether files that are read again bring the same rows for these tables."""

@@ -23,34 +23,11 @@ from forebay.declared_sql.columns import rules_of
 from forebay.errors import Halt
 from forebay.lake.layout import table_path
 from forebay.lake.objects import open_objects
-from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Superseded
 from forebay.table.commit import LogFailed
 from forebay.table.destination import Destination, Failed
 from forebay.table.staged import StagedTable
 from forebay.threads import answers_by, in_threads
-
-
-@dataclass(frozen=True)
-class Changes:
-    """The rows that leave with a batch: `superseded` are earlier versions of its files, `released` are whole files that leave
-    the quarantine."""
-
-    superseded: Sequence[Superseded] = ()
-    released: Sequence[LandedFile] = ()
-
-    @property
-    def file_ids(self) -> list[str]:
-        return [one.earlier.file.file_id for one in self.superseded]
-
-    @property
-    def from_quarantine(self) -> list[str]:
-        held = [one.earlier.file.file_id for one in self.superseded if one.earlier.row["quarantined"]]
-        return held + [file.file_id for file in self.released]
-
-    @property
-    def from_parked(self) -> list[str]:
-        return [one.earlier.file.file_id for one in self.superseded if one.earlier.row["parked"]]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forebay.batch.accounting import Fate, arriving
+from forebay.batch.accounting import Fate, arriving, without_failed_replays
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.events import DuplicatesDropped, RowsAppended, TableFailed
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
@@ -26,12 +26,12 @@ from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
-from forebay.batch.staging import Changes, by_declaration, by_table, parked_rows, quarantined_rows
+from forebay.batch.staging import by_declaration, by_table, parked_rows, quarantined_rows
 from forebay.declaration.table import Table
 from forebay.declared_sql.columns import rules_of
 from forebay.errors import Halt
 from forebay.lake.layout import own_table, table_path
-from forebay.ledger.versions import standing
+from forebay.ledger.versions import Sorted, Superseded, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import LogFailed
 from forebay.table.data_files.in_arrow import arrow_rows
@@ -66,19 +66,18 @@ class Writing(PassStaging):
     def commit(
         self,
         plan: Plan,
-        refused: int,
-        changes: Changes,
+        split: Sorted,
         dedupe: Dedupe,
         again: KeptOutAgain,
     ) -> dict[str, str]:
         """Tables first, then held records, which include the rows of tables that were not written. `again` gives the records
-        of tables that fail only now. `refused` is the number of whole files. Returns tables that were not written, and why."""
+        of tables that fail only now. Returns tables that were not written, and why."""
         staged, fates = plan.staged, plan.fates
         self.keep_verdicts(fates)
         unwritten = {**staged.unwritten, **(self.unwritten_before() if self.may_have_begun else {})}
         wanted = by_declaration(fates)
         ready = {name: one for name, one in staged.tables.items() if name not in unwritten}
-        leaving = {name: ids for name, ids in self.leaving(changes.superseded).items() if name not in unwritten}
+        leaving = {name: ids for name, ids in self.leaving(split.leaving).items() if name not in unwritten}
         failed = self.commit_tables(wanted, ready, leaving)
         meant = {name for tables in wanted.values() for name in tables}
         for table in sorted(leaving.keys() - meant):
@@ -86,13 +85,13 @@ class Writing(PassStaging):
                 failed.add(table)
         unwritten |= dict.fromkeys(failed, TABLE_FAILED)
         late = {name: why for name, why in unwritten.items() if name not in staged.unwritten}
-        self.commit_quarantine(plan, refused, unwritten, late, changes, again)
-        self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked_rows(fates), changes.from_parked)
+        self.commit_quarantine(plan, split, unwritten, late, again)
+        self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked_rows(fates), split.leaving_parked)
         if dedupe.wanted:
-            self.remember(self.without(staged.beside.get(IDS), late), unwritten, fates, dedupe, changes)
+            self.remember(self.without(staged.beside.get(IDS), late), unwritten, fates, dedupe, split.leaving)
         if self.vault is not None:
             sealed = staged.beside.get(VAULT)
-            self.commit_beside(self.vault, sealed, 0 if sealed is None else sealed.rows, changes.file_ids)
+            self.commit_beside(self.vault, sealed, 0 if sealed is None else sealed.rows, split.leaving_ids)
         return unwritten
 
     def write_again(self, made: Pass, leaving: Mapping[str, Sequence[str]]) -> None:
@@ -246,14 +245,14 @@ class Writing(PassStaging):
     def commit_quarantine(
         self,
         plan: Plan,
-        refused: int,
+        split: Sorted,
         unwritten: Mapping[str, str],
         late: Mapping[str, str],
-        changes: Changes,
         again: KeptOutAgain,
     ) -> None:
-        """The rows that are staged for it, and those of tables that failed at their commit."""
-        stand = standing(changes.superseded)
+        """The rows and the whole files that are staged for it, and the rows of tables that failed at their commit."""
+        stand = standing(split.leaving)
+        refused = sum(end.outcome == "unreadable" for end in without_failed_replays(plan.ends, split))
         coming = [fate for fate in arriving(plan.fates, late, stand) if fate.fate == "write" and fate.table in late]
         more = sum(fate.rows for fate in coming)
         wanted = quarantined_rows(arriving(plan.fates, unwritten, stand), unwritten)
@@ -262,10 +261,10 @@ class Writing(PassStaging):
             made = again(
                 {name: KeptOut(why, self.causes.get(name, "")[:MOST_DETAIL] or None) for name, why in late.items()}
             )
-            failed = self.kept_by(made, QUARANTINE, more, replaces=bool(changes.from_quarantine))
+            failed = self.kept_by(made, QUARANTINE, more, replaces=bool(split.leaving_quarantine))
             assert failed is not None
             staged = failed if staged is None else staged.with_files(failed)
-        self.commit_beside(table, staged, wanted + refused, changes.from_quarantine)
+        self.commit_beside(table, staged, wanted + refused, split.leaving_quarantine)
 
     def without(self, ids: StagedTable | None, failed: Collection[str]) -> StagedTable | None:
         """Ids of what was written, without those of tables that failed at their commit."""
@@ -283,12 +282,15 @@ class Writing(PassStaging):
         unwritten: Mapping[str, str],
         fates: Sequence[Fate],
         dedupe: Dedupe,
-        changes: Changes = Changes(),  # noqa: B008 (it is frozen)
+        leaving: Sequence[Superseded] = (),
     ) -> None:
         """The ids of what was written; those of files that were replaced leave. Where a file is replayed, but its rows stay in
         a table that could not be written, their ids stay."""
-        staying = Staying(standing(changes.superseded).keys(), unwritten.keys())
-        self.commit_beside(self.own(IDS), ids, 0 if ids is None else ids.rows, changes.file_ids, staying)
+        staying, leave = (
+            Staying(standing(leaving).keys(), unwritten.keys()),
+            [one.earlier.file.file_id for one in leaving],
+        )
+        self.commit_beside(self.own(IDS), ids, 0 if ids is None else ids.rows, leave, staying)
         if self.txn.version % FORGET_EVERY == 0:
             dedupe.forget(self.began_at.date())
         dropped: dict[str, int] = {}

@@ -372,7 +372,7 @@ class _Deciding:
         leaving = {one.earlier.file.file_id for one in superseded}
         stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
         put_again = {seen.file.file_id: seen for seen in stay if seen.put_again and seen.file.file_id not in leaving}
-        return replace(found, put_again=tuple(put_again.values()))
+        return replace(found, put_again=tuple(put_again.values()), landed=frozenset(self.readable))
 
 
 def _same_bytes(file: LandedFile, rival: LandedFile, hashes: Mapping[str, str]) -> bool:

@@ -192,7 +192,8 @@ class Sorted:
     earlier files that the loaded ones replace. `retried` are files whose row in the ledger is replaced by a new one: they
     were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are those
     of them that the quarantine has as whole files. `stand_ins` are duplicates of replays, by the id of the replay: they are
-    read if that one is gone. `put_again` are files whose bytes were put again, with the later time in their rows."""
+    read if that one is gone. `put_again` are files whose bytes were put again, with the later time in their rows. `landed` are
+    the ids of the files that could be read; none before anything is read."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
@@ -203,6 +204,7 @@ class Sorted:
     released: tuple[LandedFile, ...] = ()
     stand_ins: Mapping[str, Earlier] = field(default_factory=dict)
     put_again: tuple[Earlier, ...] = ()
+    landed: frozenset[str] = frozenset()
 
     @property
     def skipped(self) -> tuple[str, ...]:
@@ -224,10 +226,24 @@ class Sorted:
         """The replays that only remove rows."""
         return {file_id: one for file_id, one in self.replays.items() if one.earlier.wants_forgetting}
 
-    def superseded_by(self, landed: Iterable[str]) -> list[Superseded]:
-        """The versions that leave, once it is known which files landed."""
-        ids = set(landed)
-        return [one for one in self.superseded if one.by.file_id in ids]
+    @property
+    def leaving(self) -> list[Superseded]:
+        """The versions that leave: a file that landed takes their place."""
+        return [one for one in self.superseded if one.by.file_id in self.landed]
+
+    @property
+    def leaving_ids(self) -> list[str]:
+        return [one.earlier.file.file_id for one in self.leaving]
+
+    @property
+    def leaving_quarantine(self) -> list[str]:
+        """The ids of the files that leave the quarantine: their records, or the whole files."""
+        held = [one.earlier.file.file_id for one in self.leaving if one.earlier.row["quarantined"]]
+        return held + [file.file_id for file in self.released]
+
+    @property
+    def leaving_parked(self) -> list[str]:
+        return [one.earlier.file.file_id for one in self.leaving if one.earlier.row["parked"]]
 
     def as_begun(self, file_ids: Collection[str]) -> Sorted:
         """The files for a batch whose commit has begun, without replays that were requested since then."""

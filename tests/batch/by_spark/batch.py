@@ -20,7 +20,7 @@ from forebay.batch.held import COLUMNS as HELD
 from forebay.batch.held import whole_files
 from forebay.batch.one_pass.questions import encrypted_values
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
-from forebay.batch.staging import Changes, by_declaration, parked_rows, quarantined_rows
+from forebay.batch.staging import by_declaration, parked_rows, quarantined_rows
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.originals import COLUMN
@@ -95,11 +95,9 @@ class BySpark(Beginning):
         if dedupe.wanted:
             pieces = [piece for end in read.ends if end.lands for piece in end.lines_before]
             read = replace(read, rows=until(cached, without_duplicates(dedupe, read.rows, pieces, cached, landed)))
-        changes, fates = Changes(split.superseded_by(landed), split.released), read.fates
-        to_stage = _Rows(self.writing, read.rows, changes)
+        fates, to_stage = read.fates, _Rows(self.writing, read.rows, split)
         staged = to_stage.staged(read.ends, fates, partial(ids_of_rows, dedupe) if dedupe.wanted else None)
-        plan = self.plan_of(files, split, read.ends, fates, landed, dedupe, staged)
-        return Begun(plan, split, changes, dedupe, landed)
+        return Begun(self.plan_of(files, split, read.ends, fates, dedupe, staged), split, dedupe)
 
     def by_spark(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
         pieces = cut(files, self.parts.one_pass.limits)
@@ -141,14 +139,14 @@ class BySpark(Beginning):
 class _Rows:
     """Of one batch, on their way into data files."""
 
-    def __init__(self, writing: Writing, rows: DataFrame, changes: Changes) -> None:
-        self.writing, self.rows, self.changes = writing, rows, changes
-        self.stand: Standing = standing(changes.superseded)
+    def __init__(self, writing: Writing, rows: DataFrame, split: Sorted) -> None:
+        self.writing, self.rows, self.split = writing, rows, split
+        self.stand: Standing = standing(split.leaving)
         at = writing.began_at
         self.shared = {"day": at.date(), **writing.shared, "at": at}
 
     def staged(self, ends: Sequence[FileEnd], fates: Sequence[Fate], ids_of: Any) -> Staged:
-        writing, leaving = self.writing, self.writing.leaving(self.changes.superseded)
+        writing, leaving = self.writing, self.writing.leaving(self.split.leaving)
         unwritten = writing.not_to_write(fates, leaving.keys())
         tables: dict[str, StagedTable] = {}
         for declared, wanted in by_declaration(fates).items():
@@ -165,7 +163,7 @@ class _Rows:
         }
         if ids_of is not None:
             ids = ids_of(self.rows, unwritten)
-            beside[IDS] = self.beside(IDS, ids, ids.count(), bool(self.changes.superseded))
+            beside[IDS] = self.beside(IDS, ids, ids.count(), bool(self.split.leaving))
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
     def tables(self, number: int, wanted: Mapping[str, int]) -> Mapping[str, StagedTable | Skipped | Failed]:
@@ -197,7 +195,7 @@ class _Rows:
         shared = {**self.writing.shared, "at": self.writing.began_at}
         whole = self.writing.spark.createDataFrame(whole_files(files, shared).to_pylist(), HELD)
         rows = rows.unionByName(whole) if files else rows
-        return self.beside(QUARANTINE, rows, count, bool(self.changes.from_quarantine))
+        return self.beside(QUARANTINE, rows, count, bool(self.split.leaving_quarantine))
 
     def _stands(self, unwritten: Collection[str]) -> Expression:
         found = F.lit(False)
@@ -215,7 +213,7 @@ class _Rows:
         rows = self.rows.where(F.col("_vault").isNotNull() & F.col("_fate").isin("write", "quarantine", "park"))
         of_vault = {name: f"_vault.{name}" for name in ("subjects", "key_id", "salt", "content")}
         kept = rows.select(*self._columns(VAULTED, {"file_id": "_file_id", **of_vault}))
-        return self.beside(VAULT, kept, kept.count(), bool(self.changes.superseded))
+        return self.beside(VAULT, kept, kept.count(), bool(self.split.leaving))
 
     def _columns(self, ddl: str, of_rows: Mapping[str, str]) -> list[Expression]:
         made = []

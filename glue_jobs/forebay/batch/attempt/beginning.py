@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, without_failed_replays
 from forebay.batch.attempt.attempt import Attempt
-from forebay.batch.attempt.ending import without_failed_replays
 from forebay.batch.attempt.seen import Seen
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.erased import without_erased
@@ -20,7 +19,6 @@ from forebay.batch.one_pass.without_plan import Brought, must_bring_the_same
 from forebay.batch.plan import Plan
 from forebay.batch.retrying.planning import app_id
 from forebay.batch.staged import Staged
-from forebay.batch.staging import Changes
 from forebay.content.end import FileEnd
 from forebay.declaration.kept.pinned import pinned
 from forebay.lake.layout import IDS, table_path
@@ -36,9 +34,7 @@ class Begun:
 
     plan: Plan
     split: Sorted
-    changes: Changes
     dedupe: Dedupe
-    landed: Collection[str]
 
 
 @dataclass(frozen=True)
@@ -61,7 +57,7 @@ class Beginning(Attempt):
             return False
         if without_erased(self.service, parts.lake) != self.service or self.last_try() != begun.plan.tries_until:
             return True
-        return parts.turns.lost(begun.split, begun.landed, lambda: self.claimed(files, parts.skips.among(files)))
+        return parts.turns.lost(begun.split, lambda: self.claimed(files, parts.skips.among(files)))
 
     def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
         """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""
@@ -100,18 +96,16 @@ class Beginning(Attempt):
         kept_out: Mapping[str, KeptOut] | None,
     ) -> Begun:
         writing = self.writing
-        changes = Changes(split.superseded_by(made.landed), split.released)
         fresh = {file.file_id for file in split.fresh}
         ends = [end for end in made.ends if end.file.file_id in fresh]
         fates = [fate for fate in made.fates if fate.file_id in made.landed]
         ending = without_failed_replays(ends, split)
-        staged = writing.stage(made, ending, fates, changes, kept_out)
-        brought = Brought(ending, fates, staged.unwritten, to_read.superseded, changes.superseded)
+        staged = writing.stage(made, ending, fates, split, kept_out)
+        brought = Brought(ending, fates, staged.unwritten, to_read.superseded, split.leaving)
         if self.parts.may_have_begun(writing.txn.version) or brought.tables - staged.tables.keys():
             address = self.parts.plans.address(writing.generation, writing.txn.version)
             must_bring_the_same(brought, writing, staged, address)
-        plan = self.plan_of(files, split, ends, fates, made.landed, dedupe, staged)
-        return Begun(plan, split, changes, dedupe, made.landed)
+        return Begun(self.plan_of(files, split, ends, fates, dedupe, staged), split, dedupe)
 
     def plan_of(
         self,
@@ -119,12 +113,11 @@ class Beginning(Attempt):
         split: Sorted,
         ends: Sequence[FileEnd],
         fates: Sequence[Fate],
-        landed: Collection[str],
         dedupe: Dedupe,
         staged: Staged,
     ) -> Plan:
         """The plan to go by, and its data files. It is durable before anything is committed."""
-        may_be_overtaken = self.parts.turns.watched(split, landed) or self.service.subject or dedupe.wanted
+        may_be_overtaken = self.parts.turns.watched(split) or self.service.subject or dedupe.wanted
         plan = Plan(
             generation=self.writing.generation,
             batch=self.writing.txn.version,

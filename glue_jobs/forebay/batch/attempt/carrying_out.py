@@ -11,14 +11,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from forebay.batch.attempt.attempt import Attempt
-from forebay.batch.attempt.ending import Ending, without_failed_replays
+from forebay.batch.attempt.ending import Ending
 from forebay.batch.attempt.reporting import reports_of
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import change_times
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
-from forebay.batch.staging import Changes
 from forebay.errors import Halt
 from forebay.ledger.versions import Sorted, standing
 from forebay.threads import both
@@ -35,17 +34,14 @@ class CarryingOut(Attempt):
             split = plan.sorted_as_begun(claim)
             _must_be_unknown(plan, claim.to_read())
         self.writing.must_have_files(plan.staged, self.parts.plans.address(plan.generation, plan.batch))
-        changes = Changes(split.superseded_by({end.file.file_id for end in plan.ends if end.lands}), split.released)
-        self.run(plan, split, changes, self.dedupe(split, plan.tries_until))
+        self.run(plan, split, self.dedupe(split, plan.tries_until))
 
-    def run(self, plan: Plan, split: Sorted, changes: Changes, dedupe: Dedupe) -> None:
+    def run(self, plan: Plan, split: Sorted, dedupe: Dedupe) -> None:
         self.parts.still_ours()
         with self.stages.stage("write"):
-            ends = without_failed_replays(plan.ends, split)
-            refused = sum(end.outcome == "unreadable" for end in ends)
             again = partial(self.kept_out_of, plan, split, dedupe)
-            unwritten = self.writing.commit(plan, refused, changes, dedupe, again)
-        self.finish(Ending(plan, split, changes.superseded, unwritten, self.parts.clock()))
+            unwritten = self.writing.commit(plan, split, dedupe, again)
+        self.finish(Ending(plan, split, unwritten, self.parts.clock()))
 
     def finish(self, ending: Ending) -> None:
         """Commits the ledger, then reports the batch."""

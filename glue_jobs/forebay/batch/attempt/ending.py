@@ -6,27 +6,26 @@ file that was read or left out, and the rows of earlier files that change with t
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from forebay.batch.accounting import Standing, entries_of
+from forebay.batch.accounting import Standing, entries_of, without_failed_replays
 from forebay.batch.plan import Plan
 from forebay.content.end import FileEnd
 from forebay.ledger.entry import FORGOTTEN, REPLAY, WITHHELD, Entry
-from forebay.ledger.versions import Earlier, Sorted, Superseded, standing
+from forebay.ledger.versions import Earlier, Sorted, standing
 from forebay.ledger.withheld import Waiting
 
 
 @dataclass(frozen=True)
 class Ending:
-    """`superseded` are the earlier versions that left, `unwritten` says why a table could not be written."""
+    """`unwritten` says why a table could not be written."""
 
     plan: Plan
     split: Sorted
-    superseded: Sequence[Superseded]
     unwritten: Mapping[str, str]
     at: datetime
 
@@ -38,7 +37,7 @@ class Ending:
 
     @cached_property
     def standing(self) -> Standing:
-        return standing(self.superseded)
+        return standing(self.split.leaving)
 
     @cached_property
     def entries(self) -> list[Entry]:
@@ -48,7 +47,7 @@ class Ending:
     @cached_property
     def replaced(self) -> list[dict[str, Any]]:
         """Rows of the versions that other ones took the place of."""
-        return [earlier.left(self.unwritten, self.at) for earlier in self.superseded if not earlier.is_replay]
+        return [earlier.left(self.unwritten, self.at) for earlier in self.split.leaving if not earlier.is_replay]
 
     @cached_property
     def failed(self) -> list[dict[str, Any]]:
@@ -93,8 +92,3 @@ class Ending:
         for end in self.plan.ends:
             if end.outcome in WITHHELD and end.file.file_id in replays:
                 yield Waiting(end.file, tries.get(end.file.file_id, 1) + 1, self.at)
-
-
-def without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
-    replays = split.replays
-    return tuple(end for end in ends if end.lands or end.file.file_id not in replays)

@@ -7,7 +7,7 @@ S3 withholds: its earlier rows stay, and it will be received again.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 
 from forebay.batch.retrying.plan import PLAN
 from forebay.content.end import FileEnd, unread_end
@@ -35,15 +35,15 @@ class Turns:
         return ids if ids and self._tries.read(PLAN) is not None else frozenset()
 
     @staticmethod
-    def watched(split: Sorted, landed: Collection[str]) -> list[Superseded]:
+    def watched(split: Sorted) -> list[Superseded]:
         """The earlier versions that a retry or an operator may be changing, too."""
-        return [*split.superseded_by(landed), *split.replays.values()]
+        return [*split.leaving, *split.replays.values()]
 
-    def lost(self, split: Sorted, landed: Collection[str], claim_again: Callable[[], Claim]) -> bool:
+    def lost(self, split: Sorted, claim_again: Callable[[], Claim]) -> bool:
         """Once the batch's plan is durable: whether a retry is under way, or moved records since the claim. Or whether an
         operator changed a mark of a file in the batch, or of one that leaves: such a command looks for plans afterwards."""
-        watched = self.watched(split, landed)
-        if _held(split.superseded_by(landed)) and self._tries.read(PLAN) is not None:
+        watched = self.watched(split)
+        if _held(split.leaving) and self._tries.read(PLAN) is not None:
             return True
         if not watched:
             return False

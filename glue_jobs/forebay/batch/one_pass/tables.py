@@ -22,12 +22,12 @@ from forebay.batch.one_pass.staging import fixed_columns_of
 from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
-from forebay.batch.staging import Changes, Staging, by_declaration, by_table, parked_rows, quarantined_rows
+from forebay.batch.staging import Staging, by_declaration, by_table, parked_rows, quarantined_rows
 from forebay.content.end import FileEnd
 from forebay.counted import counted
 from forebay.declaration.table import Table
 from forebay.lake.layout import own_table
-from forebay.ledger.versions import standing
+from forebay.ledger.versions import Sorted, standing
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.table.data_files.data_file import Written
 from forebay.table.data_files.in_arrow import columns_of_ddl
@@ -56,12 +56,12 @@ class PassStaging(Staging):
         made: Pass,
         ends: Sequence[FileEnd],
         fates: Sequence[Fate],
-        changes: Changes,
+        split: Sorted,
         kept_out: Mapping[str, KeptOut] | None,
     ) -> Staged:
         """The pass knew of the tables that are `kept_out`; `ReadAgain` where there are others. Nothing of a table that has the
         batch already."""
-        leaving = self.leaving(changes.superseded)
+        leaving = self.leaving(split.leaving)
         if kept_out is None:
             kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, leaving.keys()).items()}
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
@@ -80,10 +80,10 @@ class PassStaging(Staging):
             out = {**kept_out, **failed}
             raise ReadAgain(misfits.why or _named(out), tables=out, known=misfits.known)
         beside = {
-            QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, changes),
-            PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(changes.from_parked)),
-            IDS: self.ids_of(made, replaces=bool(changes.superseded)),
-            VAULT: self.vault_of(made, replaces=bool(changes.superseded)),
+            QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, split),
+            PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(split.leaving_parked)),
+            IDS: self.ids_of(made, replaces=bool(split.leaving)),
+            VAULT: self.vault_of(made, replaces=bool(split.leaving)),
         }
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
@@ -132,11 +132,11 @@ class PassStaging(Staging):
         ends: Sequence[FileEnd],
         fates: Sequence[Fate],
         unwritten: Mapping[str, str],
-        changes: Changes,
+        split: Sorted,
     ) -> StagedTable | None:
         """The records that the pass wrote there, and whole files."""
-        replaces = bool(changes.from_quarantine)
-        coming = arriving(fates, unwritten, standing(changes.superseded))
+        replaces = bool(split.leaving_quarantine)
+        coming = arriving(fates, unwritten, standing(split.leaving))
         records = self.kept_by(made, QUARANTINE, quarantined_rows(coming, unwritten), replaces=replaces)
         files = [end for end in ends if end.outcome == "unreadable"]
         if not files:
