@@ -55,7 +55,7 @@ class Tables:
         self.service = service
         self.rows: dict[str, int] = {}
         self.left: list[str] = []
-        self.dies = False
+        self.dies = self.may_have_begun = False
         self.has_batch = False
 
     def stage(self, *_: object) -> Staged:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -163,8 +164,7 @@ class Batch:
                 break
             parts.withdraw(begun.plan, self.service)
             skipped = parts.skips.among(files)
-        plan = begun.plan if begun.plan.settled else parts.plans.settle(begun.plan)
-        CarryingOut(parts, writing, stages).run(plan, begun.split, begun.dedupe)
+        CarryingOut(parts, writing, stages).run(replace(begun, plan=parts.plans.settle(begun.plan)))
 
     def in_force(self, txn: Txn) -> Service:
         service = self.service if self.declarations is None else self.declarations.in_force()

@@ -150,6 +150,8 @@ class Plans:
     def settle(self, plan: Plan) -> Plan:
         """The pinned plan, which binds from now on. A driver that was paused does not bring back a plan that another one
         withdrew."""
+        if plan.settled:
+            return plan
         name, settled = self._name(plan.generation, plan.batch), replace(plan, settled=True)
         content, tag = self._store.read_tagged(name) or (b"", None)
         if content != plan.encode() or not self._store.write_over(name, settled.encode(), tag):

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 
 import forebay.batch.one_pass.reader as reader
 from forebay.batch.accounting import Fate, Standing, arriving
-from forebay.batch.attempt.beginning import Beginning, Begun
+from forebay.batch.attempt.attempt import Begun
+from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.held import COLUMNS as HELD
 from forebay.batch.held import whole_files
 from forebay.batch.one_pass.questions import encrypted_values

@@ -16,12 +16,22 @@ from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.plan import Plan
 from forebay.batch.writing import Writing
 from forebay.declaration.service import Service
 from forebay.lake.layout import IDS, table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A batch up to its plan."""
+
+    plan: Plan
+    split: Sorted
+    dedupe: Dedupe
 
 
 @dataclass(frozen=True)

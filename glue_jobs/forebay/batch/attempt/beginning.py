@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from forebay.batch.accounting import Fate, without_failed_replays
-from forebay.batch.attempt.attempt import Attempt
+from forebay.batch.attempt.attempt import Attempt, Begun
 from forebay.batch.attempt.seen import Seen
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.erased import without_erased
@@ -26,15 +26,6 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted
 from forebay.table.kernel import NO_VERSION
-
-
-@dataclass(frozen=True)
-class Begun:
-    """A batch up to its plan."""
-
-    plan: Plan
-    split: Sorted
-    dedupe: Dedupe
 
 
 @dataclass(frozen=True)
@@ -102,7 +93,7 @@ class Beginning(Attempt):
         ending = without_failed_replays(ends, split)
         staged = writing.stage(made, ending, fates, split, kept_out)
         brought = Brought(ending, fates, staged.unwritten, to_read.superseded, split.leaving)
-        if self.parts.may_have_begun(writing.txn.version) or brought.tables - staged.tables.keys():
+        if writing.may_have_begun or brought.tables - staged.tables.keys():
             address = self.parts.plans.address(writing.generation, writing.txn.version)
             must_bring_the_same(brought, writing, staged, address)
         return Begun(self.plan_of(files, split, ends, fates, dedupe, staged), split, dedupe)

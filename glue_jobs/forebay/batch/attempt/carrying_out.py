@@ -10,10 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
-from forebay.batch.attempt.attempt import Attempt
+from forebay.batch.attempt.attempt import Attempt, Begun
 from forebay.batch.attempt.ending import Ending
 from forebay.batch.attempt.reporting import reports_of
-from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import change_times
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
@@ -34,14 +33,14 @@ class CarryingOut(Attempt):
             split = plan.sorted_as_begun(claim)
             _must_be_unknown(plan, claim.to_read())
         self.writing.must_have_files(plan.staged, self.parts.plans.address(plan.generation, plan.batch))
-        self.run(plan, split, self.dedupe(split, plan.tries_until))
+        self.run(Begun(plan, split, self.dedupe(split, plan.tries_until)))
 
-    def run(self, plan: Plan, split: Sorted, dedupe: Dedupe) -> None:
+    def run(self, begun: Begun) -> None:
         self.parts.still_ours()
         with self.stages.stage("write"):
-            again = partial(self.kept_out_of, plan, split, dedupe)
-            unwritten = self.writing.commit(plan, split, dedupe, again)
-        self.finish(Ending(plan, split, unwritten, self.parts.clock()))
+            again = partial(self.kept_out_of, begun)
+            unwritten = self.writing.commit(begun.plan, begun.split, begun.dedupe, again)
+        self.finish(Ending(begun.plan, begun.split, unwritten, self.parts.clock()))
 
     def finish(self, ending: Ending) -> None:
         """Commits the ledger, then reports the batch."""
@@ -59,13 +58,14 @@ class CarryingOut(Attempt):
         for event in reports_of(self.service.name, ending, self.stages, parts.clock()):
             parts.emit(event)
 
-    def kept_out_of(self, plan: Plan, split: Sorted, dedupe: Dedupe, tables: Mapping[str, KeptOut]) -> Pass:
+    def kept_out_of(self, begun: Begun, tables: Mapping[str, KeptOut]) -> Pass:
         """Only the rows of tables that failed at their commit, as records, to be kept in the quarantine. Their files are read
         once more, maybe by another driver than the one that began."""
-        dedupe = replace(dedupe, planned=partial(self.writing.staged_ids, plan.staged))
+        plan = begun.plan
+        begun = replace(begun, dedupe=replace(begun.dedupe, planned=partial(self.writing.staged_ids, plan.staged)))
         for _ in range(IN_VAIN_AT_MOST):
             try:
-                made = self.read_unwritten(plan, split, dedupe, tables)
+                made = self.read_unwritten(begun, tables)
             except ReadAgain as found:
                 self.tell_read_twice(str(found))
                 continue
@@ -79,13 +79,12 @@ class CarryingOut(Attempt):
             "marked as done. Fix the table that the event TableFailed names, then start again"
         )
 
-    def read_unwritten(self, plan: Plan, split: Sorted, dedupe: Dedupe, tables: Mapping[str, KeptOut]) -> Pass:
+    def read_unwritten(self, begun: Begun, tables: Mapping[str, KeptOut]) -> Pass:
         """Forgotten files and deletions land, as they did before, so their ids do not count."""
-        unread = {end.file.file_id for end in plan.without_bytes}
-        files = [file for file in plan.landing if file.file_id not in unread]
-        made = self.read(files, tables, standing(split.superseded), only_unwritten=True)
-        made = replace(made, ends=[*made.ends, *plan.without_bytes])
-        return self.parts.one_pass.without_duplicates(made, dedupe)
+        unread = begun.plan.without_bytes
+        files = [file for file in begun.plan.landing if file not in {end.file for end in unread}]
+        made = self.read(files, tables, standing(begun.split.superseded), only_unwritten=True)
+        return self.parts.one_pass.without_duplicates(replace(made, ends=[*made.ends, *unread]), begun.dedupe)
 
 
 def _must_be_unknown(plan: Plan, split: Sorted) -> None:

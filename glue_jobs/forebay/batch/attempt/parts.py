@@ -7,7 +7,7 @@ together with data files that no log will name.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -62,38 +62,25 @@ class Parts:
 
     def writing(self, service: Service, generation: str, batch: int) -> Writing:
         """Of a batch that begins."""
-        began = self.may_have_begun(batch)
-        return self._writing(service, generation, batch, self.clock(), None, may_have_begun=began)
-
-    def writing_of(self, plan: Plan, service: Service) -> Writing:
-        """Of a batch that continues. Another driver may have begun it."""
-        return self._writing(service, plan.generation, plan.batch, plan.began_at, self.late, may_have_begun=True)
-
-    def _writing(
-        self,
-        service: Service,
-        generation: str,
-        batch: int,
-        began_at: datetime,
-        late: LateCommits | None,
-        *,
-        may_have_begun: bool,
-    ) -> Writing:
         return Writing(
             spark=self.spark,
             service=service,
             lake=self.lake,
             generation=generation,
             txn=Txn(application(service.name, generation), batch),
-            began_at=began_at,
+            began_at=self.clock(),
             logs=self.logs,
             new_tables=self.new_tables,
             tables_at_once=self.tables_at_once,
             emit=self.emit,
             catalog=self.catalog,
-            late=late,
-            may_have_begun=may_have_begun,
+            may_have_begun=self.may_have_begun(batch),
         )
+
+    def writing_of(self, plan: Plan, service: Service) -> Writing:
+        """Of a batch that continues. Another driver may have begun it."""
+        writing = self.writing(service, plan.generation, plan.batch)
+        return replace(writing, began_at=plan.began_at, late=self.late, may_have_begun=True)
 
     def forget(self, plan: Plan | None, service: Service) -> None:
         """It is carried out. Rows that replaced others were written by Spark once more."""
