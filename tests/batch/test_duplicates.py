@@ -138,7 +138,10 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
         lines = [[record(random, n) for n in range(random.randint(1, 40))] for _ in range(4)]
         files = {f"{number}/{n}.json": "\n".join(some).encode() for n, some in enumerate(lines)}
         batch, _ = told(SERVICE, files, monkeypatch, limits=Limits(piece_bytes=random.choice([500, 1 << 20])))
-        made = made_of(replace(batch, lake=f"file://{tmp_path}", storage=Storage(), batch=number), random)
+        made = made_of(
+            replace(batch, lake=f"file://{tmp_path}", storage=Storage(), shared={**batch.shared, "batch": number}),
+            random,
+        )
         rows = sorted(rows_of(tmp_path, made), key=lambda one: (one[1]["_file_id"], one[1]["n"]))
         stay, here = [], dict[Any, date]()
         for name, row in rows:

@@ -62,7 +62,7 @@ def held_again(
         for at, text in enumerate(some)
     ]
     columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), SCHEMA, strict=True)]
-    sent = ReadTask(batch, 1, 1).of_held(0, [pa.record_batch(columns, schema=SCHEMA)])
+    sent = ReadTask(batch, 1, 1).of_held([pa.record_batch(columns, schema=SCHEMA)])
     return together(list(GatherTask(batch, alone=True)(sent))), storage
 
 

@@ -30,7 +30,7 @@ from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.batch import Batch
 from forebay.batch.names import names_of
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.asking import AnswersTask, FromParcels, FromPieces, QuestionsTask, parcels_of
+from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, parcels_of, with_answers
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.lean import EndsTask
 from forebay.batch.one_pass.questions import Questions, answered
@@ -47,6 +47,7 @@ from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger
 from forebay.operate.lake_view import LakeView
+from forebay.table.data_files.in_arrow import arrow_schema
 from forebay.table.kernel import TableLogs
 
 SERVICE = """
@@ -143,21 +144,21 @@ class World:
         if not (told.questions or told.conditions):
             return next(GatherTask(told, alone=True)(read(reader, [pieces])))
         batches = [pa.record_batch({"number": [reader], "pieces": [pickle.dumps(pieces)]})]
-        made: FromPieces | FromParcels = FromPieces(read)
+        made: Parcelled = read.of_pieces
         if told.conditions:
-            batches = self._with_answers(batches, QuestionsTask(told.asked_first, made), told.conditions)
-            made = FromParcels(read.routed)
+            batches, made = self._with_answers(batches, made, told.conditions), read.of_parcels
         if told.questions:
-            batches = self._with_answers(batches, QuestionsTask(told.asked, made), told.questions)
+            batches = self._with_answers(batches, made, told.questions)
         parcels = parcels_of(batches) if told.questions else made(batches)
         return next(GatherTask(told, alone=True)(parcels))
 
     def _with_answers(
-        self, batches: list[pa.RecordBatch], task: QuestionsTask, questions: Questions
+        self, batches: list[pa.RecordBatch], made: Parcelled, questions: Questions
     ) -> list[pa.RecordBatch]:
+        task = QuestionsTask(arrow_schema(questions.sent), made)
         sent = self.spark.createDataFrame(pa.Table.from_batches(task(batches), schema=task.schema))
         # As a task gets them: `toArrow` refuses a null struct whose field is not nullable.
-        return list(AnswersTask()(answered(sent, questions)._collect_as_arrow()))  # type: ignore[operator]
+        return list(with_answers(answered(sent, questions)._collect_as_arrow()))  # type: ignore[operator]
 
     def file(self, key: str, version: int = 1) -> LandedFile:
         return LandedFile(

@@ -63,7 +63,6 @@ class Attempt:
         return self.parts.one_pass.of(
             files,
             self.service,
-            batch=self.writing.txn.version,
             shared={**self.writing.shared, "at": self.writing.began_at},
             unwritten=kept_out,
             standing=standing,

@@ -22,57 +22,20 @@ from forebay.batch.one_pass.questions import DECLARED, PARCEL, Given, Question, 
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import Told
 from forebay.batch.one_pass.vault import without_originals
-from forebay.content.piece import Piece
 from forebay.declared_sql.columns import rules_of
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
 from forebay.record.transform import REFUSED, Transform, refused_of
 from forebay.transforms import NoFunction
 
-
-@dataclass(frozen=True)
-class FromPieces:
-    """The parcels of tasks that read. The input has a row for each of them: its number, and its pieces."""
-
-    read: Callable[[int, list[list[Piece]]], Iterator[tuple[int, Parcel]]]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-        for batch in batches:
-            for one in batch.to_pylist():
-                yield from self.read(one["number"], [pickle.loads(one["pieces"])])
+Batches = Iterable[pa.RecordBatch]
+Parcelled = Callable[[Batches], Iterator[tuple[int, Parcel]]]
+"""Makes parcels of the rows of one task, each with the number of the task that writes it."""
 
 
-@dataclass(frozen=True)
-class FromHeld:
-    """The parcels of tasks that get rows of held records."""
-
-    read: Callable[[int, Iterable[pa.RecordBatch]], Iterator[tuple[int, Parcel]]]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-        from pyspark import TaskContext
-
-        task = TaskContext.get()
-        return self.read(0 if task is None else task.partitionId(), batches)
-
-
-@dataclass(frozen=True)
-class FromParcels:
-    """The parcels that another task makes of parcels."""
-
-    route: Callable[[Iterable[tuple[int, Parcel]]], Iterator[tuple[int, Parcel]]]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-        return self.route(parcels_of(batches))
-
-
-@dataclass(frozen=True)
-class SentTask:
-    """The parcels of another task, as rows. Spark is asked nothing about them."""
-
-    parcels: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Parcel]]]
-
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(_row_of, self.parcels(batches))
+def sent(made: Parcelled, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """The parcels as rows. Spark is asked nothing about them."""
+    return map(_row_of, made(batches))
 
 
 def _row_of(sent: tuple[int, Parcel]) -> pa.RecordBatch:
@@ -82,8 +45,8 @@ def _row_of(sent: tuple[int, Parcel]) -> pa.RecordBatch:
     )
 
 
-def parcels_of(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-    """The parcels that `SentTask` or `AnswersTask` returned."""
+def parcels_of(batches: Batches) -> Iterator[tuple[int, Parcel]]:
+    """The parcels that `sent` or `with_answers` returned."""
     for batch in batches:
         for one in batch.to_pylist():
             yield one["writer"], pickle.loads(one[PARCEL])
@@ -94,10 +57,10 @@ class QuestionsTask:
     """The parcels of another task, with the columns that Spark is asked about. `schema` is that of the rows."""
 
     schema: pa.Schema
-    parcels: Callable[[Iterable[pa.RecordBatch]], Iterable[tuple[int, Parcel]]]
+    made: Parcelled
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for writer, parcel in self.parcels(batches):
+    def __call__(self, batches: Batches) -> Iterator[pa.RecordBatch]:
+        for writer, parcel in self.made(batches):
             yield from self.rows_of(writer, parcel)
 
     def rows_of(self, writer: int, parcel: Parcel) -> Iterator[pa.RecordBatch]:
@@ -178,29 +141,29 @@ class Asking:
         return read.bucketed(given.column) if given.kind == "bucketed" else read.columns[given.column]
 
 
-class AnswersTask:
+def with_answers(batches: Batches) -> Iterator[pa.RecordBatch]:
     """Each parcel, with the answers for its rows."""
+    return map(_row_of, _answered(batches))
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return map(_row_of, self.parcels(batches))
 
-    def parcels(self, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-        waiting: list[pa.Table] = []
-        for batch in batches:
-            rows = pa.Table.from_batches([batch])
-            starts = np.flatnonzero(np.asarray(pc.is_valid(rows[PARCEL]))).tolist()
-            before = 0
-            for start in starts:
-                waiting += [rows.slice(before, start - before)] if start > before else []
-                if waiting:
-                    yield self._with_answers(waiting)
-                waiting, before = [], start
-            waiting.append(rows.slice(before))
-        if waiting:
-            yield self._with_answers(waiting)
+def _answered(batches: Batches) -> Iterator[tuple[int, Parcel]]:
+    waiting: list[pa.Table] = []
+    for batch in batches:
+        rows = pa.Table.from_batches([batch])
+        starts = np.flatnonzero(np.asarray(pc.is_valid(rows[PARCEL]))).tolist()
+        before = 0
+        for start in starts:
+            waiting += [rows.slice(before, start - before)] if start > before else []
+            if waiting:
+                yield _with_answers(waiting)
+            waiting, before = [], start
+        waiting.append(rows.slice(before))
+    if waiting:
+        yield _with_answers(waiting)
 
-    def _with_answers(self, rows: list[pa.Table]) -> tuple[int, Parcel]:
-        writer, parcel = pickle.loads(rows[0][PARCEL][0].as_py())
-        if isinstance(parcel, Sent) and parcel.is_asked:
-            parcel = replace(parcel, answers=packed(Block(pa.concat_tables(rows).drop_columns([PARCEL]))))
-        return writer, parcel
+
+def _with_answers(rows: list[pa.Table]) -> tuple[int, Parcel]:
+    writer, parcel = pickle.loads(rows[0][PARCEL][0].as_py())
+    if isinstance(parcel, Sent) and parcel.is_asked:
+        parcel = replace(parcel, answers=packed(Block(pa.concat_tables(rows).drop_columns([PARCEL]))))
+    return writer, parcel

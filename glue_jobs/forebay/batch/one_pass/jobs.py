@@ -7,17 +7,18 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.asking import AnswersTask, FromHeld, FromParcels, FromPieces, QuestionsTask, SentTask
+from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, sent, with_answers
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Hands
 from forebay.batch.one_pass.questions import Questions, answered
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.content.piece import deal
-from forebay.table.data_files.in_arrow import map_in_arrow
+from forebay.table.data_files.in_arrow import arrow_schema, map_in_arrow
 
 if TYPE_CHECKING:
     from pyspark import RDD
@@ -28,8 +29,6 @@ ALONE_AT_MOST = 4
 READER_BYTES = 16 << 20
 """The bytes of a batch for each task that reads."""
 SENT = "writer int, parcel binary"
-
-Parcelled = FromPieces | FromParcels | FromHeld
 
 
 class Jobs:
@@ -61,7 +60,7 @@ class Jobs:
     def of_held(self, told: Told, rows: DataFrame) -> list[Answer]:
         """The same of held records. Each task writes those that it gets."""
         read = ReadTask(told, self.at_once, 1)
-        parcels = self._parcels_of(rows.coalesce(read.readers), FromHeld(read.of_held), read)
+        parcels = self._parcels_of(rows.coalesce(read.readers), read.of_held, read)
         return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
 
     def ends(self, told: Told, hands: Hands) -> list[EndsOfHand]:
@@ -80,23 +79,22 @@ class Jobs:
         if not (told.questions or told.conditions):
             return self._dealt(hands).mapPartitionsWithIndex(read)
         tasks = self._dealt([(number, pickle.dumps(hand)) for number, hand in enumerate(hands)])
-        return self._parcels_of(self.spark.createDataFrame(tasks, "number int, pieces binary"), FromPieces(read), read)
+        return self._parcels_of(self.spark.createDataFrame(tasks, "number int, pieces binary"), read.of_pieces, read)
 
     def _parcels_of(self, rows: DataFrame, made: Parcelled, read: ReadTask) -> RDD[tuple[int, Parcel]]:
         """The parcels that tasks make of these rows, with Spark's answers if it is asked."""
         told = read.told
         if told.conditions:
-            rows = self._with_answers(rows, QuestionsTask(told.asked_first, made), told.conditions)
-            made = FromParcels(read.routed)
+            rows, made = self._with_answers(rows, made, told.conditions), read.of_parcels
         if told.questions:
-            return self._sent(self._with_answers(rows, QuestionsTask(told.asked, made), told.questions))
+            return self._sent(self._with_answers(rows, made, told.questions))
         if told.conditions:
             return self._sent(rows).mapPartitions(read.routed)
-        return self._sent(map_in_arrow(rows, SentTask(made), SENT))
+        return self._sent(map_in_arrow(rows, partial(sent, made), SENT))
 
-    def _with_answers(self, rows: DataFrame, task: QuestionsTask, questions: Questions) -> DataFrame:
-        sent = map_in_arrow(rows, task, questions.sent)
-        return map_in_arrow(answered(sent, questions), AnswersTask(), SENT)
+    def _with_answers(self, rows: DataFrame, made: Parcelled, questions: Questions) -> DataFrame:
+        asked = map_in_arrow(rows, QuestionsTask(arrow_schema(questions.sent), made), questions.sent)
+        return map_in_arrow(answered(asked, questions), with_answers, SENT)
 
     def _sent(self, rows: DataFrame) -> RDD[tuple[int, Parcel]]:
         return rows.rdd.map(lambda row: (row["writer"], pickle.loads(row["parcel"])))

@@ -85,7 +85,7 @@ class TableRows:
         self.name, self.declared, self.landed = name, declared, landed
         self.table, self.place = told.service.tables[declared], told.place(name, declared)
         self.question, self.kept_out = told.questions.of.get(declared), told.kept_out(name)
-        self.batch, self.at = told.batch, told.shared["at"]
+        self.batch, self.at = told.shared["batch"], told.shared["at"]
         self.transform = told.transform_of(declared)
         shaping = self.place.shaping
         assert shaping is not None

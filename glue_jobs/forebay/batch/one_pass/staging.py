@@ -67,7 +67,6 @@ class OnePass:
         files: Sequence[LandedFile],
         service: Service,
         *,
-        batch: int,
         shared: Mapping[str, Any],
         unwritten: Mapping[str, KeptOut],
         standing: Standing,
@@ -82,7 +81,7 @@ class OnePass:
             return Pass([], [], Written({}, {}), self.lake)
         pieces = cut(files, self.limits)
         told = replace(
-            self._told(pieces, service, batch=batch, shared=shared, known=known or {}),
+            self._told(pieces, service, shared, known or {}),
             unwritten=unwritten,
             standing={name: frozenset(tables) for name, tables in standing.items()},
             only_unwritten=only_unwritten,
@@ -122,7 +121,6 @@ class OnePass:
         service: Service,
         held: Held,
         *,
-        batch: int,
         shared: Mapping[str, Any],
         known: Mapping[str, Known],
     ) -> Pass:
@@ -132,7 +130,7 @@ class OnePass:
         ends = tuple(
             PieceEnd(piece=number, outcome="loaded", documents=rows) for number, rows in enumerate(files.values())
         )
-        told = self._told(pieces, service.without_vault, batch=batch, shared=shared, known=known)
+        told = self._told(pieces, service.without_vault, shared, known)
         told = replace(told, ends=ends, held=held, ids_at_most=sys.maxsize)
         answer = self._answer_of_held(told, rows)
         made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
@@ -159,13 +157,7 @@ class OnePass:
         return self._answer_of_held(replace(told, functions_apart=True), rows)
 
     def _told(
-        self,
-        pieces: Sequence[Piece],
-        service: Service,
-        *,
-        batch: int,
-        shared: Mapping[str, Any],
-        known: Mapping[str, Known],
+        self, pieces: Sequence[Piece], service: Service, shared: Mapping[str, Any], known: Mapping[str, Known]
     ) -> Told:
         questions, conditions = self._questions(service)
         return Told(
@@ -173,16 +165,13 @@ class OnePass:
             limits=self.limits,
             lake=self.lake,
             shared=shared,
-            batch=batch,
             pieces=tuple(pieces),
             known={**self._known(service), **known},
             kept=arrow_schema(HELD_COLUMNS),
             vaulted=arrow_schema(VAULT_COLUMNS),
             storage=storage_as(os.environ),
             questions=questions,
-            asked=arrow_schema(questions.sent),
             conditions=conditions,
-            asked_first=arrow_schema(conditions.sent),
             unwritten={},
             standing={},
             only_unwritten=False,

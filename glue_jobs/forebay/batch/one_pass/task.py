@@ -17,7 +17,7 @@ from tempfile import SpooledTemporaryFile
 import pyarrow as pa
 
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.asking import Asking
+from forebay.batch.one_pass.asking import Asking, Batches, parcels_of
 from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, Unrouted
 from forebay.batch.one_pass.reader import NoRoom, Reading, Sink, read, read_held
 from forebay.batch.one_pass.told import TASK_BYTES, Told
@@ -75,9 +75,23 @@ class ReadTask:
         for pieces in hands:
             yield from self.sent(self.sink(number), partial(read, self.told, pieces))
 
-    def of_held(self, number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, Parcel]]:
-        """The same of records that were held."""
-        yield from self.sent(self.sink(number), partial(read_held, self.told, batches))
+    def of_pieces(self, batches: Batches) -> Iterator[tuple[int, Parcel]]:
+        """The same of rows that have a task's number and its pieces."""
+        for batch in batches:
+            for one in batch.to_pylist():
+                yield from self(one["number"], [pickle.loads(one["pieces"])])
+
+    def of_held(self, batches: Batches) -> Iterator[tuple[int, Parcel]]:
+        """The same of rows of records that were held."""
+        from pyspark import TaskContext
+
+        task = TaskContext.get()
+        sink = self.sink(0 if task is None else task.partitionId())
+        yield from self.sent(sink, partial(read_held, self.told, batches))
+
+    def of_parcels(self, batches: Batches) -> Iterator[tuple[int, Parcel]]:
+        """The same of rows with parcels whose records have no table yet."""
+        return self.routed(parcels_of(batches))
 
     def sink(self, number: int) -> Parcels:
         asking = Asking(self.told)

@@ -67,7 +67,6 @@ class Told:
     limits: Limits
     lake: str
     shared: Mapping[str, Any]
-    batch: int
     pieces: tuple[Piece, ...]
     known: Mapping[str, Known]
     kept: pa.Schema
@@ -76,12 +75,8 @@ class Told:
     """The schema of the vault's rows."""
     storage: Storage
     questions: Questions
-    asked: pa.Schema
-    """The schema of the rows for these questions."""
     conditions: Questions
     """The questions about records whose table is not known."""
-    asked_first: pa.Schema
-    """The schema of the rows for these conditions."""
     unwritten: Mapping[str, KeptOut]
     """Tables that the driver does not write."""
     standing: Mapping[str, frozenset[str]]

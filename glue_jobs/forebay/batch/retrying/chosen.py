@@ -62,7 +62,6 @@ class HeldRecords:
         one_pass: OnePass,
         dedupe: Callable[[Pass], Dedupe],
         *,
-        batch: int,
         shared: Mapping[str, Any],
         known: Mapping[str, Known],
     ) -> Chosen:
@@ -71,7 +70,7 @@ class HeldRecords:
         numbers = {file.file_id: number for number, file in enumerate(files)}
         held = Held(self._staying(numbers), self.only)
         rows = self._rows(numbers)
-        made = one_pass.of_held(rows, files, self.service, held, batch=batch, shared=shared, known=known)
+        made = one_pass.of_held(rows, files, self.service, held, shared=shared, known=known)
         if self.service.drops_duplicates:
             made = one_pass.without_duplicates(made, dedupe(made))
         if self.only is not None:

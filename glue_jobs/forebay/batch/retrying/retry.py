@@ -178,7 +178,7 @@ class Retry:
         records = HeldRecords(self.spark, held, service, only, back)
         keep = partial(self.planning.keep, plan)
         compared = partial(self.reserved.compared_with, dedupe=dedupe, writing=writing, keep=keep)
-        return records.through(self.one_pass, compared, batch=plan.number, shared=shared, known=known)
+        return records.through(self.one_pass, compared, shared=shared, known=known)
 
     def _writing(self, plan: RetryPlan, service: Service) -> Writing:
         return Writing(
