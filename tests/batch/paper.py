@@ -414,7 +414,7 @@ class PaperWriting(Writing):
         if ids is None or not failed:
             return ids
         rows = [row for row in ids.read(self.spark, f"{PLACE}/{IDS}") if row["table"] not in failed]
-        return self.stage_beside(self.own("ids"), rows, len(rows), replaces=ids.replaces) if rows else None
+        return self.stage_beside(self.own(IDS), rows, len(rows), replaces=ids.replaces) if rows else None
 
     def must_have_come(self, path: str, wanted: int) -> None:
         rows = self.paper.tables[path.removeprefix(f"{PLACE}/")].commits.get(self.txn)

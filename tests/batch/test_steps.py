@@ -17,9 +17,8 @@ from forebay.batch.attempt.parts import Parts
 from forebay.batch.attempt.turns import Turns
 from forebay.batch.batch import Batch
 from forebay.batch.one_pass.outcome import Pass
-from forebay.batch.plan import Plan, Plans
+from forebay.batch.plan import Plan, Plans, Staged
 from forebay.batch.retrying.plan import PLAN
-from forebay.batch.staged import Staged
 from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service

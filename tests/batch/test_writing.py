@@ -16,6 +16,7 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.reasons import DERIVED_TABLE, TOO_MANY_NEW_TABLES
 from forebay.batch.writing import Writing
 from forebay.declaration.loading import builtin_service
+from forebay.declaration.privacy import Privacy
 from forebay.errors import Halt
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.data_files.data_file import DataFile
@@ -117,6 +118,16 @@ def test_before_a_plan_is_carried_out_the_data_files_of_several_tables_are_looke
         Halt, match=r"lacks 2 data files, such as .*/beta/gone\.parquet.* Restore the data files of the plan"
     ):
         together.must_have_files(lost, "the plan")
+
+
+def test_a_table_that_is_named_vault_is_not_taken_for_the_vault(writing: Writing, tmp_path: Path) -> None:
+    kept = {"vault": f"{tmp_path}/apart", "vault_key": "alias/v", "secret": "s3://apart/secret"}
+    privacy = Privacy(subject="user_id", personal=[{"path": "email", "vault": True}], **kept)  # type: ignore[arg-type]
+    service, lake = writing.service.model_copy(update={"privacy": privacy}), tmp_path / "lake"
+    (lake / "vault").mkdir(parents=True)
+    (lake / "vault" / "there.parquet").write_bytes(b"PAR1")
+    with_vault = dataclasses.replace(writing, lake=str(lake), service=service)
+    with_vault.must_have_files([staged("vault", "there.parquet")], "the plan")
 
 
 def staged(table: str, *files: str) -> StagedTable:

@@ -2,7 +2,7 @@
 
 * `batch` the driver: which batches begin, and which continue      * `attempt` the steps of one of them
 * `names` of its files, as rows
-* `plan` how its files ended, and the data files that have its rows, pinned      * `staged` those files
+* `plan` how its files ended, and the data files that have its rows, pinned
 * `declarations` those that it works by
 * `poison` files that kill their readers, found by halving
 * `reasons` why a record is in the quarantine: every reason, once

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from forebay.batch.events import OwnRowsAppended
+from forebay.batch.plan import Staged
 from forebay.batch.reasons import OF_WHOLE_TABLES
-from forebay.batch.staged import IDS, Staged
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import PARKED, QUARANTINE, own_table, table_path
+from forebay.lake.layout import IDS, PARKED, QUARANTINE, VAULT, table_path
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import discard, open_objects
 from forebay.privacy.vault import values_of
@@ -62,21 +62,16 @@ class Commits:
         """The values that all rows of this batch share, in the ledger and beside it."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
 
-    @property
-    def vault(self) -> Destination | None:
-        vault = self.service.vault
-        return Destination("vault", values_of(vault), ("day",)) if vault else None
-
     def own(self, name: str) -> Destination:
-        return Destination(own_table(name), table_path(self.lake, own_table(name)), ("day",))
+        return Destination(name, self.place_of(name), ("day",))
 
-    def path_of(self, staged: StagedTable) -> str:
-        return self.vault.path if self.vault and staged.name == self.vault.name else table_path(self.lake, staged.name)
+    def place_of(self, name: str) -> str:
+        return values_of(self.service.vault) if name == VAULT else table_path(self.lake, name)
 
     def delete(self, staged: Iterable[StagedTable]) -> None:
         """Their files, which are in no log and never will be."""
         for one in staged:
-            discard(self.path_of(one), [file.path for file in one.files])
+            discard(self.place_of(one.name), [file.path for file in one.files])
 
     def is_in(self, path: str) -> bool:
         """Whether a table has this batch. One whose log cannot be read fails at its commit, and alone."""
@@ -99,7 +94,7 @@ class Commits:
     def staged_ids(self, staged: Staged) -> DataFrame | None:
         """The ids that the batch has not committed yet."""
         ids = staged.beside.get(IDS)
-        return None if ids is None else ids.read(self.spark, self.path_of(ids))
+        return None if ids is None else ids.read(self.spark, self.place_of(IDS))
 
     # --- rows whose files are written first, and committed once the batch's plan names them ---
 
@@ -144,10 +139,6 @@ class Commits:
         return commit_staged(self.spark, tables, txn=self.txn, logs=self.logs, emit=self.emit, pool=pool)
 
     # --- rows that need no plan: their transaction is all that a repetition goes by ---
-
-    def write_own(self, name: str, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()) -> None:
-        """One of our own tables."""
-        self.write_beside(self.own(name), rows, wanted, leaving)
 
     def write_beside(
         self, table: Destination, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()

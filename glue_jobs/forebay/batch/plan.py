@@ -11,16 +11,16 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from forebay.batch.accounting import Fate
-from forebay.batch.staged import Staged
 from forebay.content.end import FileEnd
 from forebay.declaration.kept.pinned import other_code_needed
 from forebay.errors import Halt
+from forebay.lake.layout import is_own
 from forebay.lake.objects import Objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
@@ -28,9 +28,33 @@ from forebay.ledger.entry import Entry
 from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import Sorted
 from forebay.plain import known, plain
+from forebay.table.staged import StagedTable
 
-FORMAT = 2
+FORMAT = 3
 SUFFIX = ".json.gz"
+
+
+@dataclass(frozen=True)
+class Staged:
+    """The data files that a batch has written and not committed yet: of its `tables` by name, and `beside` them of our own.
+    Nothing of what has no rows. `unwritten` says why tables are not written."""
+
+    unwritten: Mapping[str, str] = field(default_factory=dict)
+    tables: Mapping[str, StagedTable] = field(default_factory=dict)
+    beside: Mapping[str, StagedTable] = field(default_factory=dict)
+
+    def __iter__(self) -> Iterator[StagedTable]:
+        yield from self.tables.values()
+        yield from self.beside.values()
+
+    def as_json(self) -> dict[str, Any]:
+        return {"unwritten": dict(self.unwritten), "tables": [one.as_json() for one in self]}
+
+    @classmethod
+    def of_json(cls, told: Mapping[str, Any]) -> Staged:
+        staged = [StagedTable.of_json(one) for one in told["tables"]]
+        tables, beside = ({one.name: one for one in staged if is_own(one.name) is own} for own in (False, True))
+        return cls(told["unwritten"], tables, beside)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +151,7 @@ class Plan:
             tries_until=told["tries_until"],
             skipped=tuple(told["skipped"]),
             left_out=_entries_in(files, told["left_out"]),
-            had_ledger=told.get("had_ledger", False),
+            had_ledger=told["had_ledger"],
             staged=Staged.of_json(told["staged"]),
             settled=told["settled"],
         )
@@ -222,7 +246,6 @@ def _end_in(file: LandedFile, told: dict[str, Any]) -> FileEnd:
 
 
 def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
-    told.pop("vaulted", None)  # plans had it once; it decided nothing
     return Fate(**known(Fate, told) | {"file_id": file_id, "violated": tuple(told["violated"])})
 
 

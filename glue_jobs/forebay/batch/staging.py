@@ -48,7 +48,7 @@ class Staging(Commits):
         would leave a table that nobody can read. Several tables are asked at a time: each takes some round trips to S3."""
 
         def gone_of(one: StagedTable) -> list[str]:
-            path = self.path_of(one)
+            path = self.place_of(one.name)
             folder = open_objects(path)
             names = [] if self.is_in(path) else [file.path for file in one.files]
             return [

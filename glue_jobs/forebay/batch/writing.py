@@ -25,12 +25,11 @@ from forebay.batch.one_pass.tables import PassStaging
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
-from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT
 from forebay.batch.staging import by_declaration, by_table, parked_rows, quarantined_rows
 from forebay.declaration.table import Table
 from forebay.declared_sql.columns import rules_of
 from forebay.errors import Halt
-from forebay.lake.layout import own_table, table_path
+from forebay.lake.layout import IDS, PARKED, QUALITY, QUARANTINE, VAULT, table_path
 from forebay.ledger.versions import Sorted, Superseded, standing
 from forebay.table.catalog import Catalog
 from forebay.table.commit import LogFailed
@@ -89,9 +88,9 @@ class Writing(PassStaging):
         self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked_rows(fates), split.leaving_parked)
         if dedupe.wanted:
             self.remember(self.without(staged.beside.get(IDS), late), unwritten, fates, dedupe, split.leaving)
-        if self.vault is not None:
+        if self.service.vault:
             sealed = staged.beside.get(VAULT)
-            self.commit_beside(self.vault, sealed, 0 if sealed is None else sealed.rows, split.leaving_ids)
+            self.commit_beside(self.own(VAULT), sealed, 0 if sealed is None else sealed.rows, split.leaving_ids)
         return unwritten
 
     def write_again(self, made: Pass, leaving: Mapping[str, Sequence[str]]) -> None:
@@ -240,7 +239,7 @@ class Writing(PassStaging):
     def keep_verdicts(self, fates: Sequence[Fate]) -> None:
         if found := verdicts(self.service, fates):
             kept = [verdict.row(at=self.began_at, **self.shared) for verdict in found]
-            self.write_own("quality", arrow_rows(kept, QUALITY_COLUMNS), len(kept))
+            self.write_beside(self.own(QUALITY), arrow_rows(kept, QUALITY_COLUMNS), len(kept))
 
     def commit_quarantine(
         self,
@@ -270,8 +269,7 @@ class Writing(PassStaging):
         """Ids of what was written, without those of tables that failed at their commit."""
         if ids is None or not failed:
             return ids
-        path = table_path(self.lake, own_table(IDS))
-        rows = ids.read(self.spark, path)
+        rows = ids.read(self.spark, self.place_of(IDS))
         rows = rows.where(~rows["table"].isin(sorted(failed)))
         count = rows.count()
         return self.stage_beside(self.own(IDS), rows, count, replaces=ids.replaces) if count else None

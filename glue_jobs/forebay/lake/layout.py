@@ -18,6 +18,8 @@ COMPLETE = f"{HOME}/complete"
 """The hours and days of feeds, and whether each is complete."""
 AFTER_LOAD = f"{HOME}/after_load"
 """The landed files that were moved or deleted after they were loaded."""
+VAULT = f"{HOME}/vault"
+"""The name of the vault, which is not in the lake, among the tables that a batch writes."""
 OWN_TABLES = (LEDGER, QUARANTINE, PARKED, QUALITY, IDS, COMPLETE, AFTER_LOAD)
 """The tables that forebay keeps for itself, by their place in the lake."""
 OWN_NAMES = {name.removeprefix(OWN): name for name in (LEDGER, QUARANTINE, PARKED, QUALITY, COMPLETE, AFTER_LOAD)}

@@ -20,13 +20,14 @@ from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.held import COLUMNS as HELD
 from forebay.batch.held import whole_files
 from forebay.batch.one_pass.questions import encrypted_values
-from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
+from forebay.batch.plan import Staged
 from forebay.batch.staging import by_declaration, parked_rows, quarantined_rows
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.originals import COLUMN
 from forebay.content.piece import Piece, cut
 from forebay.content.reading import read_pieces
+from forebay.lake.layout import IDS, PARKED, QUARANTINE, VAULT
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted, standing
@@ -178,9 +179,7 @@ class _Rows:
         return staging.run([writing.destination(name, declared) for name in sorted(wanted)], 1)
 
     def beside(self, name: str, rows: DataFrame, count: int, replaces: bool = False) -> StagedTable | None:
-        table = self.writing.vault if name == VAULT else self.writing.own(name)
-        assert table is not None
-        return self.writing.stage_beside(table, rows, count, replaces=replaces) if count else None
+        return self.writing.stage_beside(self.writing.own(name), rows, count, replaces=replaces) if count else None
 
     def quarantined(
         self, ends: Sequence[FileEnd], unwritten: Mapping[str, str], fates: Sequence[Fate]

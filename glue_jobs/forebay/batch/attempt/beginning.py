@@ -16,9 +16,8 @@ from forebay.batch.erased import without_erased
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.one_pass.without_plan import Brought, must_bring_the_same
-from forebay.batch.plan import Plan
+from forebay.batch.plan import Plan, Staged
 from forebay.batch.retrying.planning import app_id
-from forebay.batch.staged import Staged
 from forebay.content.end import FileEnd
 from forebay.declaration.kept.pinned import pinned
 from forebay.lake.layout import IDS, table_path

@@ -15,7 +15,7 @@ from forebay.batch.plan import Plan
 from forebay.batch.writing import Writing
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import table_path
+from forebay.lake.layout import LEDGER, table_path
 from forebay.ledger.entry import COLUMNS
 from forebay.ledger.last_versions import Versions
 from forebay.ledger.ledger import Ledger
@@ -65,7 +65,7 @@ class EndedBatches:
                 rows = self.ledger.frame(new, changed, **shared)
             else:
                 rows = arrow_rows((entry.row(**shared) for entry in new), COLUMNS)
-            table = replace(writing.own("ledger"), if_lost=self.ledger.lost if self.had_ledger else "")
+            table = replace(writing.own(LEDGER), if_lost=self.ledger.lost if self.had_ledger else "")
             writing.write_beside(table, rows, len(new) + len(changed), leaving)
             self.had_ledger = True
             self.ledger.remember(new, at, more=len(new) + len(changed) - len(leaving))

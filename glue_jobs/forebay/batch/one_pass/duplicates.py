@@ -27,8 +27,7 @@ from forebay.batch.one_pass.gathering import unpacked
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED
 from forebay.batch.recent_ids import bytes_of
-from forebay.batch.staged import VAULT
-from forebay.lake.layout import own_table
+from forebay.lake.layout import VAULT
 from forebay.table.data_files.data_file import DataFile, Written
 from forebay.table.data_files.storage import Storage
 
@@ -229,7 +228,7 @@ def _of_vault(files: Sequence[Vaulted], of: _Rows, gone: Sequence[Bits]) -> dict
         found = mine.join(left, ["file", "byte_offset"], join_type="inner")
         stays = np.ones(rows.num_rows, bool)
         stays[found["at"].to_numpy()] = False
-        made[own_table(VAULT), file.path] = stays
+        made[VAULT, file.path] = stays
     return made
 
 

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 from forebay.batch.accounting import Fate
 from forebay.batch.one_pass.answers import Identified, Moved, Vaulted
 from forebay.batch.one_pass.told import KeptOut, Known
-from forebay.batch.staged import VAULT
 from forebay.content.end import FileEnd
-from forebay.lake.layout import own_table, table_path
+from forebay.lake.layout import VAULT, table_path
 from forebay.lake.objects import discard
 from forebay.privacy.vault import values_of
 from forebay.table.data_files.data_file import DataFile, Written
@@ -70,6 +69,10 @@ class Pass:
         """The ids of the files that land, by the numbers of their pieces."""
         return {piece: end.file.file_id for end in self.ends if end.lands for piece in end.lines_before}
 
+    @property
+    def rows_for_vault(self) -> int:
+        return sum(file.rows for file in self.written.files.get(VAULT, ()))
+
     def unaccounted(self) -> list[str]:
         """Files with a record that has no fate: a task that is repeated may read another object."""
         rows: Counter[str] = Counter()
@@ -85,7 +88,7 @@ class Pass:
         """Data files of its tables, many with one request: a batch may have thousands of tables."""
         names: dict[str, list[str]] = {}
         for file in files:
-            if file.table == own_table(VAULT):
+            if file.table == VAULT:
                 names.setdefault(self.place_of(file.table), []).append(file.path)
             else:
                 names.setdefault(self.lake, []).append(f"{file.table}/{file.path}")
@@ -94,4 +97,4 @@ class Pass:
 
     def place_of(self, name: str) -> str:
         """The folder of a table's data files."""
-        return values_of(self.vault) if name == own_table(VAULT) else table_path(self.lake, name)
+        return values_of(self.vault) if name == VAULT else table_path(self.lake, name)

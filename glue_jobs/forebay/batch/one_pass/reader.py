@@ -17,7 +17,6 @@ from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.routing import Router
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import PLACE, Told
-from forebay.batch.staged import PARKED, QUARANTINE
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata, OrCopy, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
@@ -26,6 +25,7 @@ from forebay.content.outcome import ERASED, RECORD_REASONS
 from forebay.content.piece import Piece
 from forebay.content.reading import read_pieces
 from forebay.content.treated import treated_records
+from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.privacy.together import NOT_KEPT
 from forebay.record.arrow_parser import ParseHints
 from forebay.record.conform import Records

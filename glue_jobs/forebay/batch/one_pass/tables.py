@@ -20,16 +20,15 @@ from forebay.batch.held import MOST_DETAIL, whole_files
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.staging import fixed_columns_of
 from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.plan import Staged
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.batch.staged import IDS, PARKED, QUARANTINE, VAULT, Staged
 from forebay.batch.staging import Staging, by_declaration, by_table, parked_rows, quarantined_rows
 from forebay.content.end import FileEnd
 from forebay.counted import counted
 from forebay.declaration.table import Table
-from forebay.lake.layout import own_table
+from forebay.lake.layout import IDS, PARKED, QUARANTINE, VAULT
 from forebay.ledger.versions import Sorted, standing
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
-from forebay.table.data_files.data_file import Written
 from forebay.table.data_files.in_arrow import columns_of_ddl
 from forebay.table.destination import Destination, Failed, Skipped
 from forebay.table.staged import StagedTable
@@ -83,7 +82,7 @@ class PassStaging(Staging):
             QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, split),
             PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(split.leaving_parked)),
             IDS: self.ids_of(made, replaces=bool(split.leaving)),
-            VAULT: self.vault_of(made, replaces=bool(split.leaving)),
+            VAULT: self.kept_by(made, VAULT, made.rows_for_vault, replaces=bool(split.leaving)),
         }
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
@@ -147,16 +146,8 @@ class PassStaging(Staging):
 
     def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
         """Records beside the tables; None where there are none, or where the place has this batch already."""
-        table = self.own(name)
-        return self.beside_of(made, table, HELD_COLUMNS, count, replaces=replaces) if count else None
-
-    def vault_of(self, made: Pass, *, replaces: bool) -> StagedTable | None:
-        """The values that the pass wrote into the vault."""
-        files = made.written.files.get(own_table(VAULT), [])
-        if self.vault is None or not files:
-            return None
-        mine = dataclasses.replace(made, written=Written({self.vault.name: files}, {}))
-        return self.beside_of(mine, self.vault, VAULT_COLUMNS, sum(file.rows for file in files), replaces=replaces)
+        columns = VAULT_COLUMNS if name == VAULT else HELD_COLUMNS
+        return self.beside_of(made, self.own(name), columns, count, replaces=replaces) if count else None
 
     def beside_of(
         self, made: Pass, table: Destination, columns: str, count: int, *, replaces: bool

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from forebay.batch.accounting import Fate, arriving
-from forebay.batch.staged import Staged
+from forebay.batch.plan import Staged
 from forebay.batch.staging import Staging
 from forebay.content.end import FileEnd
 from forebay.counted import counted

@@ -22,9 +22,8 @@ from forebay.batch.one_pass.reader import DROPPED, NoRoom
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, Made, TableRows
 from forebay.batch.one_pass.told import TASK_BYTES, Held, Told
 from forebay.batch.one_pass.vault import VaultRows
-from forebay.batch.staged import PARKED, QUARANTINE, VAULT
 from forebay.content.end import PieceEnd, file_ends
-from forebay.lake.layout import own_table, table_path
+from forebay.lake.layout import PARKED, QUARANTINE, VAULT, table_path
 from forebay.privacy.vault import values_of
 from forebay.record.kind import Struct
 from forebay.table.data_files.data_file import TableFolder
@@ -220,7 +219,7 @@ class Writer:
         """One data file of rows by their tables. Some tables may leave out duplicates."""
         if not rows.num_rows:
             return
-        rows, place = rows.sort_by("table").combine_chunks(), own_table(QUARANTINE)
+        rows = rows.sort_by("table").combine_chunks()
         path = self.write_beside(QUARANTINE, self.held[KEPT_OUT].shaped(rows, self.lines)) if are_kept else ""
         if rows["id"].null_count == rows.num_rows:
             return
@@ -229,19 +228,17 @@ class Writer:
         for name, start, stop in zip(names, starts, [*starts[1:], rows.num_rows], strict=True):
             some = packed(Block(beside.slice(start, stop - start)))
             count, declared = int(stop - start), rows["declared"][start].as_py()
-            self.identify(Identified(name, declared, some, count, place, path))
+            self.identify(Identified(name, declared, some, count, QUARANTINE, path))
 
     def write_beside(self, place: str, rows: pa.Table) -> str:
         """All of them have one day, so it is one data file."""
-        path = table_path(self.told.lake, own_table(place))
-        (name,) = self.write(own_table(place), TableFolder(path, ("day",)), rows, None)
+        (name,) = self.write(place, TableFolder(table_path(self.told.lake, place), ("day",)), rows, None)
         return name
 
     def write_vault(self) -> None:
         if self.told.only_unwritten or (rows := self.vault.kept(self.landing)) is None:
             return
-        name = own_table(VAULT)
-        (path,) = self.write(name, TableFolder(values_of(self.told.service.vault), ("day",)), rows, None)
+        (path,) = self.write(VAULT, TableFolder(values_of(self.told.service.vault), ("day",)), rows, None)
         if any(table.dedupe for table in self.told.service.tables):
             self.answer.vaulted.append(Vaulted(path, packed(Block(rows.select(["file_id", "byte_offset"])))))
 

@@ -25,7 +25,7 @@ from forebay.batch.writing import Writing
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, QUARANTINE, own_table, table_path
+from forebay.lake.layout import LEDGER, QUARANTINE, table_path
 from forebay.lake.log.commit import has_transaction
 from forebay.lake.objects import open_objects
 from forebay.ledger.entry import HELD
@@ -192,7 +192,7 @@ class Moving:
                 tables[fate.table] = tables.get(fate.table, 0) + fate.rows
         count = sum(fate.rows for fate in moved)
         dropped = sum(fate.rows for fate in moved if fate.fate == "drop")
-        held = HELD[own_table(self.plan.choice.held)]
+        held = HELD[self.plan.choice.place]
         if row[held] < count:
             leave = counted(count, "record", "leaves")
             raise Halt(f"{row['key']}: {leave}, but the ledger has {row[held]} {held}")
@@ -220,7 +220,7 @@ class Moving:
         from delta.tables import DeltaTable
 
         gone = self.chosen.gone(in_tables)
-        held = DeltaTable.forPath(self.spark, table_path(self.lake, own_table(self.plan.choice.held)))
+        held = DeltaTable.forPath(self.spark, table_path(self.lake, self.plan.choice.place))
         same = " AND ".join(f"held.{key} = gone.{key}" for key in KEYS)
         for _ in attempts():
             try:

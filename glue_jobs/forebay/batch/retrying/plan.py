@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal
 
 from forebay.declaration.kept.pinned import other_code_needed
+from forebay.lake.layout import own_table
 
 PLAN = "plan.json"
 THIS_RETRY = "a retry of held records"
@@ -26,6 +27,11 @@ class Choice:
     table: str | None = None
     reason: str | None = None
     give_up: bool = False
+
+    @property
+    def place(self) -> str:
+        """The table that holds them."""
+        return own_table(self.held)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from forebay.counted import counted
 from forebay.declaration.kept.pinned import pinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import application, own_table, table_path
+from forebay.lake.layout import IDS, LEDGER, application, table_path
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
@@ -73,7 +73,7 @@ class Planning:
             self.plans.delete([PLAN])  # or the rollback would wait for this retry
             raise
         in_batches = self._in_batches()
-        held = self.logs.look(self._path(choice.held), again=True)
+        held = self.logs.look(self._path(choice.place), again=True)
         assert held is not None
         service = without_erased(self.service.with_paused(paused_tables(self.lake)), self.lake)
         plan = replace(intent, version=held.version, service=pinned(service), intent=False)
@@ -99,7 +99,7 @@ class Planning:
             self.plans.delete([PLAN])
 
     def held(self, plan: RetryPlan) -> DataFrame:
-        held = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(plan.choice.held))
+        held = self.spark.read.format("delta").option("versionAsOf", plan.version).load(self._path(plan.choice.place))
         chosen = self.chosen(held, plan.choice)
         if plan.without:
             chosen = chosen.where(~chosen["file_id"].isin(list(plan.without)))
@@ -123,15 +123,15 @@ class Planning:
         if (found := self._brought_back(plan, partial(self._changing, in_batches))) is not None:
             self.plans.delete([PLAN])
             raise Halt(
-                f"{own_table(plan.choice.held)} has {counted(found.rows, 'record')} of {found.key}, and the ledger counts "
+                f"{plan.choice.place} has {counted(found.rows, 'record')} of {found.key}, and the ledger counts "
                 f"{found.known:,}. "
                 "Somebody restored an older version of it. Nothing was changed. Restore the newest version, and start again. "
                 "See docs/disasters.md, An older ledger"
             )
 
     def _brought_back(self, plan: RetryPlan, changing: Callable[[], Collection[Key]]) -> BroughtBack | None:
-        held, ledger = (open_objects(self._path(name)) for name in (plan.choice.held, "ledger"))
-        return brought_back_of(held, ledger, HELD[own_table(plan.choice.held)], self.service.name, changing)
+        held, ledger = (open_objects(self._path(name)) for name in (plan.choice.place, LEDGER))
+        return brought_back_of(held, ledger, HELD[plan.choice.place], self.service.name, changing)
 
     def _changing(self, before: Iterable[LandedFile]) -> set[Key]:
         """The keys of the files of batches that have not ended. A batch that was open `before`, and has ended meanwhile, may
@@ -158,7 +158,7 @@ class Planning:
 
     def _until(self, plan: RetryPlan) -> str:
         """The last file of this plan; empty where all files are few enough. Each plan has one more."""
-        snapshot = read_snapshot(open_objects(self._path(plan.choice.held)), up_to=plan.version)
+        snapshot = read_snapshot(open_objects(self._path(plan.choice.place)), up_to=plan.version)
         if sum(file.rows or 0 for file in snapshot.files) <= FILES_AT_ONCE:
             return ""
         counts = self.held(plan).groupBy("file_id").count().orderBy("file_id").toArrow()
@@ -167,10 +167,10 @@ class Planning:
     def _last_number(self) -> int:
         """A retry that moved no record is not in the ledger, but it may have had ids."""
         of = app_id(self.service)
-        return max(self.logs.last_version_at(self._path(name), of, again=True) for name in ("ledger", "ids"))
+        return max(self.logs.last_version_at(self._path(name), of, again=True) for name in (LEDGER, IDS))
 
     def _path(self, name: str) -> str:
-        return table_path(self.lake, own_table(name))
+        return table_path(self.lake, name)
 
 
 def last_of(file_ids: Sequence[str], records: Sequence[int]) -> str:

@@ -18,10 +18,9 @@ from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.one_pass.duplicates import every_id
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.plan import Plans
-from forebay.batch.staged import IDS
 from forebay.batch.writing import Writing
 from forebay.errors import Halt
-from forebay.lake.layout import writer_of
+from forebay.lake.layout import IDS, writer_of
 from forebay.lake.lease import holder
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects

@@ -40,7 +40,7 @@ from forebay.declaration.kept.pinned import unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import PLANS, last_versions_of, own_table, plans_of, table_path
+from forebay.lake.layout import IDS, LEDGER, PLANS, last_versions_of, plans_of, table_path
 from forebay.lake.lease import LASTS_S, hold
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.last_versions import KeptVersions, Versions
@@ -84,19 +84,19 @@ class Retry:
 
     def concerns_any(self, choice: Choice) -> bool:
         """Whether a run would find anything to do: an earlier plan to finish, or such records."""
-        if not self._is_there("ledger"):
+        if not self._is_there(LEDGER):
             return False
         if self.planning.left() is not None:
             return True
-        if not self._is_there(choice.held):
+        if not self._is_there(choice.place):
             return False
-        held = self.spark.read.format("delta").load(self._path(choice.held))
+        held = self.spark.read.format("delta").load(self._path(choice.place))
         return bool(self.planning.chosen(held, choice).limit(1).count())
 
     def run(self, choice: Choice) -> Retried:
         """Finishes what was begun before, then does this. Before the first batch has ended, nothing can be retried. A second
         retry waits: two at once with one plan could disagree about a table that fails."""
-        if not self._is_there("ledger"):
+        if not self._is_there(LEDGER):
             return Retried()
         lease = hold(plans_of(self.lake, self.service.name), wait_s=WAIT_S, emit=self.emit)
         self.still_ours = lease.check
@@ -109,7 +109,7 @@ class Retry:
         self.last_versions.must_not_be_older(self._versions)
         self._finish_earlier()
         done, after = Retried(), ""
-        while self._is_there(choice.held):
+        while self._is_there(choice.place):
             plan = self.planning.planned(choice, after)
             done += self._carry_out(plan)
             if not (after := plan.until):
@@ -121,7 +121,7 @@ class Retry:
 
     def _versions(self) -> Versions:
         def version_of(name: str) -> int:
-            return self.logs.version_at(table_path(self.lake, name), again=True)
+            return self.logs.version_at(self._path(name), again=True)
 
         return Versions.of(version_of, None, has_ids=self.service.drops_duplicates)
 
@@ -173,7 +173,7 @@ class Retry:
         if choice.give_up:
             return given_up(held)
         only = choice.table if choice.held == "parked" else None
-        back = brought_back(self.spark.read.format("delta").load(self._path("ledger")), service)
+        back = brought_back(self.spark.read.format("delta").load(self._path(LEDGER)), service)
         shared = {**writing.shared, "at": writing.began_at}
         records = HeldRecords(self.spark, held, service, only, back)
         keep = partial(self.planning.keep, plan)
@@ -201,7 +201,7 @@ class Retry:
         return Dedupe(
             spark=self.spark,
             service=service,
-            path=self._path("ids"),
+            path=self._path(IDS),
             logs=self.logs,
             shared=shared,
             day=day,
@@ -209,4 +209,4 @@ class Retry:
         )
 
     def _path(self, name: str) -> str:
-        return table_path(self.lake, own_table(name))
+        return table_path(self.lake, name)

@@ -18,8 +18,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from forebay.batch.plan import Plan, Plans
-from forebay.batch.staged import Staged
+from forebay.batch.plan import Plan, Plans, Staged
 from forebay.lake.health import HealthRecords
 from forebay.lake.layout import PLANS, lease_of
 from forebay.lake.lease import hold
