@@ -1,19 +1,23 @@
 """The quarantine and the parked records, beside the tables. Both have the same columns.
 
-The tasks of a batch write their records (`one_pass.held`), the driver whole files: rows of the quarantine without a line. In:
-the ends of such files. Out: their rows.
+The tasks of a batch write its records, the driver whole files: rows of the quarantine without a line. In: records with the
+reason why they are in no table, or the ends of files that nobody can read. Out: rows; those of tasks only of pieces that land.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from forebay.batch.one_pass.answers import Judged, names_of
+from forebay.batch.one_pass.landed import Landed
+from forebay.batch.one_pass.told import PLACE, Told
 from forebay.content.end import FileEnd
 from forebay.table.data_files.in_arrow import arrow_rows
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 COLUMNS = (
     "day date, at timestamp, service string, generation string, batch long, file_id string, bucket string, key string, "
@@ -23,6 +27,15 @@ COLUMNS = (
 
 MOST_DETAIL = 1_000
 """Characters of why a table could not be written: each of its rows has it."""
+SAID = {
+    "table": pa.string(),
+    "declared": pa.int64(),
+    "reason": pa.string(),
+    "detail": pa.string(),
+    "violated": pa.string(),
+    "id": pa.binary(16),
+}
+"""What is said about a record that is kept. `violated` is JSON: a list of names. A table leaves out duplicates by the `id`."""
 
 
 def whole_files(files: Iterable[FileEnd], shared: Mapping[str, Any]) -> pa.Table:
@@ -36,3 +49,66 @@ def _whole(end: FileEnd, shared: Mapping[str, Any]) -> dict[str, Any]:
     said = {"reason": end.reason, "detail": end.detail, "record": end.head or None}
     nothing = dict.fromkeys(("line", "byte_offset", "table", "metadata"))
     return {**shared, **named, **said, **nothing}
+
+
+class HeldRows:
+    """The rows of one place beside the tables."""
+
+    def __init__(self, landed: Landed, told: Told) -> None:
+        self.landed, self.schema = landed, told.kept
+        self.shared = {"day": told.shared["at"].date(), **told.shared}
+        self._waiting: list[pa.Table] = []
+        self.bytes = 0
+
+    def add(self, rows: pa.Table, **said: Any) -> None:
+        """`rows` have the columns of `PLACE`. What is `said` is one value for all of them, or an array."""
+        assert said.keys() <= SAID.keys()
+        if not rows.num_rows:
+            return
+        kept = rows.select(PLACE)
+        for name, kind in SAID.items():
+            value = said.get(name)
+            is_array = isinstance(value, pa.Array | pa.ChunkedArray)
+            kept = kept.append_column(name, value if is_array else pa.repeat(pa.scalar(value, kind), kept.num_rows))
+        self._waiting.append(kept)
+        self.bytes += kept["value"].nbytes
+
+    def counted(self, fate: str, pieces: pa.Array) -> Counter[Judged]:
+        """Counts the rows of these pieces by table and reason."""
+        if (rows := self.of(pieces)) is None:
+            return Counter()
+        names = ["piece", "table", "declared", "reason", "violated"]
+        counts = rows.group_by(names, use_threads=False).aggregate([([], "count_all")])
+        judged = Counter[Judged]()
+        for one in counts.to_pylist():
+            judged[self._judged(fate, one)] += one["count_all"]
+        return judged
+
+    def clear(self) -> None:
+        """They are written."""
+        self._waiting, self.bytes = [], 0
+
+    def _judged(self, fate: str, one: dict[str, Any]) -> Judged:
+        file_id = self.landed.files[one["piece"]].file_id
+        reason = None if fate == "write" else one["reason"]
+        return Judged(file_id, fate, one["table"], one["declared"], reason, names_of(one["violated"]))
+
+    def shaped(self, rows: pa.Table, lines: Callable[[pa.Table], pa.Array]) -> pa.Table:
+        """The rows with the columns of the table that holds them. `lines` are those of their files."""
+        schema = self.schema
+        numbers = rows["piece"].combine_chunks()
+        made: dict[str, Any] = {name: rows[name] for name in ("byte_offset", "table", "reason", "detail", "metadata")}
+        made["line"] = lines(rows)
+        made |= {name: self.landed.named(name, numbers) for name in ("file_id", "bucket", "key", "version_id")}
+        made["record"] = rows["value"]
+        for name, value in self.shared.items():
+            made[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(numbers))
+        return pa.table([made[name] for name in schema.names], schema=schema)
+
+    def of(self, pieces: pa.Array) -> pa.Table | None:
+        """The rows of these pieces; None where there are none."""
+        if not self._waiting:
+            return None
+        rows = pa.concat_tables(self._waiting)
+        rows = rows.filter(pc.is_in(rows["piece"], value_set=pieces))
+        return rows if rows.num_rows else None

@@ -9,7 +9,6 @@
 | `times` | the event time of rows within its bounds |
 | `ids` | the ids by which duplicates are found |
 | `rows` | the rows of one table in one task |
-| `held` | the rows that are kept beside the tables |
 | `vault` | the original values that go into the vault |
 | `answers` | the answers of tasks: ends, counts, data files |
 | `told` | the facts that all tasks get |
