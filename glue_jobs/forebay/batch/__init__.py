@@ -8,7 +8,6 @@
 * `reasons` why a record is in the quarantine: every reason, once
 * `expectations` how tables stood up to theirs      * `dedupe` records that came before
 * `recent_ids` the ids of the last days, in memory
-* `erased` the service, with those who were erased since
 * `retrying` held records: quarantined or parked
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already

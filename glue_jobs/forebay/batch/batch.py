@@ -22,7 +22,6 @@ from forebay.batch.attempt.parts import Arriving, Parts
 from forebay.batch.attempt.reporting import Stages
 from forebay.batch.attempt.turns import Turns
 from forebay.batch.declarations import Declarations, with_begun_tables
-from forebay.batch.erased import without_erased
 from forebay.batch.events import BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
@@ -40,6 +39,7 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
+from forebay.privacy.erased import without_erased
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs

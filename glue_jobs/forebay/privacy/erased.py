@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
+from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import erased_of
 from forebay.lake.objects import open_objects
@@ -20,6 +21,12 @@ def newest_list(lake: str, service: str) -> str:
     """Its address; empty where nobody was erased."""
     names = open_objects(erased_of(lake, service)).names(LISTS)
     return f"{erased_of(lake, service)}/{LISTS}/{max(names)}" if names else ""
+
+
+def without_erased(service: Service, lake: str) -> Service:
+    """The service with the newest list of erased people in the lake; unchanged if the lake has none."""
+    newest = newest_list(lake, service.name) if service.subject else ""
+    return service.with_erased(newest) if newest else service
 
 
 def list_number(address: str) -> int:

@@ -12,7 +12,6 @@ from forebay.batch.accounting import Fate, without_failed_replays
 from forebay.batch.attempt.attempt import Attempt, Begun
 from forebay.batch.attempt.seen import Seen
 from forebay.batch.dedupe import Dedupe
-from forebay.batch.erased import without_erased
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.one_pass.without_plan import Brought, must_bring_the_same
@@ -24,6 +23,7 @@ from forebay.lake.layout import IDS, table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Sorted
+from forebay.privacy.erased import without_erased
 from forebay.table.kernel import NO_VERSION
 
 

@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.dedupe import RETRY
-from forebay.batch.erased import without_erased
 from forebay.batch.plan import Plans
 from forebay.batch.retrying.brought_back import BroughtBack, brought_back_of
 from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
@@ -29,6 +28,7 @@ from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Key
 from forebay.ledger.entry import HELD
+from forebay.privacy.erased import without_erased
 from forebay.table.kernel import NO_VERSION, TableLogs
 
 if TYPE_CHECKING:

@@ -150,12 +150,12 @@ def _tell_wait(shown: Progress, most: int, waiting: int) -> None:
 @leaving_at_once("repeat the command to continue")
 def _load_aside(lake: str, found: Replay, place: str, into: str) -> None:
     from forebay.aws.preflight import check_lake
-    from forebay.batch.erased import without_erased
     from forebay.declaration.loading import load_service
     from forebay.declared_sql.check import check_expressions
     from forebay.events import to_log
     from forebay.lake.safety import session_for
     from forebay.operate.changing.aside import load_aside
+    from forebay.privacy.erased import without_erased
 
     check_lake(into)
     declared = without_erased(load_service(place), lake)

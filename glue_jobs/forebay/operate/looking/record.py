@@ -14,7 +14,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.erased import without_erased
 from forebay.content.ceiling import ceiling
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata, OrCopy, Retrying, s3_client
@@ -27,6 +26,7 @@ from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
 from forebay.operate.lake_view import LakeView, known_column, quoted
 from forebay.operate.looking.files import LedgerFile
+from forebay.privacy.erased import without_erased
 from forebay.record.number import read_json
 from forebay.record.route import Origin, route_of, text_of
 
