@@ -22,7 +22,6 @@
 | `jobs` | the Spark jobs that run the tasks |
 | `staging` | the driver: answers of tasks in, a pass out |
 | `outcome` | the pass, and the reasons to read again |
-| `fewer_rows` | data files written again without some of their rows |
 | `duplicates` | the pass without the rows that came before |
 | `tables` | its data files, as the tables that a batch commits |
 | `without_plan` | tables that have the batch already, although it has no plan |

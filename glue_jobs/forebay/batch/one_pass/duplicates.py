@@ -22,13 +22,13 @@ from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.one_pass.answers import Answer, Identified, Vaulted, names_of
 from forebay.batch.one_pass.columns import Bits
-from forebay.batch.one_pass.fewer_rows import FewerRows, written_again
 from forebay.batch.one_pass.gathering import unpacked
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED
 from forebay.batch.recent_ids import bytes_of
 from forebay.lake.layout import VAULT
 from forebay.table.data_files.data_file import DataFile, Written
+from forebay.table.data_files.fewer_rows import FewerRows, written_again
 from forebay.table.data_files.storage import Storage
 
 if TYPE_CHECKING:
