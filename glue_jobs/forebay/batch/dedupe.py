@@ -1,6 +1,6 @@
 """Leaves out and counts records that were loaded before, in another file or in the same batch.
 
-In: the tables that declare `dedupe`, and the ids of the rows of a batch or a retry (`one_pass.ids`). Out: the ids that are
+In: the tables that declare `dedupe`, and the ids of the rows of a batch or a retry (`record.ids`). Out: the ids that are
 duplicates (`one_pass.duplicates` leaves out their rows).
 
 The cost does not grow with the tables. Ids are 16 bytes in their own table (`_forebay/ids`), partitioned by day. The driver

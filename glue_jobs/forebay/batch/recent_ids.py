@@ -20,10 +20,10 @@ from forebay.lake.log.snapshot import live_files
 from forebay.lake.objects import Objects
 from forebay.ledger.data_files import opened
 from forebay.ledger.index import Index, packed
+from forebay.record.ids import ID_BYTES
 
 MOST = 250_000_000
 """Two gigabytes."""
-ID_BYTES = 16
 
 
 class RecentIds:

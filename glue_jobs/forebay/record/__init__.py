@@ -10,6 +10,7 @@
 * `route` finds the table of a record
 * `typed` gives the declared columns of thousands of records at once      * `arrow_type` their types
 * `transform` puts them through a declared function      * `apart` does so in a process of its own
+* `event_time` of rows within its bounds      * `ids` by which a table leaves out records that came before
 
 No Spark, no S3.
 """

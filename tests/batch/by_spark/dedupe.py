@@ -13,9 +13,9 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
 from forebay.batch.dedupe import DUPLICATE, Dedupe
-from forebay.batch.recent_ids import ID_BYTES
 from forebay.declaration.column import Column
 from forebay.declaration.service import Service
+from forebay.record.ids import ID_BYTES
 from tests.batch.by_spark.declared_columns import of, with_declared_columns
 from tests.batch.by_spark.records import declared_column
 

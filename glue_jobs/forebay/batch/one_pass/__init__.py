@@ -6,8 +6,6 @@
 | `questions` | the declared SQL that Spark is asked in the middle of a pass |
 | `routing` | which records of a block go to which table |
 | `columns` | the columns of a table's rows |
-| `times` | the event time of rows within its bounds |
-| `ids` | the ids by which duplicates are found |
 | `rows` | the rows of one table in one task |
 | `vault` | the original values that go into the vault |
 | `answers` | the answers of tasks: ends, counts, data files |

@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from forebay.batch.expectations import USUAL_VALUES
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.questions import Question
-from forebay.batch.one_pass.times import Times
 from forebay.batch.reasons import (
     BAD_PARTITION_VALUE,
     EVENT_IN_THE_FUTURE,
@@ -35,6 +34,7 @@ from forebay.declaration.table import Table
 from forebay.declared_sql.day import day_source
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
+from forebay.record.event_time import Times
 from forebay.record.number import write_json
 from forebay.record.transform import REFUSED, Transform
 from forebay.record.typed import converted, typed, with_elements, with_misfits

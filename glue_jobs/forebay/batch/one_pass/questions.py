@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal
 
-from forebay.batch.one_pass.times import is_bucketed, time_in_bounds
 from forebay.declaration.column import Column
 from forebay.declaration.column_type import is_nested
 from forebay.declaration.expectation import Expectation
@@ -23,6 +22,7 @@ from forebay.declared_sql.attempt import attempt
 from forebay.declared_sql.columns import spark_type, time_by_formats
 from forebay.declared_sql.day import day_source
 from forebay.declared_sql.references import columns_in, renamed
+from forebay.record.event_time import is_bucketed, time_in_bounds
 
 if TYPE_CHECKING:
     from pyspark.sql import Column as Expression

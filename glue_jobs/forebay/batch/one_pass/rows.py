@@ -16,7 +16,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.one_pass.columns import Bits, Filled, filled
-from forebay.batch.one_pass.ids import ID, ids_of
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.told import KeptOut, Told
 from forebay.batch.reasons import EXPECTATION, TABLE_FAILED
@@ -24,6 +23,7 @@ from forebay.declaration.table import Table
 from forebay.record.arrow_parser import ParseHints, may_be_whole
 from forebay.record.conform import Records
 from forebay.record.growth import grown
+from forebay.record.ids import ID, ids_of
 from forebay.record.kind import Struct
 from forebay.record.shape import Shape
 from forebay.table.shaping import DOCUMENT, MISFITS, some_at_a_time, with_columns

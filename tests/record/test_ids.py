@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from forebay.batch.one_pass.ids import ids_of
+from forebay.record.ids import ids_of
 from tests.batch.by_spark.dedupe import id_of, texts_of
 
 ODD = "".join(map(chr, [*range(0x20), 0x22, 0x5C, 0x2F, 0x7F, 0x80, 0x9F, 0x2028, 0x2029, 0xFEFF, 0xFFFF, 0x1F600]))

@@ -1,7 +1,7 @@
 """The ids of rows, by which a table leaves out records that came before.
 
-In: the columns that identify a record of a table. Out: sixteen bytes for each row; null if none of them has a value. It does
-the same as `batch.dedupe` does with Spark; a test compares the two.
+In: the columns that identify a record of a table. Out: sixteen bytes for each row; null if none of them has a value. Texts are
+those of Spark, and a test compares the two.
 """
 
 from __future__ import annotations
@@ -14,9 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.batch.recent_ids import ID_BYTES
-
 ID = "_id"
+ID_BYTES = 16
 ESCAPED = re.compile(r"\\(u00[01][0-9a-f]|.)")
 
 
