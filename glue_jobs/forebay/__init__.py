@@ -22,7 +22,7 @@ The map, in the order of the journey. A room imports only from rooms above it, a
 | `source` | an SQS queue | `format("s3-sqs")`: a stream of file names |
 | `ledger` | files | which of them are new, and what became of each |
 | `table` | rows for many tables | one commit per table, each exactly once |
-| `declared_sql` | SQL of a declaration | what is wrong with it, before the first record |
+| `declared_sql` | SQL of a declaration | what is wrong with it, before the first record, and how Spark answers it |
 | `batch` | file names | rows in tables, and the ledger's entries |
 | `upkeep` | small, old or missed files | compact, tidy and complete tables |
 | `merge` | changes | the current state of what they are about |

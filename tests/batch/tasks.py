@@ -13,11 +13,11 @@ import pyarrow.parquet as pq
 
 import forebay.batch.one_pass.reader as reader
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.questions import Questions
 from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.declaration.loading import parse_service
+from forebay.declared_sql.questions import Questions
 from forebay.landed_file import LandedFile
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)

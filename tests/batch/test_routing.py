@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import Questions
 from forebay.batch.one_pass.routing import Router
 from forebay.content.piece import Piece
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
+from forebay.declared_sql.questions import Questions
 from forebay.landed_file import LandedFile
 from forebay.record.conform import Records
 from forebay.record.growth import Rules

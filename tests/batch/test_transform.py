@@ -16,13 +16,13 @@ from pyspark.sql import SparkSession
 from forebay.batch.events import BatchReadTwice, TableFailed
 from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.jobs import Jobs
-from forebay.batch.one_pass.questions import Given, Question, Questions
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import load_service, parse_service
+from forebay.declared_sql.questions import Given, Question, Questions
 from forebay.transforms import use_folder
 from tests.batch.tasks import InMemory, told
 from tests.batch.world import World

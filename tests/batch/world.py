@@ -33,7 +33,6 @@ from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, parcels_of, with_answers
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.lean import EndsTask
-from forebay.batch.one_pass.questions import Questions, answered
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.batch.plan import Plans
@@ -42,6 +41,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import ReadOutcome, Unread
 from forebay.content.piece import Piece
 from forebay.declaration.loading import parse_service
+from forebay.declared_sql.questions import Questions, answered
 from forebay.events import Event
 from forebay.lake.layout import PARKED, QUARANTINE
 from forebay.landed_file import LandedFile

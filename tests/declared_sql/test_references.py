@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.one_pass.questions import answered, questions_of
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.declared_sql.columns import spark_type
+from forebay.declared_sql.questions import answered, questions_of
 from forebay.declared_sql.references import columns_in, renamed
 from tests.batch.world import World
 

@@ -4,4 +4,5 @@
 * `references` the columns that it names      * `analysis` how Spark refuses it
 * `bound` how large it may make a value      * `attempt` SQL that may fail on a row
 * `columns` declared columns and types in Spark's words      * `day` of a declared moment, which needs no Spark
+* `questions` that Spark is asked about the records of a batch
 """

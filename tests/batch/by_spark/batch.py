@@ -19,7 +19,6 @@ from forebay.batch.attempt.attempt import Begun
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.held import COLUMNS as HELD
 from forebay.batch.held import whole_files
-from forebay.batch.one_pass.questions import encrypted_values
 from forebay.batch.plan import Staged
 from forebay.batch.staging import by_declaration, parked_rows, quarantined_rows
 from forebay.batch.writing import Writing
@@ -27,6 +26,7 @@ from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.originals import COLUMN
 from forebay.content.piece import Piece, cut
 from forebay.content.reading import read_pieces
+from forebay.declared_sql.questions import encrypted_values
 from forebay.lake.layout import IDS, PARKED, QUARANTINE, VAULT
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim

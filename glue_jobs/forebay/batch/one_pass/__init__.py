@@ -3,7 +3,6 @@
 | module | what it knows |
 | --- | --- |
 | `landed` | the files that a task reads, by the numbers of their pieces |
-| `questions` | the declared SQL that Spark is asked in the middle of a pass |
 | `routing` | which records of a block go to which table |
 | `columns` | the columns of a table's rows |
 | `rows` | the rows of one table in one task |
@@ -12,7 +11,7 @@
 | `told` | the facts that all tasks get |
 | `reader` | files in, records on their way out |
 | `writer` | records in, data files out |
-| `asking` | records on their way to that SQL, and back with the answers |
+| `asking` | records on their way to declared SQL, and back with the answers |
 | `gathering` | records on their way from the tasks that read to those that write |
 | `task` | the tasks |
 | `too_many` | files that wait because a batch has too many ids |

@@ -18,11 +18,11 @@ import pyarrow.compute as pc
 from forebay.batch.one_pass.columns import ReadColumns, read_columns
 from forebay.batch.one_pass.gathering import Parcel, Sent, packed
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import DECLARED, PARCEL, Given, Question, Questions
 from forebay.batch.one_pass.rows import Block
 from forebay.batch.one_pass.told import Told
 from forebay.batch.one_pass.vault import without_originals
 from forebay.declared_sql.columns import rules_of
+from forebay.declared_sql.questions import DECLARED, PARCEL, Given, Question, Questions
 from forebay.record.conform import Records
 from forebay.record.growth import Rules
 from forebay.record.transform import REFUSED, Transform, refused_of

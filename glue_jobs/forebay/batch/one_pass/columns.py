@@ -18,7 +18,6 @@ import pyarrow.compute as pc
 
 from forebay.batch.expectations import USUAL_VALUES
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import Question
 from forebay.batch.reasons import (
     BAD_PARTITION_VALUE,
     EVENT_IN_THE_FUTURE,
@@ -32,6 +31,7 @@ from forebay.declaration.merge import FOLDER_TEXTS
 from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
 from forebay.declared_sql.day import day_source
+from forebay.declared_sql.questions import Question
 from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.event_time import Times

@@ -14,10 +14,10 @@ from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, sent, with_answers
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Hands
-from forebay.batch.one_pass.questions import Questions, answered
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.content.piece import deal
+from forebay.declared_sql.questions import Questions, answered
 from forebay.table.data_files.in_arrow import arrow_schema, map_in_arrow
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 
 from forebay.batch.one_pass.columns import Answered
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import CONDITION, Questions
 from forebay.declaration.column import Column
 from forebay.declaration.form import ORDINAL
 from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
+from forebay.declared_sql.questions import CONDITION, Questions
 from forebay.record.conform import Records
 from forebay.record.route import Route, deciding_paths, route_by
 from forebay.record.typed import typed

@@ -21,7 +21,6 @@ from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.lean import Lean, ShortMemory
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.questions import Questions, conditions_of, questions_of
 from forebay.batch.one_pass.told import Held, KeptOut, Known, Told
 from forebay.batch.one_pass.too_many import rows_with_ids, too_many
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, read_apart
@@ -32,6 +31,7 @@ from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.declared_sql.columns import OWN_COLUMNS, rules_of, spark_type
+from forebay.declared_sql.questions import Questions, conditions_of, questions_of
 from forebay.lake.layout import is_own
 from forebay.landed_file import LandedFile
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS

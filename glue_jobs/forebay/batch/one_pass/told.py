@@ -11,13 +11,13 @@ from typing import Any
 
 import pyarrow as pa
 
-from forebay.batch.one_pass.questions import Questions
 from forebay.batch.reasons import PAUSED_TABLE
 from forebay.content.end import PieceEnd
 from forebay.content.limits import Limits
 from forebay.content.piece import Piece
 from forebay.declaration.service import Service
 from forebay.declared_sql.columns import rules_of
+from forebay.declared_sql.questions import Questions
 from forebay.lake.layout import table_path
 from forebay.record.apart import ApartTransform, Lost
 from forebay.record.kind import Struct

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.questions import ENCRYPTED, ORIGINAL
 from forebay.batch.one_pass.told import Told
 from forebay.content.originals import NAME
+from forebay.declared_sql.questions import ENCRYPTED, ORIGINAL
 from forebay.privacy.vault import value_data
 
 KEPT = ("subjects", "key_id", "salt")

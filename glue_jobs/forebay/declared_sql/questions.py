@@ -1,4 +1,4 @@
-"""Declared SQL that Spark evaluates in the middle of a pass: times that are read by `formats`, columns that are computed from
+"""Declared SQL that Spark evaluates in the middle of a batch: times that are read by `formats`, columns that are computed from
 others, and expectations.
 
 In: a service. Out: `Questions`, which tell the tasks what to send for the rows of each declaration and what they get back; and
