@@ -23,8 +23,8 @@ import forebay.batch.one_pass.writer as writer
 import forebay.content.rows as content_rows
 import forebay.lake.objects as objects
 from forebay.batch.one_pass.answers import together
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import KeptOut, Told
 from forebay.content.end import file_ends

@@ -19,10 +19,10 @@ import forebay.content.reading as contents
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass import lean
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.lean import EndsTask, Hands, Lean
 from forebay.batch.one_pass.reader import Reading
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-import forebay.batch.one_pass.tables as tables
+import forebay.batch.staging as staging
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
@@ -31,7 +31,7 @@ RECORDS = [Record("alpha", "1"), Record("beta", "2"), Record(None, "", broken=Tr
 def test_rows_leave_for_a_version_without_records_and_stay_beside_one_that_nobody_can_read(
     answer: Any, outcomes: list[str], rows_of_each: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tables, "whole_files", lambda ends, shared: [{"file_id": end.file.file_id} for end in ends])
+    monkeypatch.setattr(staging, "whole_files", lambda ends, shared: [{"file_id": end.file.file_id} for end in ends])
     lake = Lake(answers={FIRST.file_id: RECORDS, SECOND.file_id: answer})
     for number, file in enumerate([FIRST, SECOND]):
         lay_out(monkeypatch, lake, SERVICE, "g0").process_files(number, [file])

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from forebay.batch.events import BatchReadTwice
-from forebay.batch.one_pass import staging
+from forebay.batch.one_pass import driver
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.told import Told
@@ -39,7 +39,7 @@ def test_the_first_files_stay_and_only_one_that_is_too_large_alone_is_refused() 
 def test_files_with_too_many_ids_for_one_batch_land_with_the_next(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "IDS_AT_MOST", 10)
+    monkeypatch.setattr(driver, "IDS_AT_MOST", 10)
     world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=DEDUPED)
     world.answers |= {"a.json": records(alpha=8), "b.json": records(alpha=9), "c.json": records(alpha=11, beta=1)}
     files = [world.file(key, version) for version, key in enumerate(world.answers, 1)]

@@ -24,7 +24,7 @@ import forebay.jobs.ingest as job
 import forebay.lake.lease as lease
 import forebay.table.removal as removal
 from forebay.batch.attempt.beginning import Beginning
-from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.plan import Plans
 from forebay.settings import IngestSettings
 from forebay.table.kernel import TableLogs

@@ -12,7 +12,7 @@
 * `leftovers` of superseded files, in tables that could not be written
 * `late_commits` of a driver that died      * `ledger_change` counts of files that are in the ledger already
 * `one_pass` reads files and writes data files in one Spark job
-* `staging` which tables are not written      * `writing` they become rows of tables
+* `staging` data files as tables to commit, and which are not written      * `writing` they become rows of tables
 * `commits` what all of a batch's commits share, and those to our own tables
 * `new_tables` the limit on new tables a day      * `held` the quarantine and the parked records
 * `accounting` the counts of a batch, made to add up      * `events` what is said about it

@@ -7,7 +7,7 @@ with a sum that does not hold halts (`forebay.ledger.entry`).
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from forebay.content.end import FileEnd
@@ -139,6 +139,31 @@ def quarantined_by_reason(
         elif fate.fate == "write" and fate.table is not None and fate.table in unwritten:
             counts[unwritten[fate.table]] += fate.rows
     return dict(sorted(counts.items()))
+
+
+def quarantined_rows(fates: Iterable[Fate], unwritten: Collection[str]) -> int:
+    """The quarantined rows, including those of tables that are not written."""
+    return sum(f.rows for f in fates if f.fate == "quarantine" or (f.fate == "write" and f.table in unwritten))
+
+
+def parked_rows(fates: Iterable[Fate]) -> int:
+    return sum(fate.rows for fate in fates if fate.fate == "park")
+
+
+def by_declaration(fates: Iterable[Fate]) -> dict[int, dict[str, int]]:
+    """Rows per table, grouped by declaration: the tables of one share their columns, so one job writes them all. One
+    declaration owns each table (`record.route`)."""
+    grouped: dict[int, dict[str, int]] = {}
+    for fate in sorted(fates, key=lambda fate: fate.table or ""):
+        if fate.fate == "write" and fate.table is not None and fate.declared is not None:
+            rows = grouped.setdefault(fate.declared, {})
+            rows[fate.table] = rows.get(fate.table, 0) + fate.rows
+    return grouped
+
+
+def by_table(grouped: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
+    """The same rows without their declarations."""
+    return {name: rows for tables in grouped.values() for name, rows in tables.items()}
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

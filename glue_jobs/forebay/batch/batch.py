@@ -26,7 +26,7 @@ from forebay.batch.events import BatchRepeated
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.names import files_of
 from forebay.batch.new_tables import NewTables
-from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.recent_ids import RecentIds
 from forebay.content.limits import Limits

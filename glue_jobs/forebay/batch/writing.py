@@ -13,19 +13,26 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forebay.batch.accounting import Fate, arriving, without_failed_replays
+from forebay.batch.accounting import (
+    Fate,
+    arriving,
+    by_declaration,
+    by_table,
+    parked_rows,
+    quarantined_rows,
+    without_failed_replays,
+)
 from forebay.batch.dedupe import DUPLICATE, Dedupe
-from forebay.batch.events import DuplicatesDropped, RowsAppended, TableFailed
+from forebay.batch.events import DuplicatesDropped, RowsAppended
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
 from forebay.batch.held import MOST_DETAIL
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.tables import PassStaging
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
-from forebay.batch.staging import by_declaration, by_table, parked_rows, quarantined_rows
+from forebay.batch.staging import Staging
 from forebay.declaration.table import Table
 from forebay.declared_sql.columns import rules_of
 from forebay.errors import Halt
@@ -53,7 +60,7 @@ FORGET_EVERY = 50
 
 
 @dataclass(frozen=True, kw_only=True)
-class Writing(PassStaging):
+class Writing(Staging):
     """The writing of one batch; run again, it does what is left to do."""
 
     catalog: Catalog | None = None
@@ -178,7 +185,6 @@ class Writing(PassStaging):
             seen = self.logs.look(seen.path, again=True)
 
     def failed(self, table: str, wanted: int, result: AppendResult) -> bool:
-        service, batch = self.service.name, self.txn.version
         if isinstance(result, Failed) and not result.may_be_in and self.came_late(table):
             result = Skipped()
         if isinstance(result, Failed):
@@ -186,8 +192,7 @@ class Writing(PassStaging):
                 raise Halt(
                     f"{table}: it is unknown whether its commit arrived, so the batch will be repeated: {result.error}"
                 )
-            error = self.causes[table] = str(result.error)
-            self.emit(TableFailed(service=service, table=table, batch=batch, rows=wanted, error=error))
+            self.tell_failed(table, wanted, result)
             return True
         if isinstance(result, Skipped):
             self.must_have_come(table_path(self.lake, table), wanted)
@@ -195,9 +200,9 @@ class Writing(PassStaging):
             self.must_count(table, wanted, result)
             self.emit(
                 RowsAppended(
-                    service=service,
+                    service=self.service.name,
                     table=table,
-                    batch=batch,
+                    batch=self.txn.version,
                     rows=result.rows,
                     rescued=result.rescued,
                     files=result.files,

@@ -15,7 +15,7 @@ from forebay.batch.attempt.ended import EndedBatches
 from forebay.batch.attempt.turns import Turns
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.new_tables import NewTables
-from forebay.batch.one_pass.staging import OnePass
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.writing import Writing

@@ -17,10 +17,9 @@
 | `too_many` | files that wait because a batch has too many ids |
 | `lean` | a pass in little memory |
 | `jobs` | the Spark jobs that run the tasks |
-| `staging` | the driver: answers of tasks in, a pass out |
+| `driver` | the passes of a driver: answers of tasks in, a pass out |
 | `outcome` | the pass, and the reasons to read again |
 | `duplicates` | the pass without the rows that came before |
-| `tables` | its data files, as the tables that a batch commits |
 | `without_plan` | tables that have the batch already, although it has no plan |
 
 Everything here happens before the plan of the batch, so a pass that cannot be used is repeated (`attempt.seen`).

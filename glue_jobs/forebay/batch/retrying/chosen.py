@@ -16,10 +16,10 @@ import pyarrow.compute as pc
 
 from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import Dedupe
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.gathering import unpacked
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import Pass
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import Held, Known
 from forebay.declaration.service import Service
 

@@ -25,8 +25,8 @@ from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.events import RecordsRetried
 from forebay.batch.leftovers import brought_back
 from forebay.batch.new_tables import NewTables
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, ReadAgain
-from forebay.batch.one_pass.staging import OnePass
 from forebay.batch.one_pass.told import Known
 from forebay.batch.plan import Plans
 from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up
