@@ -600,9 +600,6 @@ class PaperRetry(Retry):
 
 
 class PaperReservedIds(ReservedIds):
-    def of(self, made: Pass, dedupe: Dedupe) -> Iterable[Any]:
-        return made.ids
-
     def release(self, made: Pass, dedupe: Dedupe, writing: Writing, unwritten: Collection[str]) -> None:
         if not dedupe.logs.has(dedupe.path, writing.txn, again=True):
             return
@@ -622,7 +619,7 @@ class PaperReservedIds(ReservedIds):
 class PaperMoving(Moving):
     @property
     def paper(self) -> Lake:
-        return self.logs.lake  # type: ignore[attr-defined,no-any-return]
+        return self.writing.logs.lake  # type: ignore[attr-defined,no-any-return]
 
     def ledger_rows(self, file_ids: Collection[str]) -> list[dict[str, Any]]:
         return [dict(row) for row in self.paper.rows(LEDGER) if row["file_id"] in file_ids]
@@ -635,7 +632,7 @@ class PaperMoving(Moving):
         ]
 
     def change_ledger(self, changes: Any) -> None:
-        change_counts_in(self.paper, changes(), self.txn)
+        change_counts_in(self.paper, changes(), self.writing.txn)
 
     def wait_for_tables(self, file_ids: Collection[str], in_tables: Collection[str]) -> set[str]:
         gone: Any = self.chosen.gone({*in_tables})
@@ -825,6 +822,7 @@ def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     patch.setattr(retrying, "Writing", PaperWriting)
     patch.setattr(retrying, "ReservedIds", PaperReservedIds)
     patch.setattr(reserved, "holder", lambda place: None)
+    patch.setattr(reserved, "every_id", lambda made, dedupe: made.ids)
     _without_spark(patch, lake)
     patch.setattr(retrying, "Moving", PaperMoving)
     lake.effects = 0

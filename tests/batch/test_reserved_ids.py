@@ -31,7 +31,7 @@ class Unasked:
 
 def reserved(place: str = "nowhere") -> ReservedIds:
     batches: Any = SimpleNamespace(names=frozenset)
-    return ReservedIds(Unasked(), place, "s", batches)  # type: ignore[arg-type]
+    return ReservedIds(place, "s", batches)
 
 
 def pass_with(ids: int) -> Pass:
@@ -40,7 +40,7 @@ def pass_with(ids: int) -> Pass:
     return Pass([], [], Written({}, {}), "nowhere", identified, [rows])
 
 
-def test_records_without_ids_are_retried_where_no_record_ever_had_one() -> None:
+def test_records_without_ids_are_retried_where_no_record_ever_had_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """So there is no table of ids, and none comes to be."""
     logs: Any = SimpleNamespace(look=lambda path, again: None)
     logs.version_at = partial(TableLogs.version_at, logs)
@@ -48,14 +48,8 @@ def test_records_without_ids_are_retried_where_no_record_ever_had_one() -> None:
     writing: Any = SimpleNamespace(
         ids_of=lambda made, replaces: None, own=lambda name: name, commit_beside=lambda *_: None
     )
-
-    class NoIds(ReservedIds):
-        def of(self, made: Pass, dedupe: Any) -> Any:
-            return []
-
-    some = reserved()
-    made = NoIds(some.spark, some.lake, some.service, some.batches)
-    assert made.reserve(pass_with(0), dedupe, writing) == NO_VERSION
+    monkeypatch.setattr("forebay.batch.retrying.reserved.every_id", lambda made, dedupe: [])
+    assert reserved().reserve(pass_with(0), dedupe, writing) == NO_VERSION
 
 
 @pytest.mark.parametrize(("written", "takes_back"), [(2, False), (1, True), (0, True)])
@@ -66,7 +60,7 @@ def test_ids_of_records_that_are_written_no_more_are_taken_back(tmp_path: Path, 
     write_deltalake(str(tmp_path), rows, commit_properties=app)
     logs = SimpleNamespace(has=lambda path, txn, again: True)
     dedupe: Any = SimpleNamespace(path=str(tmp_path), day=date(2026, 5, 5), logs=logs)
-    writing: Any = SimpleNamespace(txn=TXN, without_tables=lambda rows, names: rows)
+    writing: Any = SimpleNamespace(spark=Unasked(), txn=TXN, without_tables=lambda rows, names: rows)
     if takes_back:
         with pytest.raises(Died):
             reserved().release(pass_with(written), dedupe, writing, ())

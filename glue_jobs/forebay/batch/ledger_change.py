@@ -12,10 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from forebay.aws.retrying import attempts
 from forebay.counted import counted
 from forebay.errors import Halt
-from forebay.table.commit import Txn, is_conflict
+from forebay.table.commit import Txn, is_conflict, until_it_commits
 from forebay.table.exchange import of_session
 from forebay.table.kernel import TableLogs
 
@@ -34,6 +33,7 @@ COLUMNS = ", ".join(
     ]
 )
 OTHERWISE = "the ledger's counts have changed"
+CHANGED = "was changed by other writers at each attempt"
 
 
 def change_counts(
@@ -45,7 +45,7 @@ def change_counts(
         if not logs.has(path, txn, again=True) and (now := changes()):
             _merge_counts(spark, path, now, txn)
 
-    _until_it_commits(commit, path, "run the command again to finish it")
+    until_it_commits(commit, f"{path} {CHANGED}; run the command again to finish it", _may_succeed)
 
 
 def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]]) -> None:
@@ -57,20 +57,11 @@ def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any
         merge = _merge_of(spark, path, now, told)
         merge.whenMatchedUpdate(set={"sequencer": "n.sequencer", "event_time": "n.event_time"}).execute()
 
-    _until_it_commits(commit, path, "start the job again")
+    until_it_commits(commit, f"{path} {CHANGED}; start the job again")
 
 
-def _until_it_commits(commit: Callable[[], None], path: str, advice: str) -> None:
-    why: Exception | None = None
-    for _ in attempts():
-        try:
-            commit()
-            return
-        except Exception as refused:
-            if not is_conflict(refused) and OTHERWISE not in str(refused):
-                raise
-            why = refused
-    raise Halt(f"{path} was changed by other writers at each attempt; {advice}: {why}")
+def _may_succeed(refused: Exception) -> bool:
+    return is_conflict(refused) or OTHERWISE in str(refused)
 
 
 def _merge_counts(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:

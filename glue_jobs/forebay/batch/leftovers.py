@@ -4,7 +4,8 @@ In: the ledger, which names their tables. Out: their removal. If the newer versi
 a retry swaps both (`batch.retrying`). If it has none, `remove_leftovers` removes them when a job starts. A second run finds
 nothing to do.
 
-A rollback may restore a superseded version. `brought_back` names the tables that the later version's records must not enter.
+A rollback may restore a superseded version. `earlier_in_force` names the tables which the later version's records must not
+enter.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = 
     return [Leftover({**dict.fromkeys(NAMES), **row.asDict()}) for row in rows.collect()]
 
 
-def brought_back(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
+def earlier_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
     """Files, each with a table that a rollback brought an earlier version of it back to."""
     from pyspark.sql import functions as F
 

@@ -7,10 +7,12 @@ commit was sent and may still arrive, even where the log does not show it yet.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from forebay.errors import ForebayError
+from forebay.aws.retrying import attempts
+from forebay.errors import ForebayError, Halt
 from forebay.spark.java_failure import COMMIT_FAILED, COMMIT_REFUSED, COMMIT_UNKNOWN, causes
 
 UNSUPPORTED = ("UnsupportedProtocolVersionException", "UnsupportedTableFeatureException")
@@ -71,6 +73,21 @@ class CommitRefused(LogFailed):
 
 class CommitUnknown(LogFailed):
     """The commit was sent, and nothing says whether it arrived. It may arrive after the log was read again."""
+
+
+def until_it_commits(commit: Callable[[], Any], why_not: str, again: Callable[[Exception], bool] | None = None) -> None:
+    """Commits where other writers' commits may come first. `again` says which refusals are worth another attempt, if not only
+    conflicts. `why_not` is what the `Halt` says where each attempt was refused."""
+    last: Exception | None = None
+    for _ in attempts():
+        try:
+            commit()
+            return
+        except Exception as refused:
+            if not (again or is_conflict)(refused):
+                raise
+            last = refused
+    raise Halt(f"{why_not}: {last}")
 
 
 def is_conflict(refused: Exception) -> bool:

@@ -48,14 +48,14 @@ def given_up(held: DataFrame) -> Chosen:
 
 @dataclass(frozen=True)
 class HeldRecords:
-    """`brought_back` are files with the tables in which an earlier version of them is in force again. If there is an `only`
+    """`earlier_in_force` are files with the tables in which an earlier version of them is in force again. If there is an `only`
     table, no other one takes any record."""
 
     spark: SparkSession
     held: DataFrame
     service: Service
     only: str | None
-    brought_back: Collection[tuple[str, str]]
+    earlier_in_force: Collection[tuple[str, str]]
 
     def through(
         self,
@@ -92,7 +92,7 @@ class HeldRecords:
 
     def _staying(self, numbers: Mapping[str, int]) -> dict[str, list[int]]:
         stay: dict[str, list[int]] = {}
-        for file_id, table in self.brought_back:
+        for file_id, table in self.earlier_in_force:
             if file_id in numbers:
                 stay.setdefault(table, []).append(numbers[file_id])
         return stay
@@ -101,7 +101,6 @@ class HeldRecords:
         """The rows in the form of `content`, as `read_held` takes them; `line` and the rest are the original ones."""
         from pyspark.sql import functions as F
 
-        nothing = F.lit(None).cast("string")
         told = self.spark.createDataFrame(
             pa.table({"file_id": pa.array(numbers, pa.string()), "piece": pa.array(numbers.values(), pa.int32())})
         )
@@ -110,9 +109,8 @@ class HeldRecords:
             *("piece", "line", "byte_offset"),
             F.col("record").alias("value"),
             F.col("reason").alias("problem"),
-            nothing.alias("detail"),
-            # Of those that were held by an earlier forebay nobody knows it.
-            F.col("metadata") if "metadata" in rows.columns else nothing.alias("metadata"),
+            F.lit(None).cast("string").alias("detail"),
+            "metadata",
         )
 
     def _gone(self, made: Pass, tables: Collection[str]) -> DataFrame:

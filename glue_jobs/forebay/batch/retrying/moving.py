@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from forebay.aws.retrying import attempts
 from forebay.batch.accounting import Fate
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import Change, change_counts
@@ -23,14 +22,16 @@ from forebay.batch.retrying.plan import RetryPlan
 from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.writing import Writing
 from forebay.counted import counted
-from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, QUARANTINE, table_path
+from forebay.lake.layout import LEDGER, QUARANTINE
 from forebay.lake.log.commit import has_transaction
 from forebay.lake.objects import open_objects
 from forebay.ledger.entry import HELD
 from forebay.ledger.ledger import NAMES, rows_with
-from forebay.table.commit import LogFailed, is_conflict
+from forebay.table.commit import LogFailed, until_it_commits
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 KEYS = ("file_id", "byte_offset")
 """The identity of a held record. Never its line: many records may be on one."""
@@ -64,31 +65,22 @@ class Retried:
         )
 
 
+@dataclass(frozen=True)
 class Moving:
-    """One plan on its way."""
+    """One plan on its way. `keep` makes durable which tables have the records."""
 
-    def __init__(
-        self,
-        lake: str,
-        plan: RetryPlan,
-        service: Service,
-        chosen: Chosen,
-        dedupe: Dedupe,
-        *,
-        writing: Writing,
-        still_ours: Callable[[], None],
-        keep: Callable[[Collection[str]], None],
-        reserved: ReservedIds,
-    ) -> None:
-        """`keep` makes durable which tables have the records."""
-        self.still_ours, self.keep, self.reserved = still_ours, keep, reserved
-        self.lake, self.plan, self.service, self.chosen, self.dedupe = lake, plan, service, chosen, dedupe
-        self.writing, self.spark, self.logs, self.txn = writing, writing.spark, writing.logs, writing.txn
+    plan: RetryPlan
+    chosen: Chosen
+    dedupe: Dedupe
+    writing: Writing
+    reserved: ReservedIds
+    still_ours: Callable[[], None]
+    keep: Callable[[Collection[str]], None]
 
     def run(self) -> Retried:
         fates = self.chosen.fates
         wanted = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
-        if not self._has(table_path(self.lake, LEDGER)):
+        if not self._has(self.writing.place_of(LEDGER)):
             in_tables = self._move(wanted)
         else:
             in_tables = self._in_tables(wanted)
@@ -135,7 +127,7 @@ class Moving:
         self.reserved.release(made, self.dedupe, self.writing, unwritten)
 
     def _written(self, tables: set[str]) -> set[str]:
-        return {table for table in tables if self._table_has(table_path(self.lake, table))}
+        return {table for table in tables if self._table_has(self.writing.place_of(table))}
 
     def _table_has(self, path: str) -> bool:
         """A table may ask for a feature that Kernel lacks. It fails alone, and its log still says what was committed."""
@@ -144,10 +136,11 @@ class Moving:
         except LogFailed as unread:
             if not unread.lasts:
                 raise
-        return has_transaction(open_objects(path), self.txn.app_id, self.txn.version)
+        txn = self.writing.txn
+        return has_transaction(open_objects(path), txn.app_id, txn.version)
 
     def _has(self, path: str) -> bool:
-        return self.logs.has(path, self.txn, again=True)
+        return self.writing.logs.has(path, self.writing.txn, again=True)
 
     def _account(self, moved: Sequence[Fate], in_tables: Collection[str]) -> None:
         """The ledger's rows of these files, after the move."""
@@ -172,18 +165,20 @@ class Moving:
         self.change_ledger(changes)
 
     def ledger_rows(self, file_ids: Collection[str]) -> list[dict[str, Any]]:
-        ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
-        found = rows_with(ledger, "file_id", "string", file_ids).collect()
+        found = rows_with(self._rows(LEDGER), "file_id", "string", file_ids).collect()
         return [{**dict.fromkeys(NAMES), **row.asDict()} for row in found]
 
     def change_ledger(self, changes: Callable[[], list[Change]]) -> None:
-        change_counts(self.spark, table_path(self.lake, LEDGER), changes, txn=self.txn, logs=self.logs)
+        to = self.writing
+        change_counts(to.spark, to.place_of(LEDGER), changes, txn=to.txn, logs=to.logs)
+
+    def _rows(self, name: str) -> DataFrame:
+        return self.writing.spark.read.format("delta").load(self.writing.place_of(name))
 
     def leftovers(self, file_ids: Collection[str]) -> list[Leftover]:
         """The rows of earlier versions of these files: they are removed from a table when the newer version's rows are
         added."""
-        ledger = self.spark.read.format("delta").load(table_path(self.lake, LEDGER))
-        return left_behind(ledger, self.service, sorted(file_ids))
+        return left_behind(self._rows(LEDGER), self.writing.service, sorted(file_ids))
 
     def _settled(self, row: dict[str, Any], moved: Sequence[Fate]) -> dict[str, Any]:
         tables = dict(row["tables"] or {})
@@ -210,7 +205,7 @@ class Moving:
         """Those of the files that have records in the quarantine for a reason of whole tables, after the move."""
         if not file_ids:
             return set()
-        held = self.spark.read.format("delta").load(table_path(self.lake, QUARANTINE))
+        held = self._rows(QUARANTINE)
         held = rows_with(held.where(held.reason.isin(*OF_WHOLE_TABLES)), "file_id", "string", file_ids)
         left = held.join(self.chosen.gone(in_tables), [*KEYS], "left_anti").select("file_id").distinct()
         return {row.file_id for row in left.collect()}
@@ -220,16 +215,12 @@ class Moving:
         from delta.tables import DeltaTable
 
         gone = self.chosen.gone(in_tables)
-        held = DeltaTable.forPath(self.spark, table_path(self.lake, self.plan.choice.place))
+        held = DeltaTable.forPath(self.writing.spark, self.writing.place_of(self.plan.choice.place)).alias("held")
         same = " AND ".join(f"held.{key} = gone.{key}" for key in KEYS)
-        for _ in attempts():
-            try:
-                held.alias("held").merge(gone.alias("gone"), same).whenMatchedDelete().execute()
-                return
-            except Exception as refused:
-                if not is_conflict(refused):
-                    raise
-        raise Halt("the records were moved, but could not be removed from where they were held: run the command again")
+        until_it_commits(
+            lambda: held.merge(gone.alias("gone"), same).whenMatchedDelete().execute(),
+            "the records were moved, but could not be removed from where they were held: run the command again",
+        )
 
 
 def _moves(fate: Fate, in_tables: set[str]) -> bool:

@@ -9,9 +9,8 @@ begins again. So at least one of the two sees the other. A batch never waits. Id
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from forebay.aws.retrying import attempts
 from forebay.batch.dedupe import RETRY, Dedupe
@@ -24,11 +23,7 @@ from forebay.lake.layout import IDS, writer_of
 from forebay.lake.lease import holder
 from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
-from forebay.table.commit import is_conflict
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import SparkSession
+from forebay.table.commit import until_it_commits
 
 LOOKS, FIRST_LOOK_S, LONGEST_S = 70, 0.5, 10
 """Ten minutes: a batch that commits what it planned takes less."""
@@ -37,9 +32,8 @@ SAME = ("id", "file_id")
 
 @dataclass(frozen=True)
 class ReservedIds:
-    """`batches` are the plans of the service's batches."""
+    """`batches` are the plans of the service's batches. `lake` and `service` say where the lease of its job is."""
 
-    spark: SparkSession
     lake: str
     service: str
     batches: Plans
@@ -58,14 +52,10 @@ class ReservedIds:
 
     def reserve(self, made: Pass, dedupe: Dedupe, writing: Writing) -> int:
         """Run again, it adds no id. The version that it returns may be a later one."""
-        ids = writing.ids_of(dataclasses.replace(made, ids=self.of(made, dedupe)), replaces=False)
+        ids = writing.ids_of(dataclasses.replace(made, ids=every_id(made, dedupe)), replaces=False)
         writing.commit_beside(writing.own(IDS), ids, 0 if ids is None else ids.rows)
         self.wait_for_batches()
         return dedupe.logs.version_at(dedupe.path, again=True)
-
-    def of(self, made: Pass, dedupe: Dedupe) -> Iterable[pa.Table]:
-        """The ids of all its rows, as rows of the table of ids."""
-        return every_id(made, dedupe)
 
     def wait_for_batches(self) -> None:
         """Those with a plan may not have seen the ids. Later ones do."""
@@ -93,24 +83,22 @@ class ReservedIds:
         stay_all = sum(writing.without_tables(rows, unwritten).num_rows for rows in made.ids)
         if rows_of_transaction(open_objects(dedupe.path), writing.txn.app_id, writing.txn.version) == stay_all:
             return
-        written = self.spark.createDataFrame([], "id binary, file_id string")
+        spark = writing.spark
+        written = spark.createDataFrame([], "id binary, file_id string")
         for rows in made.ids:
             stay = writing.without_tables(rows, unwritten).select(SAME)
-            written = written.union(self.spark.createDataFrame(stay)) if stay.num_rows else written
+            written = written.union(spark.createDataFrame(stay)) if stay.num_rows else written
         of_this = {"day": f"DATE'{dedupe.day}'", "generation": f"'{RETRY}'", "batch": str(writing.txn.version)}
         of_this["service"] = f"'{self.service}'"
         mine = " AND ".join(f"{name} = {value}" for name, value in of_this.items())
         same = [f"ids.{name} = {value}" for name, value in of_this.items()] + [
             f"ids.{one} = gone.{one}" for one in SAME
         ]
-        reserved = self.spark.read.format("delta").load(dedupe.path).where(mine).select(*SAME).distinct()
+        reserved = spark.read.format("delta").load(dedupe.path).where(mine).select(*SAME).distinct()
         gone = reserved.join(written, [*SAME], "left_anti")
-        for _ in attempts():
-            ids = DeltaTable.forPath(self.spark, dedupe.path).alias("ids")
-            try:
-                ids.merge(gone.alias("gone"), " AND ".join(same)).whenMatchedDelete().execute()
-                return
-            except Exception as refused:
-                if not is_conflict(refused):
-                    raise
-        raise Halt("ids of records that stay where they are could not be removed: run the command again")
+
+        def remove() -> None:
+            ids = DeltaTable.forPath(spark, dedupe.path).alias("ids")
+            ids.merge(gone.alias("gone"), " AND ".join(same)).whenMatchedDelete().execute()
+
+        until_it_commits(remove, "ids of records that stay where they are could not be removed: run the command again")

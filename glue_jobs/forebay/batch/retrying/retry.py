@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.events import RecordsRetried
-from forebay.batch.leftovers import brought_back
+from forebay.batch.leftovers import earlier_in_force
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, ReadAgain
@@ -42,7 +42,7 @@ from forebay.errors import Halt
 from forebay.events import Emit
 from forebay.lake.layout import IDS, LEDGER, PLANS, last_versions_of, plans_of, table_path
 from forebay.lake.lease import LASTS_S, hold
-from forebay.lake.objects import Objects, open_objects
+from forebay.lake.objects import open_objects
 from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
@@ -66,7 +66,6 @@ class Retry:
         lake: str,
         emit: Emit,
         logs: TableLogs | None = None,
-        plans: Objects | None = None,
         catalog: Catalog | None = None,
         tables_at_once: int = 4,
         clock: Callable[[], datetime] = lambda: datetime.now(UTC),
@@ -74,12 +73,12 @@ class Retry:
         self.spark, self.service, self.lake, self.emit = spark, service, lake, emit
         self.logs = logs or TableLogs(spark, emit=emit)
         batches = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
-        plans = plans or open_objects(plans_of(lake, service.name))
+        plans = open_objects(plans_of(lake, service.name))
         self.planning = Planning(spark, service, lake, plans=plans, batches=batches, logs=self.logs, clock=clock)
         self.last_versions = KeptVersions(open_objects(last_versions_of(lake)), service.name)
         self.catalog, self.tables_at_once = catalog, tables_at_once
         self.one_pass = OnePass(spark, lake, Limits(), self.logs)
-        self.reserved = ReservedIds(spark, lake, service.name, batches)
+        self.reserved = ReservedIds(lake, service.name, batches)
         self.still_ours: Callable[[], None] = lambda: None
 
     def concerns_any(self, choice: Choice) -> bool:
@@ -145,18 +144,8 @@ class Retry:
             chosen = None
             try:
                 chosen = self._chosen_of(plan, service, dedupe, writing, known)
-                moving = Moving(
-                    self.lake,
-                    plan,
-                    service,
-                    chosen,
-                    dedupe,
-                    writing=writing,
-                    still_ours=self.still_ours,
-                    keep=partial(self._keep_written, plan),
-                    reserved=self.reserved,
-                )
-                return moving.run()
+                keep = partial(self._keep_written, plan)
+                return Moving(plan, chosen, dedupe, writing, self.reserved, self.still_ours, keep).run()
             except ReadAgain as found:
                 why, known = str(found), {**known, **found.known}
                 if chosen is not None and chosen.made is not None:
@@ -173,9 +162,9 @@ class Retry:
         if choice.give_up:
             return given_up(held)
         only = choice.table if choice.held == "parked" else None
-        back = brought_back(self.spark.read.format("delta").load(self._path(LEDGER)), service)
+        in_force = earlier_in_force(self.spark.read.format("delta").load(self._path(LEDGER)), service)
         shared = {**writing.shared, "at": writing.began_at}
-        records = HeldRecords(self.spark, held, service, only, back)
+        records = HeldRecords(self.spark, held, service, only, in_force)
         keep = partial(self.planning.keep, plan)
         compared = partial(self.reserved.compared_with, dedupe=dedupe, writing=writing, keep=keep)
         return records.through(self.one_pass, compared, shared=shared, known=known)
