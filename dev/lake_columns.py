@@ -6,7 +6,7 @@ A column without a meaning here fails `python -m dev.reference`.
 from __future__ import annotations
 
 from forebay.batch.attempt.turns import RETRY_UNDER_WAY
-from forebay.batch.one_pass.too_many import TOO_MANY_IDS
+from forebay.batch.one_pass.outcome import TOO_MANY_IDS
 from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, TABLE_DROPPED, WANTED_AGAIN
 from forebay.ledger.versions import NOT_DONE, SAME_BYTES, SAME_BYTES_FORGOTTEN
 

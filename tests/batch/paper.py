@@ -22,8 +22,7 @@ import pytest
 
 import forebay.batch.attempt.attempt as attempt
 import forebay.batch.attempt.carrying_out as carrying_out
-import forebay.batch.attempt.ended as ended
-import forebay.batch.attempt.parts as parts
+import forebay.batch.attempt.ending as ending
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
@@ -723,9 +722,9 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(heart, "TableLogs", lambda *_, **__: Logs(lake))
     patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
     patch.setattr(heart, "OnePass", lambda *_: PaperPass(lake))
-    patch.setattr(ended, "arrow_rows", lambda rows, columns: Rows(rows))
+    patch.setattr(ending, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(attempt, "Dedupe", PaperDedupe)
-    patch.setattr(parts, "Writing", PaperWriting)
+    patch.setattr(attempt, "Writing", PaperWriting)
     patch.setattr(carrying_out, "change_times", lambda _, path, rows: change_times_in(lake, rows))
     _without_spark(patch, lake)
     lake.effects = 0

@@ -12,8 +12,8 @@ from typing import Any, cast
 import pytest
 
 from forebay.batch.accounting import Fate
+from forebay.batch.attempt.attempt import Parts
 from forebay.batch.attempt.ending import Ending
-from forebay.batch.attempt.parts import Parts
 from forebay.batch.attempt.turns import Turns
 from forebay.batch.batch import Batch
 from forebay.batch.one_pass.outcome import Pass

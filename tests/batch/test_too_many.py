@@ -14,8 +14,8 @@ from forebay.batch.events import BatchReadTwice
 from forebay.batch.one_pass import driver
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.jobs import Jobs
+from forebay.batch.one_pass.outcome import TOO_MANY_IDS, too_many
 from forebay.batch.one_pass.told import Told
-from forebay.batch.one_pass.too_many import TOO_MANY_IDS, too_many
 from forebay.content.end import unread_end
 from forebay.landed_file import LandedFile
 from tests.batch.world import SERVICE, World, records

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.attempt.ended import EndedBatches
+from forebay.batch.attempt.ending import EndedBatches
 from forebay.batch.events import DuplicatesDropped
 from forebay.landed_file import LandedFile
 from forebay_local.fabricate import body

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.attempt.ended import EndedBatches
+from forebay.batch.attempt.ending import EndedBatches
 from forebay.landed_file import LandedFile
 from forebay.operate.lake_view import LakeView
 from forebay_local.fabricate import body

@@ -15,10 +15,10 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from forebay.batch.attempt.attempt import Arriving, Parts
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.attempt.carrying_out import CarryingOut
-from forebay.batch.attempt.ended import EndedBatches
-from forebay.batch.attempt.parts import Arriving, Parts
+from forebay.batch.attempt.ending import EndedBatches
 from forebay.batch.attempt.reporting import Stages
 from forebay.batch.attempt.turns import Turns
 from forebay.batch.declarations import Declarations, with_begun_tables

@@ -1,23 +1,39 @@
-"""Makes the ledger's rows of a batch, after its tables have theirs.
+"""The end of a batch: its rows in the ledger, which is committed last; and the ledger, as the list of batches that have ended.
 
-Pure. In: the plan of the batch, the versions of its keys, and the tables that could not be written. Out: one entry for each
-file that was read or left out, and the rows of earlier files that change with them.
+In: the plan of the batch, the versions of its keys, and the tables that could not be written. Out: one entry for each file that
+was read or left out, and the rows of earlier files that change with them, in one commit with the batch's transaction. A ledger
+that was lost, or that is older than the last batch left it, halts: files would be loaded a second time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Standing, entries_of, without_failed_replays
 from forebay.batch.plan import Plan
+from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
-from forebay.ledger.entry import FORGOTTEN, REPLAY, WITHHELD, Entry
+from forebay.declaration.service import Service
+from forebay.errors import Halt
+from forebay.lake.layout import LEDGER, table_path
+from forebay.ledger.entry import COLUMNS, FORGOTTEN, REPLAY, WITHHELD, Entry
+from forebay.ledger.last_versions import Versions
+from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier, Sorted, standing
 from forebay.ledger.withheld import Waiting
+from forebay.table.commit import Txn
+from forebay.table.data_files.in_arrow import arrow_rows
+from forebay.table.destination import Skipped
+from forebay.table.kernel import TableLogs
+from forebay.table.staging import look
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
 
 
 @dataclass(frozen=True)
@@ -92,3 +108,57 @@ class Ending:
         for end in self.plan.ends:
             if end.outcome in WITHHELD and end.file.file_id in replays:
                 yield Waiting(end.file, tries.get(end.file.file_id, 1) + 1, self.at)
+
+
+class EndedBatches:
+    """Those of one lake, as one driver sees them."""
+
+    def __init__(self, lake: str, ledger: Ledger, logs: TableLogs) -> None:
+        self.lake, self.ledger, self.logs = lake, ledger, logs
+        self.had_ledger = False
+        """Whether the lake was ever seen with one."""
+        self._is_newest = False
+        """Whether that one was compared with what the last batch left."""
+
+    def has(self, txn: Txn, plan: Plan | None, *, has_ids: bool) -> bool:
+        """Whether the batch has ended. `Halt` if the ledger was lost. A look at a ledger that was seen before costs no request:
+        the batch's last commit notices one that is lost later."""
+        self.had_ledger |= plan is not None and plan.had_ledger
+        seen = look(self.logs, self.ledger.path, txn)
+        if seen is None and self.had_ledger:
+            raise Halt(self.ledger.lost)
+        if seen is not None and not self._is_newest:
+            self.ledger.last_versions.must_not_be_older(lambda: self._versions(has_ids=has_ids))
+            self._is_newest = True
+        self.had_ledger = seen is not None
+        return isinstance(seen, Skipped)
+
+    def add(self, ending: Ending, writing: Writing, at: datetime) -> bool:
+        """The new results of files that are tried again replace their earlier rows. Says whether there are any rows."""
+        new, changed, leaving = ending.new, ending.changed, ending.leaving
+        if new or changed:
+            service = writing.service
+            when = {"claimed_at": writing.began_at, "committed_at": at, "service_version": service.version}
+            shared = {**writing.shared, **when}
+            rows: DataFrame | pa.Table
+            if leaving:
+                rows = self.ledger.frame(new, changed, **shared)
+            else:
+                rows = arrow_rows((entry.row(**shared) for entry in new), COLUMNS)
+            table = replace(writing.own(LEDGER), if_lost=self.ledger.lost if self.had_ledger else "")
+            writing.write_beside(table, rows, len(new) + len(changed), leaving)
+            self.had_ledger = True
+            self.ledger.remember(new, at, more=len(new) + len(changed) - len(leaving))
+        return bool(new or changed)
+
+    def keep_versions(self, service: Service) -> None:
+        """Those that the tables have now, for the next driver."""
+        self.ledger.last_versions.keep(self._versions(has_ids=service.drops_duplicates))
+
+    def _versions(self, *, has_ids: bool) -> Versions:
+        """Those of the ledger, and of the ids."""
+
+        def version_of(name: str) -> int:
+            return self.logs.version_at(table_path(self.lake, name))
+
+        return Versions.of(version_of, self.ledger.rows, has_ids=has_ids)

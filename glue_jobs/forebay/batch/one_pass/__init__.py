@@ -14,11 +14,10 @@
 | `asking` | records on their way to declared SQL, and back with the answers |
 | `gathering` | records on their way from the tasks that read to those that write |
 | `task` | the tasks |
-| `too_many` | files that wait because a batch has too many ids |
 | `lean` | a pass in little memory |
 | `jobs` | the Spark jobs that run the tasks |
 | `driver` | the passes of a driver: answers of tasks in, a pass out |
-| `outcome` | the pass, and the reasons to read again |
+| `outcome` | the pass, the reasons to read again, and files that wait because a batch has too many ids |
 | `duplicates` | the pass without the rows that came before |
 | `without_plan` | tables that have the batch already, although it has no plan |
 

@@ -20,9 +20,8 @@ from forebay.batch.one_pass.duplicates import without_duplicates
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.lean import Lean, ShortMemory
-from forebay.batch.one_pass.outcome import Pass, ReadAgain
+from forebay.batch.one_pass.outcome import Pass, ReadAgain, rows_with_ids, too_many
 from forebay.batch.one_pass.told import Held, KeptOut, Known, Told
-from forebay.batch.one_pass.too_many import rows_with_ids, too_many
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, read_apart
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits

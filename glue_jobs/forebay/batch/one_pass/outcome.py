@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING
 from forebay.batch.accounting import Fate
 from forebay.batch.one_pass.answers import Identified, Moved, Vaulted
 from forebay.batch.one_pass.told import KeptOut, Known
-from forebay.content.end import FileEnd
+from forebay.content.end import FileEnd, unread_end
+from forebay.counted import counted
+from forebay.declaration.service import Service
 from forebay.lake.layout import VAULT, table_path
 from forebay.lake.objects import discard
 from forebay.privacy.vault import values_of
@@ -20,6 +22,7 @@ from forebay.table.data_files.data_file import DataFile, Written
 if TYPE_CHECKING:
     import pyarrow as pa
 
+TOO_MANY_IDS = "too-many-ids"
 IN_VAIN_AT_MOST = 3
 """Passes that showed nothing to leave out, and yet could not be used."""
 
@@ -98,3 +101,30 @@ class Pass:
     def place_of(self, name: str) -> str:
         """The folder of a table's data files."""
         return values_of(self.vault) if name == VAULT else table_path(self.lake, name)
+
+
+def rows_with_ids(fates: Iterable[Fate], service: Service) -> Counter[str]:
+    """The rows of tables that leave out duplicates, by file."""
+    rows: Counter[str] = Counter()
+    for fate in fates:
+        if fate.fate == "write" and fate.declared is not None and service.tables[fate.declared].dedupe:
+            rows[fate.file_id] += fate.rows
+    return rows
+
+
+def too_many(ends: Sequence[FileEnd], rows: Counter[str], most: int) -> list[FileEnd]:
+    """The ends of files that wait because the driver cannot compare the ids of all rows of a batch at once. They are received
+    again by themselves, like files that S3 withheld. Only a file that has too many on its own is refused. The first files
+    stay."""
+    room, found = most, []
+    for end in ends:
+        mine = rows[end.file.file_id]
+        if mine > most:
+            why = f"{counted(mine, 'row', 'is')} in tables with `dedupe`, and {most:,} is the limit"
+            found.append(unread_end(end.file, "unreadable", "too-many-records", why))
+        elif mine > room:
+            why = f"with its {counted(mine, 'row')} in tables with `dedupe`, the files of the batch have more than {most:,}"
+            found.append(unread_end(end.file, "unavailable", TOO_MANY_IDS, f"{why}; it will be received again"))
+        else:
+            room -= mine
+    return found
