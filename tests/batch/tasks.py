@@ -71,9 +71,6 @@ def told(
         storage=storage,  # type: ignore[arg-type]
         questions=Questions(),
         conditions=Questions(),
-        unwritten={},
-        standing={},
-        only_unwritten=False,
         ids_at_most=1_000_000,
     )
     return made, storage

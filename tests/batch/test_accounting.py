@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forebay.batch import reasons
-from forebay.batch.accounting import Fate, Totals, entries_of, percentile, quarantined_by_reason
+from forebay.batch.accounting import Fate, entries_of, percentile, quarantined_by_reason
 from forebay.batch.events import RecordsQuarantined
 from forebay.batch.reasons import REASONS
 from forebay.content.end import FileEnd
@@ -100,10 +100,10 @@ def test_a_file_that_does_not_land_counts_no_records(outcome: str, in_ledger: st
     assert (entry.outcome, entry.records, entry.tables) == (in_ledger, 0, {})
 
 
-def test_totals_are_sums_over_the_files() -> None:
+def test_each_file_counts_its_own_records() -> None:
     files = (FILE, OTHER)
     entries = entries_of([end(file, documents=2) for file in files], [Fate(file.file_id, "park", 2) for file in files])
-    assert Totals.of(entries) == Totals(4, 0, 0, 4, 0)
+    assert [(entry.file, entry.records, entry.parked) for entry in entries] == [(file, 2, 2) for file in files]
 
 
 @pytest.mark.parametrize(("share", "value"), [(0.5, 2), (0.99, 4), (0.25, 1), (1.0, 4)])

@@ -40,32 +40,14 @@ class Fate:
     reason: str | None = None
 
 
-@dataclass(frozen=True)
-class Totals:
-    """The sums over a batch's entries."""
-
-    records: int
-    written: int
-    quarantined: int
-    parked: int
-    dropped: int
-
-    @classmethod
-    def of(cls, entries: Sequence[Entry]) -> Totals:
-        def total(name: str) -> int:
-            return sum(getattr(entry, name) for entry in entries)
-
-        return cls(total("records"), total("written"), total("quarantined"), total("parked"), total("dropped"))
+Standing = Mapping[str, Mapping[str, int]]
+"""Rows by table of files that are replayed, by the file's id."""
 
 
 def without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[FileEnd, ...]:
     """The ends of the files that get their own entry. The earlier entry of a replay that could not be read stays."""
     replays = split.replays
     return tuple(end for end in ends if end.lands or end.file.file_id not in replays)
-
-
-Standing = Mapping[str, Mapping[str, int]]
-"""Rows by table of files that are replayed, by the file's id."""
 
 
 def arriving(fates: Iterable[Fate], unwritten: Mapping[str, str], standing: Standing) -> list[Fate]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from forebay.batch.accounting import Totals, arriving, percentile, quarantined_by_reason
+from forebay.batch.accounting import arriving, percentile, quarantined_by_reason
 from forebay.batch.attempt.ending import Ending
 from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld, RecordsQuarantined
 from forebay.content.outcome import ERASED
@@ -66,7 +66,6 @@ def reports_of(service: str, ending: Ending, stages: Stages, now: datetime) -> I
 
 def _committed(service: str, ending: Ending, stages: Stages, now: datetime) -> BatchCommitted:
     entries, split = ending.entries, ending.split
-    totals = Totals.of(entries)
     done, forgotten = (sum(row["outcome"] == FORGOTTEN for row in rows) for rows in (ending.forgotten, ending.replaced))
     again = standing(split.superseded)  # what is replayed is old, and no delay
     waits = [
@@ -86,11 +85,11 @@ def _committed(service: str, ending: Ending, stages: Stages, now: datetime) -> B
         withheld_files=sum(e.outcome in WITHHELD for e in entries),
         refused_files=sum(e.outcome == "unreadable" for e in entries),
         bytes=sum(end.bytes_read for end in ending.ends),
-        records=totals.records,
-        written=totals.written,
-        quarantined=totals.quarantined,
-        parked=totals.parked,
-        dropped=totals.dropped,
+        records=sum(e.records for e in entries),
+        written=sum(e.written for e in entries),
+        quarantined=sum(e.quarantined for e in entries),
+        parked=sum(e.parked for e in entries),
+        dropped=sum(e.dropped for e in entries),
         tables=len({name for entry in entries for name in entry.tables}),
         claim_seconds=stages.seconds["claim"],
         read_seconds=stages.seconds["read"],

@@ -171,9 +171,6 @@ class OnePass:
             storage=storage_as(os.environ),
             questions=questions,
             conditions=conditions,
-            unwritten={},
-            standing={},
-            only_unwritten=False,
             ids_at_most=2 * IDS_AT_MOST,  # some tasks have more than their share
             functions_in=folders(),
         )

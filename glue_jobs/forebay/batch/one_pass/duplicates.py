@@ -42,7 +42,7 @@ IDS_AT_ONCE = 1_000_000
 FEW_BYTES = 4 << 20
 """The size of data files that the driver rewrites itself, without a job."""
 
-Moved = Counter[tuple[str, str, int, str | None]]
+Dropped = Counter[tuple[str, str, int, str | None]]
 """Rows that are dropped, by the id of their landed file, their table, its declaration, and what they violate."""
 
 
@@ -57,7 +57,7 @@ def without_duplicates(made: Pass, dedupe: Dedupe, spark: SparkSession, storage:
         return replace(made, identified=(), vaulted=(), ids=ids)
     stays = rows.by_file([~some for some in gone]) | _of_vault(made.vaulted, rows, gone)
     written = _with_fewer_rows(made, stays, spark, storage)
-    fates = [*_recounted(made.fates, rows.moved(gone))]
+    fates = [*_recounted(made.fates, rows.dropped(gone))]
     duplicates = partial(rows.left_out, gone)
     return replace(made, identified=(), vaulted=(), ids=ids, fates=fates, written=written, duplicates=duplicates)
 
@@ -133,8 +133,8 @@ class _Rows:
         file_ids = pa.array(self.file_ids, pa.string()).take(places["file"].combine_chunks())
         return pa.table({"file_id": file_ids, "byte_offset": places["byte_offset"]})
 
-    def moved(self, gone: Sequence[Bits]) -> Moved:
-        moved: Moved = Counter()
+    def dropped(self, gone: Sequence[Bits]) -> Dropped:
+        dropped: Dropped = Counter()
         for at, (file, which) in enumerate(zip(self.files, gone, strict=True)):
             if not which.any():
                 continue
@@ -143,8 +143,8 @@ class _Rows:
                 ["landed", "why"], use_threads=False
             )
             for one in counts.aggregate([([], "count_all")]).to_pylist():
-                moved[self.file_ids[one["landed"]], file.table, file.declared, one["why"]] += one["count_all"]
-        return moved
+                dropped[self.file_ids[one["landed"]], file.table, file.declared, one["why"]] += one["count_all"]
+        return dropped
 
 
 class _Some:
@@ -267,10 +267,10 @@ def _answers(fewer: Sequence[FewerRows], spark: SparkSession, storage: Storage) 
     return tasks.mapPartitions(partial(written_again, storage)).collect()
 
 
-def _recounted(fates: Iterable[Fate], moved: Moved) -> Iterator[Fate]:
+def _recounted(fates: Iterable[Fate], leave: Dropped) -> Iterator[Fate]:
     """The rows that are dropped are written no more."""
     left = Counter(
-        {(name, table, declared, names_of(why)): rows for (name, table, declared, why), rows in moved.items()}
+        {(name, table, declared, names_of(why)): rows for (name, table, declared, why), rows in leave.items()}
     )
     dropped: Counter[tuple[str, str, int]] = Counter()
     for fate in fates:

@@ -77,14 +77,14 @@ class Told:
     questions: Questions
     conditions: Questions
     """The questions about records whose table is not known."""
-    unwritten: Mapping[str, KeptOut]
-    """Tables that the driver does not write."""
-    standing: Mapping[str, frozenset[str]]
-    """The tables that have rows of replayed files, by file id. In tables that are not written, these rows stay."""
-    only_unwritten: bool
-    """The tables that are written have these rows already."""
     ids_at_most: int
     """The rows whose ids one task answers with."""
+    unwritten: Mapping[str, KeptOut] = field(default_factory=dict)
+    """Tables that the driver does not write."""
+    standing: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    """The tables that have rows of replayed files, by file id. In tables that are not written, these rows stay."""
+    only_unwritten: bool = False
+    """The tables that are written have these rows already."""
     ends: tuple[PieceEnd, ...] = ()
     """The ends of all pieces, if they were read before (`one_pass.lean`), or if their records were held."""
     held: Held | None = None
