@@ -157,7 +157,8 @@ def events() -> str:
 
 def lake() -> str:
     from dev.lake_columns import AFTER_LOAD, COMPLETE, HELD, LEDGER, OTHER_REASONS, OWN, QUALITY
-    from forebay.batch import expectations, held
+    from forebay.batch import expectations
+    from forebay.batch.one_pass import held
     from forebay.batch.reasons import REASONS
     from forebay.content import outcome
     from forebay.declared_sql.columns import OWN_COLUMNS

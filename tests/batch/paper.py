@@ -23,10 +23,10 @@ import pytest
 import forebay.batch.attempt.attempt as attempt
 import forebay.batch.attempt.carrying_out as carrying_out
 import forebay.batch.attempt.ending as ending
+import forebay.batch.attempt.without_plan as without_plan
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
-import forebay.batch.one_pass.without_plan as without_plan
 import forebay.batch.retrying.planning as planning
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying

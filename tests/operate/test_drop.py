@@ -15,7 +15,7 @@ import pytest
 from botocore.exceptions import ClientError
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.held import COLUMNS
 from forebay.declaration.kept.in_force import keep_in_force, service_for
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt, InvalidConfiguration

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
-from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.held import COLUMNS
 from forebay.lake.layout import skips_of
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.held import COLUMNS
 from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service

@@ -12,7 +12,7 @@ import pytest
 from deltalake import write_deltalake
 
 import forebay.cli
-from forebay.batch.held import COLUMNS as HELD
+from forebay.batch.one_pass.held import COLUMNS as HELD
 from forebay.cli.main import main
 from forebay.cli.show import console, error_console
 from forebay.operate.looking.history import record_verb

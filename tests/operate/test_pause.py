@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.held import COLUMNS
 from forebay.lake.lease import hold
 from forebay.lake.paused import paused_tables
 from tests.operate.command import failed, given, ran

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.held import COLUMNS
 from forebay.batch.retrying.moving import Retried
 from forebay.cli.changing.rollback import _target
 from forebay.lake.lease import Holder

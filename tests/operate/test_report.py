@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
-from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.held import COLUMNS
 from forebay.lake.health import Health, HealthRecords
 from forebay.lake.paused import pause
 from forebay.operate.lake_view import LakeView

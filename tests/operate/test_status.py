@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
-from forebay.batch.held import COLUMNS
+from forebay.batch.one_pass.held import COLUMNS
 from forebay.batch.plan import Plan, Plans
 from forebay.capacity.waiting import NAME, Waiting
 from forebay.cli.looking import status as cli_status

@@ -19,10 +19,10 @@ from forebay.batch.accounting import Fate, arriving, by_declaration, by_table, p
 from forebay.batch.commits import Commits
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
 from forebay.batch.expectations import verdicts
-from forebay.batch.held import COLUMNS as HELD_COLUMNS
-from forebay.batch.held import MOST_DETAIL, whole_files
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.driver import fixed_columns_of
+from forebay.batch.one_pass.held import COLUMNS as HELD_COLUMNS
+from forebay.batch.one_pass.held import MOST_DETAIL, whole_files
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.plan import Staged

@@ -26,8 +26,8 @@ from forebay.batch.dedupe import DUPLICATE, Dedupe
 from forebay.batch.events import DuplicatesDropped, RowsAppended
 from forebay.batch.expectations import COLUMNS as QUALITY_COLUMNS
 from forebay.batch.expectations import verdicts
-from forebay.batch.held import MOST_DETAIL
 from forebay.batch.late_commits import LateCommits
+from forebay.batch.one_pass.held import MOST_DETAIL
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan

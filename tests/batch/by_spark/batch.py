@@ -17,8 +17,8 @@ import forebay.batch.one_pass.reader as reader
 from forebay.batch.accounting import Fate, Standing, arriving, by_declaration, parked_rows, quarantined_rows
 from forebay.batch.attempt.attempt import Begun
 from forebay.batch.attempt.beginning import Beginning
-from forebay.batch.held import COLUMNS as HELD
-from forebay.batch.held import whole_files
+from forebay.batch.one_pass.held import COLUMNS as HELD
+from forebay.batch.one_pass.held import whole_files
 from forebay.batch.plan import Staged
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd, PieceEnd, file_ends

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from forebay.batch.accounting import Fate, without_failed_replays
 from forebay.batch.attempt.attempt import Attempt, Begun
 from forebay.batch.attempt.seen import Seen
+from forebay.batch.attempt.without_plan import Brought, must_bring_the_same
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
-from forebay.batch.one_pass.without_plan import Brought, must_bring_the_same
 from forebay.batch.plan import Plan, Staged
 from forebay.batch.retrying.planning import app_id
 from forebay.content.end import FileEnd

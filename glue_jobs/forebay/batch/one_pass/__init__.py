@@ -6,6 +6,7 @@
 | `routing` | which records of a block go to which table |
 | `columns` | the columns of a table's rows |
 | `rows` | the rows of one table in one task |
+| `held` | the quarantine and the parked records |
 | `vault` | the original values that go into the vault |
 | `answers` | the answers of tasks: ends, counts, data files |
 | `told` | the facts that all tasks get |
@@ -19,7 +20,6 @@
 | `driver` | the passes of a driver: answers of tasks in, a pass out |
 | `outcome` | the pass, the reasons to read again, and files that wait because a batch has too many ids |
 | `duplicates` | the pass without the rows that came before |
-| `without_plan` | tables that have the batch already, although it has no plan |
 
 Everything here happens before the plan of the batch, so a pass that cannot be used is repeated (`attempt.seen`).
 """

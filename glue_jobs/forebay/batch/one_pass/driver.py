@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Standing
 from forebay.batch.dedupe import Dedupe
-from forebay.batch.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.duplicates import without_duplicates
+from forebay.batch.one_pass.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.lean import Lean, ShortMemory

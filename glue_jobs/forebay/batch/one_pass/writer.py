@@ -13,10 +13,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.held import HeldRows
 from forebay.batch.one_pass.answers import Answer, Identified, Judged, Moved, Vaulted, names_of
 from forebay.batch.one_pass.columns import Bits
 from forebay.batch.one_pass.gathering import packed
+from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED, NoRoom
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, Made, TableRows
