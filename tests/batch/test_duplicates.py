@@ -185,7 +185,7 @@ def test_records_of_a_table_that_is_not_written_wait_without_those_that_came_bef
     out = {name: KeptOut("paused") for name in ("a", "b_buys")}
     found, ids = [], []
     for unwritten in ({}, out):
-        told_of = replace(batch, unwritten=unwritten, standing={again: frozenset(["a", "b"])} if unwritten else {})
+        told_of = replace(batch, unwritten=unwritten, standing={again: {"a": 1, "b": 1}} if unwritten else {})
         left = duplicates.without_duplicates(made_of(told_of, random), Known(), SPARK, Storage())  # type: ignore[arg-type]
         rows = [
             (row.get("table") or name, json.loads(row["record"]) | row if "record" in row else row)

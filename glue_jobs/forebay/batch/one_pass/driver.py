@@ -82,7 +82,7 @@ class OnePass:
         told = replace(
             self._told(pieces, service, shared, known or {}),
             unwritten=unwritten,
-            standing={name: frozenset(tables) for name, tables in standing.items()},
+            standing=standing,
             only_unwritten=only_unwritten,
         )
         answer, poison = self._read(told, files)
@@ -96,21 +96,17 @@ class OnePass:
             made.undo()
             answer, poison = self._read(replace(told, ids_at_most=sys.maxsize) if has_few else told, files)
             made = self._pass_of(replace(answer, read_twice=again), service)
-        if odd := answer.odd or next((why for name, why in made.written.failed.items() if is_own(name)), None):
-            made.undo()
-            raise ReadAgain(odd)
-        ended = {end.file.file_id for end in poison}
-        made = replace(
-            made, ends=[*file_ends([p for p in pieces if p.file.file_id not in ended], answer.ends), *poison]
-        )
-        if not only_unwritten and (odd_files := made.unaccounted()):
-            made.undo()
-            raise ReadAgain(f"{odd_files[0]} gave different records when it was read again")
-        if left_out := too_many(made.ends, rows, IDS_AT_MOST):
-            made.undo()
-            raise ReadAgain(
-                f"{counted(rows.total(), 'row', 'has')} ids, and the limit is {IDS_AT_MOST:,}", files=left_out
-            )
+        with made.undone_if_unusable():
+            if odd := answer.odd or next((why for name, why in made.written.failed.items() if is_own(name)), None):
+                raise ReadAgain(odd)
+            ended = {end.file.file_id for end in poison}
+            ends = file_ends([p for p in pieces if p.file.file_id not in ended], answer.ends)
+            made = replace(made, ends=[*ends, *poison])
+            if not only_unwritten and (odd_files := made.unaccounted()):
+                raise ReadAgain(f"{odd_files[0]} gave different records when it was read again")
+            if left_out := too_many(made.ends, rows, IDS_AT_MOST):
+                why = f"{counted(rows.total(), 'row', 'has')} ids, and the limit is {IDS_AT_MOST:,}"
+                raise ReadAgain(why, files=left_out)
         return made
 
     def of_held(
@@ -133,12 +129,11 @@ class OnePass:
         told = replace(told, ends=ends, held=held, ids_at_most=sys.maxsize)
         answer = self._answer_of_held(told, rows)
         made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
-        odd = answer.odd
-        if odd is None and made.unaccounted():
-            odd = "the table of the records gave different ones when it was read again"
-        if odd:
-            made.undo()
-            raise ReadAgain(odd)
+        with made.undone_if_unusable():
+            if answer.odd:
+                raise ReadAgain(answer.odd)
+            if made.unaccounted():
+                raise ReadAgain("the table of the records gave different ones when it was read again")
         return made
 
     def _answer_of_held(self, told: Told, rows: DataFrame) -> Answer:
@@ -177,16 +172,13 @@ class OnePass:
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:
         """After `ReadAgain` no data file is left here, either."""
-        try:
-            return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
-        except ReadAgain:
-            made.undo()
-            raise
-        except Exception as failure:
-            if not blames_a_file(failure):
-                raise
-            made.undo()
-            raise ReadAgain(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
+        with made.undone_if_unusable():
+            try:
+                return without_duplicates(made, dedupe, self.spark, storage_as(os.environ))
+            except Exception as failure:
+                if not blames_a_file(failure):
+                    raise
+                raise ReadAgain(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
 
     def _read(self, told: Told, files: Sequence[LandedFile]) -> tuple[Answer, list[FileEnd]]:
         """Reads the files, and adds the ends of those that kill every worker that reads them."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -82,6 +83,15 @@ class Pass:
         for fate in self.fates:
             rows[fate.file_id] += fate.rows
         return [e.file.uri for e in self.ends if e.lands and e.documents + e.refused != rows[e.file.file_id]]
+
+    @contextmanager
+    def undone_if_unusable(self) -> Iterator[None]:
+        """After `ReadAgain` no data file of it is left."""
+        try:
+            yield
+        except ReadAgain:
+            self.undo()
+            raise
 
     def undo(self) -> None:
         """Its data files are in no plan."""

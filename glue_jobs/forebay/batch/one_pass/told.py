@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from forebay.batch.accounting import Standing
 from forebay.batch.reasons import PAUSED_TABLE
 from forebay.content.end import PieceEnd
 from forebay.content.limits import Limits
@@ -81,7 +82,7 @@ class Told:
     """The rows whose ids one task answers with."""
     unwritten: Mapping[str, KeptOut] = field(default_factory=dict)
     """Tables that the driver does not write."""
-    standing: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    standing: Standing = field(default_factory=dict)
     """The tables that have rows of replayed files, by file id. In tables that are not written, these rows stay."""
     only_unwritten: bool = False
     """The tables that are written have these rows already."""
