@@ -370,11 +370,12 @@ class PaperWriting(Writing):
     def commit_all(self, tables: Sequence[tuple[Destination, StagedTable]], pool: int = 1) -> dict[str, Any]:
         return {table.name: self.committed(table, staged.read(self.spark, table.path)) for table, staged in tables}
 
-    def replaced(self, declared: Any, table: str, file_ids: Sequence[str], staged: StagedTable | None) -> Any:
+    def removed(self, table: str, file_ids: Sequence[str]) -> Any:
+        return self.committed(Destination(table, f"{PLACE}/{table}"), (), file_ids)
+
+    def replaced(self, declared: Any, table: str, file_ids: Sequence[str], staged: StagedTable) -> Any:
         """Two commits where rows come, as in `removal`; a table that fails in between keeps the batch open."""
         destination = Destination(table, f"{PLACE}/{table}")
-        if staged is None:
-            return self.committed(destination, (), file_ids)
         if self.logs.has(destination.path, self.txn):
             return Skipped()
         rows, there = staged.read(self.spark, destination.path), self.paper.rows(table)

@@ -78,12 +78,12 @@ def test_each_table_is_looked_at_once_and_several_at_the_same_time(writing: Writ
 
 def test_a_table_whose_log_cannot_be_read_fails_alone_where_rows_are_replaced(writing: Writing) -> None:
     assert writing.is_there("alpha")
-    assert isinstance(writing.replaced(None, "alpha", ["f"], None), Failed)
+    assert isinstance(writing.removed("alpha", ["f"]), Failed)
 
 
 def test_a_table_that_a_merge_computes_takes_no_rows_and_lets_none_leave(writing: Writing) -> None:
     assert writing.not_to_write(fates("alpha", "beta"), {"gone", "state"}) == {"state": DERIVED_TABLE}
-    found = writing.replaced(None, "state", ["f"], None)
+    found = writing.removed("state", ["f"])
     assert isinstance(found, Failed)
     assert "a merge or a rollup computes this table" in str(found.error)
     assert not found.may_be_in

@@ -69,13 +69,7 @@ class Writing(Staging):
     may_have_begun: bool = True
     """Whether this batch may have been tried before."""
 
-    def commit(
-        self,
-        plan: Plan,
-        split: Sorted,
-        dedupe: Dedupe,
-        again: KeptOutAgain,
-    ) -> dict[str, str]:
+    def commit(self, plan: Plan, split: Sorted, dedupe: Dedupe, again: KeptOutAgain) -> dict[str, str]:
         """Tables first, then held records, which include the rows of tables that were not written. `again` gives the records
         of tables that fail only now. Returns tables that were not written, and why."""
         staged, fates = plan.staged, plan.fates
@@ -87,7 +81,7 @@ class Writing(Staging):
         failed = self.commit_tables(wanted, ready, leaving)
         meant = {name for tables in wanted.values() for name in tables}
         for table in sorted(leaving.keys() - meant):
-            if self.failed(table, 0, self.replaced(None, table, leaving[table], None)):
+            if self.failed(table, 0, self.removed(table, leaving[table])):
                 failed.add(table)
         unwritten |= dict.fromkeys(failed, TABLE_FAILED)
         late = {name: why for name, why in unwritten.items() if name not in staged.unwritten}
@@ -139,31 +133,33 @@ class Writing(Staging):
                 results[name] = self.replaced(declared[name], name, leaving.get(name, ()), one)
         return {name for name, result in results.items() if self.failed(name, counts[name], result)}
 
-    def replaced(
-        self, declared: Table | None, table: str, file_ids: Sequence[str], staged: StagedTable | None
-    ) -> AppendResult:
+    def removed(self, table: str, file_ids: Sequence[str]) -> AppendResult:
+        """The rows of these files leave a table that gets none in their place."""
         destination = Destination(table, table_path(self.lake, table))
-        if declared is not None and staged is not None and not self.is_there(table):
+        try:
+            self.logs.look(destination.path)
+        except LogFailed as unreadable:
+            if unreadable.lasts:
+                return Failed(unreadable)
+        return replace(self.spark, destination, file_ids, None, txn=self.txn, logs=self.logs)
+
+    def replaced(self, declared: Table, table: str, file_ids: Sequence[str], staged: StagedTable) -> AppendResult:
+        destination = Destination(table, table_path(self.lake, table))
+        if not self.is_there(table):
             return written_anew(self.spark, self.destination(table, declared), staged, self.txn, self.logs, self.emit)
 
         def coming(seen: Seen | None) -> DataFrame:
             """The rows to add, as staged, or with the table's current columns."""
-            assert staged is not None
-            assert declared is not None
             if seen is None or next(misfits(staged.schema, seen.schema), None) is None:
                 return staged.read(self.spark, destination.path)
             rules = rules_of(declared)
             return with_record_columns(staged.records(self.spark, destination.path, rules), seen.schema, rules)
 
         try:
-            seen = self.logs.look(destination.path)
-            if declared is not None:
-                self.give_properties(seen, declared.properties)
+            self.give_properties(self.logs.look(destination.path), declared.properties)
         except LogFailed as unreadable:
             if unreadable.lasts:
                 return Failed(unreadable)
-        if staged is None:
-            return replace(self.spark, destination, file_ids, None, txn=self.txn, logs=self.logs)
         return remove_then_append(
             self.spark,
             destination,
