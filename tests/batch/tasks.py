@@ -58,7 +58,7 @@ def told(
         LandedFile("landing", key, len(some), key, None, f"{n:016X}", AT) for n, (key, some) in enumerate(files.items())
     ]
     patched.setattr(reader, "source", lambda *_: lambda file, start=0, stop=None: files[file.key][start:stop])
-    shared = {"service": "s", "generation": "g", "batch": 1, "at": AT}
+    shared = {"day": AT.date(), "at": AT, "service": "s", "generation": "g", "batch": 1}
     made = Told(
         service=parse_service({"service.toml": service}),
         limits=limits,

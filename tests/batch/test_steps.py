@@ -49,6 +49,7 @@ class Tables:
 
     generation, began_at, txn = "g", AT, Txn("a", 7)
     shared: Mapping[str, Any] = {"service": "studio", "generation": "g", "batch": 7}
+    shared_beside: Mapping[str, Any] = {"day": AT.date(), "at": AT, **shared}
 
     def __init__(self, service: Service) -> None:
         self.service = service

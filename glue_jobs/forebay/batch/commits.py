@@ -59,8 +59,13 @@ class Commits:
 
     @property
     def shared(self) -> dict[str, Any]:
-        """The values that all rows of this batch share, in the ledger and beside it."""
+        """The values that all rows of this batch share, in the ledger and elsewhere."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
+
+    @property
+    def shared_beside(self) -> dict[str, Any]:
+        """Those that its rows beside the tables share."""
+        return {"day": self.began_at.date(), "at": self.began_at, **self.shared}
 
     def own(self, name: str) -> Destination:
         return Destination(name, self.place_of(name), ("day",))

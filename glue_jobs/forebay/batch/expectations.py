@@ -5,9 +5,8 @@ In: counted fates, the declarations. Out: a `Verdict` for each expectation of ea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
@@ -35,9 +34,9 @@ class Verdict:
     failed: bool
     rings: bool
 
-    def row(self, *, at: datetime, **shared: Any) -> dict[str, Any]:
+    def row(self, shared: Mapping[str, Any]) -> dict[str, Any]:
         names = ("table", "expectation", "on_violation", "rows", "violated", "failed")
-        return {"day": at.date(), "at": at, **shared, **{name: getattr(self, name) for name in names}}
+        return {**shared, **{name: getattr(self, name) for name in names}}
 
 
 def verdicts(service: Service, fates: Sequence[Fate]) -> list[Verdict]:

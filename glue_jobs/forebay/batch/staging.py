@@ -152,7 +152,7 @@ class Staging(Commits):
         files = [end for end in ends if end.outcome == "unreadable"]
         if not files:
             return records
-        whole = whole_files(files, {**self.shared, "at": self.began_at})
+        whole = whole_files(files, self.shared_beside)
         staged = self.stage_beside(self.own(QUARANTINE), whole, len(files), replaces=replaces)
         return staged if records is None or staged is None else staged.with_files(records)
 

@@ -239,7 +239,7 @@ class Writing(Staging):
 
     def keep_verdicts(self, fates: Sequence[Fate]) -> None:
         if found := verdicts(self.service, fates):
-            kept = [verdict.row(at=self.began_at, **self.shared) for verdict in found]
+            kept = [verdict.row(self.shared_beside) for verdict in found]
             self.write_beside(self.own(QUALITY), arrow_rows(kept, QUALITY_COLUMNS), len(kept))
 
     def commit_quarantine(

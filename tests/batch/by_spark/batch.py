@@ -143,8 +143,7 @@ class _Rows:
     def __init__(self, writing: Writing, rows: DataFrame, split: Sorted) -> None:
         self.writing, self.rows, self.split = writing, rows, split
         self.stand: Standing = standing(split.leaving)
-        at = writing.began_at
-        self.shared = {"day": at.date(), **writing.shared, "at": at}
+        self.shared = writing.shared_beside
 
     def staged(self, ends: Sequence[FileEnd], fates: Sequence[Fate], ids_of: Any) -> Staged:
         writing, leaving = self.writing, self.writing.leaving(self.split.leaving)
@@ -191,8 +190,7 @@ class _Rows:
             why = F.when((F.col("_fate") == "write") & ~self._stands(unwritten), named[F.col("_table")])
         rows = self.rows.where((F.col("_fate") == "quarantine") | why.isNotNull())
         rows = self.held(rows.withColumn("_reason", F.coalesce(why, F.col("_reason"))))
-        shared = {**self.writing.shared, "at": self.writing.began_at}
-        whole = self.writing.spark.createDataFrame(whole_files(files, shared).to_pylist(), HELD)
+        whole = self.writing.spark.createDataFrame(whole_files(files, self.shared).to_pylist(), HELD)
         rows = rows.unionByName(whole) if files else rows
         return self.beside(QUARANTINE, rows, count, bool(self.split.leaving_quarantine))
 

@@ -143,7 +143,7 @@ class Attempt:
         return self.parts.one_pass.of(
             files,
             self.service,
-            shared={**self.writing.shared, "at": self.writing.began_at},
+            shared=self.writing.shared_beside,
             unwritten=kept_out,
             standing=standing,
             known=known,

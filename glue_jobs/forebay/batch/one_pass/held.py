@@ -40,7 +40,7 @@ SAID = {
 
 def whole_files(files: Iterable[FileEnd], shared: Mapping[str, Any]) -> pa.Table:
     """The rows of files that nobody can read. `shared` are the fields that all rows of a batch share."""
-    return arrow_rows((_whole(end, {"day": shared["at"].date(), **shared}) for end in files), COLUMNS)
+    return arrow_rows((_whole(end, shared) for end in files), COLUMNS)
 
 
 def _whole(end: FileEnd, shared: Mapping[str, Any]) -> dict[str, Any]:
@@ -51,14 +51,38 @@ def _whole(end: FileEnd, shared: Mapping[str, Any]) -> dict[str, Any]:
     return {**shared, **named, **said, **nothing}
 
 
-class HeldRows:
-    """The rows of one place beside the tables."""
+class RowsBeside:
+    """The rows of one task for one place beside the tables. They wait until it is known which pieces land."""
 
-    def __init__(self, landed: Landed, told: Told) -> None:
-        self.landed, self.schema = landed, told.kept
-        self.shared = {"day": told.shared["at"].date(), **told.shared}
+    def __init__(self, landed: Landed, told: Told, schema: pa.Schema) -> None:
+        self.landed, self.schema, self.shared = landed, schema, told.shared
         self._waiting: list[pa.Table] = []
         self.bytes = 0
+
+    def clear(self) -> None:
+        """They are written."""
+        self._waiting, self.bytes = [], 0
+
+    def of(self, pieces: pa.Array) -> pa.Table | None:
+        """The rows of these pieces; None where there are none."""
+        if not self._waiting:
+            return None
+        rows = pa.concat_tables(self._waiting)
+        rows = rows.filter(pc.is_in(rows["piece"], value_set=pieces))
+        return rows if rows.num_rows else None
+
+    def with_shared(self, made: dict[str, Any], rows: int) -> pa.Table:
+        """These columns, and those that all rows of the batch share."""
+        for name, value in self.shared.items():
+            made[name] = pa.repeat(pa.scalar(value, self.schema.field(name).type), rows)
+        return pa.table([made[name] for name in self.schema.names], schema=self.schema)
+
+
+class HeldRows(RowsBeside):
+    """The rows of the quarantine, of the parked records, or of those that are only counted."""
+
+    def __init__(self, landed: Landed, told: Told) -> None:
+        super().__init__(landed, told, told.kept)
 
     def add(self, rows: pa.Table, **said: Any) -> None:
         """`rows` have the columns of `PLACE`. What is `said` is one value for all of them, or an array."""
@@ -84,10 +108,6 @@ class HeldRows:
             judged[self._judged(fate, one)] += one["count_all"]
         return judged
 
-    def clear(self) -> None:
-        """They are written."""
-        self._waiting, self.bytes = [], 0
-
     def _judged(self, fate: str, one: dict[str, Any]) -> Judged:
         file_id = self.landed.files[one["piece"]].file_id
         reason = None if fate == "write" else one["reason"]
@@ -95,20 +115,9 @@ class HeldRows:
 
     def shaped(self, rows: pa.Table, lines: Callable[[pa.Table], pa.Array]) -> pa.Table:
         """The rows with the columns of the table that holds them. `lines` are those of their files."""
-        schema = self.schema
         numbers = rows["piece"].combine_chunks()
         made: dict[str, Any] = {name: rows[name] for name in ("byte_offset", "table", "reason", "detail", "metadata")}
         made["line"] = lines(rows)
         made |= {name: self.landed.named(name, numbers) for name in ("file_id", "bucket", "key", "version_id")}
         made["record"] = rows["value"]
-        for name, value in self.shared.items():
-            made[name] = pa.repeat(pa.scalar(value, schema.field(name).type), len(numbers))
-        return pa.table([made[name] for name in schema.names], schema=schema)
-
-    def of(self, pieces: pa.Array) -> pa.Table | None:
-        """The rows of these pieces; None where there are none."""
-        if not self._waiting:
-            return None
-        rows = pa.concat_tables(self._waiting)
-        rows = rows.filter(pc.is_in(rows["piece"], value_set=pieces))
-        return rows if rows.num_rows else None
+        return self.with_shared(made, rows.num_rows)

@@ -62,7 +62,7 @@ class Held:
 
 @dataclass(frozen=True)
 class Told:
-    """`shared` are the fields that all rows of the batch share, and `pieces` are those of all tasks."""
+    """`shared` are the fields that all rows of the batch share beside the tables, and `pieces` are those of all tasks."""
 
     service: Service
     limits: Limits

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from forebay.batch.one_pass.held import RowsBeside
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.told import Told
 from forebay.content.originals import NAME
@@ -31,14 +32,11 @@ def without_originals(rows: pa.Table, service: str) -> tuple[pa.Table, dict[str,
     return rows, dict(zip(ORIGINAL, (told["values"], told["key"], bound_to), strict=True))
 
 
-class VaultRows:
+class VaultRows(RowsBeside):
     """The vault's rows of one task."""
 
     def __init__(self, landed: Landed, told: Told) -> None:
-        self.landed, self.schema = landed, told.vaulted
-        self.shared = {"day": told.shared["at"].date(), **told.shared}
-        self._waiting: list[pa.Table] = []
-        self.bytes = 0
+        super().__init__(landed, told, told.vaulted)
 
     def add(self, rows: pa.Table) -> None:
         """Nothing where a service has no vault, or a record no values for it."""
@@ -47,20 +45,12 @@ class VaultRows:
             self._waiting.append(mine)
             self.bytes += mine.nbytes
 
-    def clear(self) -> None:
-        """They are written."""
-        self._waiting, self.bytes = [], 0
-
     def kept(self, pieces: pa.Array) -> pa.Table | None:
         """The rows of these pieces; None if there are none."""
-        rows = pa.concat_tables(self._waiting) if self._waiting else None
-        rows = None if rows is None else rows.filter(pc.is_in(rows["piece"], value_set=pieces))
-        if rows is None or not rows.num_rows:
+        if (rows := self.of(pieces)) is None:
             return None
         personal, encrypted = rows[NAME].combine_chunks(), rows[ENCRYPTED].combine_chunks()
         made: dict[str, Any] = dict(zip(KEPT, personal.flatten(), strict=True))
         made |= {"byte_offset": rows["byte_offset"], "content": encrypted.flatten()[0]}
         made["file_id"] = self.landed.named("file_id", rows["piece"].combine_chunks())
-        for name, value in self.shared.items():
-            made[name] = pa.repeat(pa.scalar(value, self.schema.field(name).type), rows.num_rows)
-        return pa.table([made[name] for name in self.schema.names], schema=self.schema)
+        return self.with_shared(made, rows.num_rows)

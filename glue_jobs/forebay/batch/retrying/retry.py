@@ -163,11 +163,10 @@ class Retry:
             return given_up(held)
         only = choice.table if choice.held == "parked" else None
         in_force = earlier_in_force(self.spark.read.format("delta").load(self._path(LEDGER)), service)
-        shared = {**writing.shared, "at": writing.began_at}
         records = HeldRecords(self.spark, held, service, only, in_force)
         keep = partial(self.planning.keep, plan)
         compared = partial(self.reserved.compared_with, dedupe=dedupe, writing=writing, keep=keep)
-        return records.through(self.one_pass, compared, shared=shared, known=known)
+        return records.through(self.one_pass, compared, shared=writing.shared_beside, known=known)
 
     def _writing(self, plan: RetryPlan, service: Service) -> Writing:
         return Writing(
