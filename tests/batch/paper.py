@@ -40,7 +40,6 @@ from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
-from forebay.batch.retrying.brought_back import BroughtBack
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.moving import Moving
 from forebay.batch.retrying.plan import RetryPlan
@@ -55,6 +54,7 @@ from forebay.errors import ForebayError, Halt
 from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_of, own_table
 from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
+from forebay.ledger.brought_back import BroughtBack
 from forebay.ledger.claim import Key
 from forebay.ledger.entry import HELD, key_hash
 from forebay.ledger.index import Index

@@ -6,5 +6,6 @@
 * `withheld` files that S3 did not give, and the time of each one's next try      * `data_files` read without Spark
 * `deletions` of keys, which take out what was there before      * `cleared` those that forebay made itself
 * `lost` whether a lake has it, and what it means if not      * `last_versions` of ledger and ids: older ones may be restored
+* `brought_back` held records that it says have left
 * `periods` the hours and days that are complete      * `services` of one lake, and the ids by which each knows its files
 """

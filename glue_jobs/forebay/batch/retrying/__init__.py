@@ -3,6 +3,5 @@
 * `retry` carries a choice of them out      * `plan` which ones      * `planning` makes that durable before anything happens
 * `chosen` those records, through the pass that a batch goes through
 * `reserved` ids of theirs, so that no batch loads a copy at the same time
-* `brought_back` records that have left, and are there again
 * `moving` them, into tables and out of where they were held
 """

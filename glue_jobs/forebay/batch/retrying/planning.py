@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.dedupe import RETRY
 from forebay.batch.plan import Plans
-from forebay.batch.retrying.brought_back import BroughtBack, brought_back_of
 from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
 from forebay.counted import counted
 from forebay.declaration.kept.pinned import pinned
@@ -26,6 +25,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.landed_file import LandedFile
+from forebay.ledger.brought_back import BroughtBack, brought_back_of
 from forebay.ledger.claim import Key
 from forebay.ledger.entry import HELD
 from forebay.privacy.erased import without_erased

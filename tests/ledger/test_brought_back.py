@@ -9,8 +9,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.batch.retrying.brought_back import BroughtBack, brought_back_of
 from forebay.lake.objects import open_objects
+from forebay.ledger.brought_back import BroughtBack, brought_back_of
 from forebay.ledger.claim import Key
 from tests.operate.ledger import entry, write_ledger
 
