@@ -1,6 +1,6 @@
 """The batch: file names go in, rows come out in every table that they belong to, and the ledger is written last.
 
-Each part knows only those below it:
+The order is that of the imports. Each part uses only parts that come after it:
 
 * `batch` the driver: which batches begin, and which continue      * `names` of their files, as rows
 * `attempt` the steps of one of them      * `retrying` held records: quarantined or parked

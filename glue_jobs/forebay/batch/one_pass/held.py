@@ -35,7 +35,7 @@ SAID = {
     "violated": pa.string(),
     "id": pa.binary(16),
 }
-"""What is said about a record that is kept. `violated` is JSON: a list of names. A table leaves out duplicates by the `id`."""
+"""The facts about a record that is kept. `violated` is JSON: a list of names. A table leaves out duplicates by the `id`."""
 
 
 def whole_files(files: Iterable[FileEnd], shared: Mapping[str, Any]) -> pa.Table:
@@ -85,7 +85,7 @@ class HeldRows(RowsBeside):
         super().__init__(landed, told, told.kept)
 
     def add(self, rows: pa.Table, **said: Any) -> None:
-        """`rows` have the columns of `PLACE`. What is `said` is one value for all of them, or an array."""
+        """`rows` have the columns of `PLACE`. Each fact that is `said` is one value for all of them, or an array."""
         assert said.keys() <= SAID.keys()
         if not rows.num_rows:
             return

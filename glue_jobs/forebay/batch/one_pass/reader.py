@@ -55,7 +55,7 @@ class Sink(Protocol):
         """Records whose table depends on SQL."""
 
     def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
-        """Records that are kept beside the tables, and what is `SAID` of them."""
+        """Records that are kept beside the tables, with the facts in `SAID`."""
 
     def end(self, end: PieceEnd) -> None:
         """A piece is over."""

@@ -56,7 +56,7 @@ class Block:
 
 @dataclass(frozen=True)
 class Kept:
-    """Rows of the table that are not written. `said` is what is `SAID` of them (`one_pass.held`)."""
+    """Rows of the table that are not written. `said` are the facts in `SAID` about them."""
 
     rows: pa.Table
     said: dict[str, Any]
