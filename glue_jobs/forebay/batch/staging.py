@@ -34,7 +34,7 @@ from forebay.declared_sql.columns import rules_of
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, PARKED, QUARANTINE, VAULT, table_path
 from forebay.lake.objects import open_objects
-from forebay.ledger.versions import Sorted, Superseded, standing
+from forebay.ledger.versions import Sorted, standing
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.table.commit import LogFailed
 from forebay.table.data_files.in_arrow import columns_of_ddl
@@ -72,7 +72,7 @@ class Staging(Commits):
     ) -> Staged:
         """The pass knew of the tables that are `kept_out`; `ReadAgain` where there are others. Nothing of a table that has the
         batch already."""
-        leaving = self.leaving(split.leaving)
+        leaving = self.leaving_tables(split)
         if kept_out is None:
             kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, leaving.keys()).items()}
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
@@ -247,12 +247,12 @@ class Staging(Commits):
                 self.emit(ExpectationViolated(**told, rings=verdict.rings))
         return frozenset(failed)
 
-    def leaving(self, superseded: Sequence[Superseded]) -> dict[str, list[str]]:
+    def leaving_tables(self, split: Sorted) -> dict[str, list[str]]:
         """The files whose rows leave, by table; a table that is gone has none."""
         files: dict[str, list[str]] = {}
-        for earlier in superseded:
-            for table in earlier.tables:
-                files.setdefault(table, []).append(earlier.earlier.file.file_id)
+        for one in split.leaving:
+            for table in one.tables:
+                files.setdefault(table, []).append(one.earlier.file.file_id)
         return {name: ids for name, ids in files.items() if self.is_there(name)}
 
     def is_there(self, table: str) -> bool:

@@ -77,7 +77,7 @@ class Writing(Staging):
         unwritten = {**staged.unwritten, **(self.unwritten_before() if self.may_have_begun else {})}
         wanted = by_declaration(fates)
         ready = {name: one for name, one in staged.tables.items() if name not in unwritten}
-        leaving = {name: ids for name, ids in self.leaving(split.leaving).items() if name not in unwritten}
+        leaving = {name: ids for name, ids in self.leaving_tables(split).items() if name not in unwritten}
         failed = self.commit_tables(wanted, ready, leaving)
         meant = {name for tables in wanted.values() for name in tables}
         for table in sorted(leaving.keys() - meant):

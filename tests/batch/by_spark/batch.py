@@ -146,7 +146,7 @@ class _Rows:
         self.shared = writing.shared_beside
 
     def staged(self, ends: Sequence[FileEnd], fates: Sequence[Fate], ids_of: Any) -> Staged:
-        writing, leaving = self.writing, self.writing.leaving(self.split.leaving)
+        writing, leaving = self.writing, self.writing.leaving_tables(self.split)
         unwritten = writing.not_to_write(fates, leaving.keys())
         tables: dict[str, StagedTable] = {}
         for declared, wanted in by_declaration(fates).items():
