@@ -62,6 +62,7 @@ from forebay.ledger.last_versions import KeptVersions
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier
 from forebay.operate.changing import rollback_ledger
+from forebay.operate.changing.rollback_ids import later_versions
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import DataFile
@@ -95,16 +96,23 @@ class Table:
     """Its rows after each commit."""
     at: list[int] = field(default_factory=list)
     """When each was made, by a clock that all tables share."""
+    carried: list[dict[str, int]] = field(default_factory=list)
+    """The transactions that each carried."""
     derived_from: str = ""
 
     @property
     def version(self) -> int:
         return len(self.versions) - 1
 
-    def change(self, rows: Sequence[dict[str, Any]]) -> None:
+    def change(self, rows: Sequence[dict[str, Any]], **carried: int) -> None:
         self.rows = [*rows]
         self.versions.append(self.rows)
         self.at.append(next(CLOCK))
+        self.carried.append(carried)
+        self.txns |= carried
+
+    def txns_at(self, version: int) -> dict[str, int]:
+        return {app: batch for carried in self.carried[: version + 1] for app, batch in carried.items()}
 
 
 @dataclass
@@ -168,8 +176,8 @@ class Lake:
             if table.txns.get(txn.app_id, NO_VERSION) >= txn.version:
                 self.mine = False
                 return  # Delta refuses the second commit of a transaction
-            table.change([row for row in table.rows if row.get(column) not in leaving] + list(rows))
-            table.txns[txn.app_id] = txn.version
+            rows_after = [row for row in table.rows if row.get(column) not in leaving] + list(rows)
+            table.change(rows_after, **{txn.app_id: txn.version})
             table.commits[txn] = len(rows)
             self.mine = True
 
@@ -180,8 +188,8 @@ class Lake:
         table = self.tables[name]
 
         def deed() -> None:
-            table.change([row for row in table.rows if row["_file_id"] not in leaving])
-            table.txns[f"{txn.app_id}/removal"] = txn.version
+            stay = [row for row in table.rows if row["_file_id"] not in leaving]
+            table.change(stay, **{f"{txn.app_id}/removal": txn.version})
 
         self.effect(deed)
 
@@ -200,7 +208,7 @@ class Store:
         before = f"{self.place}/{folder}/"
         return sorted(name.removeprefix(before) for name in self.lake.objects if name.startswith(before))
 
-    def found(self, prefix: str = "") -> list[Any]:
+    def found(self, prefix: str = "", *, after: str = "") -> list[Any]:
         before = f"{self.place}/"
         names = (name.removeprefix(before) for name in self.lake.objects if name.startswith(before))
         return [SimpleNamespace(name=name) for name in names]
@@ -775,13 +783,26 @@ def roll_back_in(patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], ba
     after = {row["file_id"]: {**row, "tables": dict(row["tables"])} for row in entries_after(None, plan)}  # type: ignore[arg-type]
     for one in plan.tables:
         table = lake.tables[one.table]
-        followed = table.at[one.to + 1] if one.to < table.version else 0
-        known = [rows for rows, at in zip(ids.versions, ids.at, strict=True) if at < followed]
+        known = _ids_then(ids, table, one.to)
         meant = {(one.table, file_id) for file_id in one.changes}
         kept = [row for row in ids.rows if (row["table"], row["file_id"]) not in meant]
         table.change(table.versions[one.to])
-        ids.change(kept + [row for row in (known or [[]])[-1] if (row["table"], row["file_id"]) in meant])
+        ids.change(kept + [row for row in known if (row["table"], row["file_id"]) in meant])
     ledger.change([{**row, **after.get(row["file_id"], {})} for row in ledger.rows])
+
+
+def _ids_then(ids: Table, table: Table, to: int) -> list[dict[str, Any]]:
+    """As `rollback_ids` finds them."""
+    followed = table.at[to + 1] if to < table.version else 0
+    version = sum(at < followed for at in ids.at) - 1
+    then, now = ids.txns_at(version), ids.txns
+    written = table.txns_at(to).items()
+    waited = {app: batch for app, batch in written if then.get(app, NO_VERSION) < batch <= now.get(app, NO_VERSION)}
+    later = later_versions(waited, ((n, ids.carried[n]) for n in range(version + 1, ids.version + 1)))
+    at = [version, *later.values()]
+    rows = {n: ids.versions[n] if n > NO_VERSION else [] for n in at}
+    others = [row for row in rows[version] if row["service"] not in later]
+    return others + [row for name, n in later.items() for row in rows[n] if row["service"] == name]
 
 
 def _back(name: str, table: Table, back: int) -> TableBack:
@@ -806,8 +827,7 @@ def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
             was, now = told.get(row["file_id"], (row, row))
             assert all(was[name] == row[name] for name in COUNTS), "the ledger was changed by somebody else"
             rows.append({**row, **{name: now[name] for name in ("reason", "tables", *COUNTS)}})
-        table.change(rows)
-        table.txns[txn.app_id] = txn.version
+        table.change(rows, **{txn.app_id: txn.version})
 
     lake.effect(deed)
 

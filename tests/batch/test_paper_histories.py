@@ -28,7 +28,7 @@ from forebay.batch.retrying.plan import Choice
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, PARKED, QUARANTINE
+from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, REPLAY, WANTED_AGAIN
 from tests.batch import paper
@@ -312,8 +312,16 @@ class Play:
                 self.patch,
                 self.lake,
                 self.draw.sample(there, self.draw.randint(1, len(there))),
-                self.draw.randint(1, 3),
+                self.draw.randint(1, 6),
             )
+            if self.dedupe and not any("plan" in name for name in self.lake.objects):
+                self.every_row_is_known()
+
+    def every_row_is_known(self) -> None:
+        """Its id is among those of its file: another copy of the record is a duplicate."""
+        ids = {(row["file_id"], row["id"]) for row in self.lake.rows(IDS)}
+        rows = {(row["_file_id"], (name, row["id"])) for name in TABLES for row in self.lake.rows(name)}
+        assert rows - ids == set()
 
     def retry(self, key: str) -> None:
         """By an operator. Some of them drop what they choose; some of their processes die."""
@@ -358,6 +366,9 @@ class Play:
             deed = self.draw.choice((self.retry, self.forget) if self.tables_fail else (self.forget, self.bring_back))
             self.said.append(f"before effect {at} somebody does {deed.__name__} {key}")
             self.lake.meanwhile = (at, lambda: deed(key))
+        if self.rolls_back and self.draw.random() < 0.5:
+            self.said.append(f"before effect {(at := self.draw.randint(0, 12))} the tables are compacted")
+            self.lake.meanwhile = (at, self.compact)
         self.in_batch = True
         try:
             self.driver(dies_after).process_files(self.batch, self.taken)
@@ -370,6 +381,12 @@ class Play:
             self.taken, self.batch = [], self.batch + 1
         finally:
             self.lake.meanwhile, self.in_batch = None, False
+
+    def compact(self) -> None:
+        """Commits between the rows and the ids of a batch, which a rollback may go by."""
+        for name in (*TABLES, IDS):
+            if (table := self.lake.tables.get(name)) is not None:
+                table.change(self.draw.sample(table.rows, len(table.rows)))
 
     def new_checkpoint(self) -> None:
         """It counts from 0 again, and the queue still has what was not committed."""

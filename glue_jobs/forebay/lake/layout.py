@@ -63,6 +63,11 @@ def application(service: str, name: str) -> str:
     return f"forebay/{service}/{name}"
 
 
+def service_of(app_id: str) -> str:
+    """The service whose transactions have this id; other applications' ids may look otherwise."""
+    return app_id.removeprefix("forebay/").split("/")[0]
+
+
 def table_path(lake: str, table: str) -> str:
     """The address of a table, one of the lake's or one of our own."""
     return f"{lake.rstrip('/')}/{table}"

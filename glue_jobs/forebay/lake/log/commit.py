@@ -67,14 +67,21 @@ def _commit_of(table: Objects, app_id: str, version: int) -> list[dict[str, Any]
     return None
 
 
+def transactions_of(table: Objects, version: int) -> dict[str, int]:
+    """The transactions that one commit carries; none if it is gone."""
+    lines = (table.read(commit_name(version)) or b"").splitlines()
+    txns = (json.loads(line)["txn"] for line in lines if line.startswith(b'{"txn"'))
+    return {txn["appId"]: int(txn["version"]) for txn in txns}
+
+
 def newest_transactions(table: Objects, app_ids: Collection[str]) -> dict[str, int]:
     """The last versions of these applications, as far as a few of the newest commits carry them."""
     found: dict[str, int] = {}
     last = list_log(table).version
     for version in range(last, max(-1, last - FEW), -1):
-        for line in (table.read(commit_name(version)) or b"").splitlines():
-            if line.startswith(b'{"txn"') and (txn := json.loads(line)["txn"])["appId"] in app_ids:
-                found.setdefault(txn["appId"], int(txn["version"]))
+        for app_id, number in transactions_of(table, version).items():
+            if app_id in app_ids:
+                found.setdefault(app_id, number)
         if len(found) == len(app_ids):
             break
     return found

@@ -7,7 +7,7 @@ log of the ids does not reach back that far, ids of files that lost or got rows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -17,8 +17,9 @@ from deltalake.exceptions import DeltaError
 
 from forebay.batch.dedupe import RETRY
 from forebay.lake.conflict import commit
-from forebay.lake.layout import IDS, application, table_path
-from forebay.lake.log.listing import committed_at
+from forebay.lake.layout import IDS, application, service_of, table_path
+from forebay.lake.log.commit import transactions_of
+from forebay.lake.log.listing import LOG, committed_at, version_of_commit
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack
@@ -52,24 +53,73 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
 
 
 def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Table | None:
-    """The ids before the commit that followed in the table: by then the ids of its rows were in. If a retry made that commit,
-    so were those of its rows."""
-    then = view.table(IDS)
-    followed = committed_at(open_objects(table_path(view.lake, one.table)), one.to + 1)
-    if not files or then is None or followed is None:
+    """The ids of the rows that the table had; None where nobody knows them any more."""
+    ids = view.table(IDS)
+    if not files or ids is None:
         return None
+    version, later = _versions_then(view, one, ids)
+    asked = [(version, _of_others(later)), *((at, _of_service(name)) for name, at in sorted(later.items()))]
     try:
-        then.load_as_version(followed)
-        # delta-rs gives the first version for a time before it.
-        at = committed_at(open_objects(table_path(view.lake, IDS)), then.version())
-        return None if at is None or at > followed else _of_rows(view, one, _of(then, one.table, files))
+        parts = [_of(_at(view, at), one.table, files, whose) for at, whose in asked if at > NO_VERSION]
     except (DeltaError, FileNotFoundError):
         return None
+    return _of_rows(view, one, pa.concat_tables(parts, promote_options="default")) if parts else None
 
 
-def _of(ids: DeltaTable, table: str, files: Sequence[str]) -> pa.Table:
+def _versions_then(view: LakeView, one: TableBack, ids: DeltaTable) -> tuple[int, dict[str, int]]:
+    table, log = (open_objects(table_path(view.lake, name)) for name in (one.table, IDS))
+    made = {number: at.modified for at in log.found(LOG) if (number := version_of_commit(at.name)) is not None}
+    followed = committed_at(table, one.to + 1)
+    version = max((number for number, at in made.items() if followed and at < followed), default=NO_VERSION)
+    if followed is None or (version == NO_VERSION and 0 not in made):
+        return NO_VERSION, {}
+    then = None if version == NO_VERSION else _at(view, version)
+    written = read_snapshot(table, up_to=one.to).transactions
+    waited = {app: batch for app, batch in written.items() if _last(then, app) < batch <= _last(ids, app)}
+    commits = ((number, transactions_of(log, number)) for number in sorted(made) if number > version)
+    return version, later_versions(waited, commits)
+
+
+def later_versions(waited: Mapping[str, int], commits: Iterable[tuple[int, Mapping[str, int]]]) -> dict[str, int]:
+    """The versions of the ids that the commits of these batches made, by service. A batch commits its ids after its rows. The
+    commit that followed in the table may come in between: it may be a compaction's, or another service's. It may also have the
+    time of these ids, because S3's times are whole seconds. Where a later batch committed ids and this one did not, there is
+    nothing to wait for."""
+    left, later = dict(waited), dict[str, int]()
+    for number, carried in commits:
+        for app in left.keys() & carried.keys():
+            if carried[app] == left[app]:
+                later[service_of(app)] = number
+            if carried[app] >= left[app]:
+                del left[app]
+        if not left:
+            break
+    return later
+
+
+def _at(view: LakeView, version: int) -> DeltaTable:
+    ids = view.table(IDS)
+    assert ids is not None
+    ids.load_as_version(version)
+    return ids
+
+
+def _last(ids: DeltaTable | None, app: str) -> int:
+    last = None if ids is None else ids.transaction_version(app)
+    return NO_VERSION if last is None else last
+
+
+def _of_service(name: str) -> str:
+    return f" and service = {quoted(name)}"
+
+
+def _of_others(later: Collection[str]) -> str:
+    return f" and service not in ({', '.join(map(quoted, sorted(later)))})" if later else ""
+
+
+def _of(ids: DeltaTable, table: str, files: Sequence[str], whose: str) -> pa.Table:
     try:
-        found = arrow_of(ids, f"select * from t where {_meant(ids, table, files)}")
+        found = arrow_of(ids, f"select * from t where {_meant(ids, table, files)}{whose}")
     except pa.ArrowInvalid as broken:
         if "not found" not in str(broken):
             raise

@@ -1,0 +1,96 @@
+"""The ids of `dedupe` after a rollback to a version right after which something else was committed."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+
+from forebay.landed_file import LandedFile
+from tests.operate.command import ran
+from tests.operate.ledger import entry, write_ledger
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
+IDS_TEXTS = [(name, pa.string()) for name in ("service", "generation", "file_id", "table")]
+IDS_SCHEMA = pa.schema([("day", pa.date32()), ("id", pa.binary()), ("batch", pa.int64()), *IDS_TEXTS])
+
+
+def file_id(key: str) -> str:
+    return LandedFile("landing", key, 100, "e1").file_id
+
+
+def commit_batch(place: str, rows: pa.Table, batch: int, service: str = "games", **more: Any) -> None:
+    """Also of a service whose files are not in it."""
+    txn = CommitProperties(app_transactions=[Transaction(f"forebay/{service}/g1", batch)])
+    write_deltalake(place, rows, mode="append", commit_properties=txn, **more)
+    time.sleep(0.05)
+
+
+def ids_by(batch: int, ids: list[bytes], key: str = "in/e.json", service: str = "games") -> pa.Table:
+    shared = {"day": date(2026, 11, 21), "service": service, "generation": "g1", "batch": batch, "table": "gamma"}
+    return pa.Table.from_pylist([{**shared, "id": one, "file_id": file_id(key)} for one in ids], IDS_SCHEMA)
+
+
+def rows_by(n: int, key: str = "in/e.json") -> pa.Table:
+    return pa.table({"_file_id": [file_id(key)] * n, "n": list(range(n))})
+
+
+def compaction(lake: str) -> None:
+    assert DeltaTable(f"{lake}/gamma").optimize.compact()["numFilesAdded"]
+
+
+def batch_of_another_service(lake: str) -> None:
+    commit_batch(f"{lake}/gamma", rows_by(1, "in/f.json"), 7, "shops")
+    commit_batch(f"{lake}/_forebay/ids", ids_by(7, [b"7" * 16], "in/f.json", "shops"), 7, "shops", partition_by=["day"])
+
+
+@pytest.mark.parametrize("between", [compaction, batch_of_another_service])
+def test_returning_records_are_known_whatever_came_between_the_rows_and_the_ids_of_their_batch(
+    between: Callable[[str], None], tmp_path: Path
+) -> None:
+    """A batch commits the rows of the table before the ids."""
+    lake = str(tmp_path)
+    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
+    commit_batch(table, rows_by(1), 1)
+    commit_batch(ids, ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    commit_batch(table, rows_by(2), 2)
+    between(lake)
+    commit_batch(ids, ids_by(2, [b"2" * 16, b"3" * 16]), 2, partition_by=["day"])
+    commit_batch(table, rows_by(1), 4)
+    commit_batch(ids, ids_by(4, [b"4" * 16]), 4, partition_by=["day"])
+    write_ledger(lake, entry("in/e.json", tables={"gamma": 4}))
+    if between is batch_of_another_service:
+        write_ledger(lake, entry("in/f.json", service="shops", tables={"gamma": 1}))
+    ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"1" * 16]
+    ran("rollback", "gamma", "--to", "1", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"1" * 16, b"2" * 16, b"3" * 16]
+
+
+def test_returning_records_are_known_where_later_ids_have_the_time_of_the_commit_that_followed(tmp_path: Path) -> None:
+    """S3's times are whole seconds."""
+    lake = str(tmp_path)
+    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
+    commit_batch(table, rows_by(1), 1)
+    commit_batch(ids, ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    DeltaTable(table).delete()
+    DeltaTable(ids).delete()
+    for at, second in ((table, 1), (ids, 1)):
+        touched = Path(at) / "_delta_log" / f"{second:020}.json"
+        os.utime(touched, (NOON, NOON))
+    for at in (table, ids):
+        os.utime(Path(at) / "_delta_log" / f"{0:020}.json", (NOON - 1, NOON - 1))
+    write_ledger(lake, entry("in/e.json", outcome="superseded", records=1, dropped=1))
+    ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
+    assert ids_of(lake) == [b"1" * 16]
+
+
+def ids_of(lake: str) -> list[bytes]:
+    return sorted(DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["id"].to_pylist())
