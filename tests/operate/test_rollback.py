@@ -174,6 +174,23 @@ def test_several_tables_go_back_to_one_moment_and_their_files_are_announced_agai
     assert accounts(LakeView(lake)).differences() == []
 
 
+@pytest.mark.parametrize("before", [True, False])
+def test_the_same_command_announces_the_files_of_a_rollback_that_was_killed(
+    lake: str, s3: str, monkeypatch: pytest.MonkeyPatch, before: bool
+) -> None:
+    """Before the ledger changed, or after all but the announcements."""
+    sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
+    queue = sqs.create_queue(QueueName=f"killed-{before}")["QueueUrl"]
+    command = ("rollback", "alpha", "--to", "0", "--lake", lake, "--and-replay", "--yes", "--queue-url", queue)
+    with monkeypatch.context() as patched:
+        patched.setattr(rollback, "_change_ledger", dies(rollback._change_ledger, before=before))
+        with pytest.raises(Killed):
+            given(command, "")
+    status, _, said = given(command, "")
+    assert (status, "announced: 1 of 1 file" in said) == (0, True)
+    assert ledger(lake)["in/b.json"][0] == "replay"
+
+
 def test_records_whose_rows_left_are_no_duplicates_when_they_come_again(lake: str) -> None:
     known: dict[str, Any] = {"day": [date(2026, 11, 21)] * 2, "id": [b"1" * 16, b"2" * 16]}
     known["file_id"] = [file_id("in/a.json"), file_id("in/b.json")]

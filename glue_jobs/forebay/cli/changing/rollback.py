@@ -50,7 +50,7 @@ def rollback(
     """
     from forebay.aws.preflight import check_queue
     from forebay.lake.rollback_plan import rollback_plan
-    from forebay.operate.changing.rollback import check_rollback, finish_earlier, plan_rollback, roll_back
+    from forebay.operate.changing.rollback import check_rollback, finish_earlier, plan_rollback
     from forebay.operate.lake_view import view_of
 
     target = _target(to, tables)
@@ -75,16 +75,24 @@ def rollback(
         _show(view, plan, tables)
     if and_replay:
         tell_away(view, _read_again(view, plan))
-    if dry_run or not plan.tables:
+    if dry_run:
         return
+    stay = bool(plan.tables) and _carried_out(view, plan, yes=yes)
+    if and_replay:  # also where an earlier run had rolled them back, and announced nothing
+        _announce(view, queue_url)
+    raise typer.Exit(1 if stay else 0)
+
+
+def _carried_out(view: LakeView, plan: Rollback, *, yes: bool) -> bool:
+    """Whether a table stays unchanged."""
+    from forebay.operate.changing.rollback import roll_back
+
     if not yes:
         confirm("Roll these tables back?", otherwise="no table was changed")
     with interrupts_wait(FINISHES):
         done = roll_back(view, plan)
         _told(view, done)
-    if and_replay:
-        _announce(view, queue_url)
-    raise typer.Exit(1 if done.stay else 0)
+    return bool(done.stay)
 
 
 def _target(to: str, tables: list[str]) -> int | datetime:
@@ -176,4 +184,5 @@ def _announce(view: LakeView, queue_url: str) -> None:
         said = f"the tables were rolled back, but no file was announced: {why}; then `forebay replay --resume` announces them"
         error_console.print(said)
         raise typer.Exit(1) from None
-    announce_all(found.files, queue_url)
+    if found.files:
+        announce_all(found.files, queue_url)
