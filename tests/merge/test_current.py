@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 from pathlib import Path
 from types import SimpleNamespace
@@ -52,9 +53,16 @@ def state(lake: Path, game: str, version: int, merge: Merge = MERGE) -> None:
 
 
 def merged(lake: Path, monkeypatch: pytest.MonkeyPatch, work: Any, at_once: int = 1) -> dict[str, str]:
+    return run(merger_of(lake, monkeypatch, work, at_once))
+
+
+def merger_of(lake: Path, monkeypatch: pytest.MonkeyPatch, work: Any, at_once: int = 1) -> Merger:
     monkeypatch.setattr(job, "step", lambda session, lake, log, state, merge, **more: work(state))
     spark = SimpleNamespace(newSession=lambda: SimpleNamespace(conf=SimpleNamespace(set=lambda name, value: None)))
-    merger = Merger(cast(Any, spark), str(lake), logs=cast(Any, None), emit=lambda event: None, at_once=at_once)
+    return Merger(cast(Any, spark), str(lake), logs=cast(Any, None), emit=lambda event: None, at_once=at_once)
+
+
+def run(merger: Merger) -> dict[str, str]:
     ran = merger.run(parse_service({"service.toml": SERVICE}), (), threading.Event()).tables
     return {one.table: one.reason for one in ran}
 
@@ -69,6 +77,19 @@ def test_only_states_that_may_be_behind_are_worked_on(tmp_path: Path, monkeypatc
     asked: list[str] = []
     ran = merged(tmp_path, monkeypatch, lambda name: asked.append(name))
     assert sorted(asked) == sorted(ran) == ["b_now", "c_now", "d_now", "e_now"]
+
+
+def test_a_long_session_notices_a_log_that_was_made_anew_at_the_same_version(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table(tmp_path, "a_log", commits=3)
+    state(tmp_path, "a", 2)
+    merger = merger_of(tmp_path, monkeypatch, lambda name: Step(version=2))
+    assert run(merger) == {}
+    shutil.rmtree(tmp_path / "a_log")
+    table(tmp_path, "a_log", commits=3)
+    assert run(merger) == {"a_now": ""}
+    assert run(merger) == {}
 
 
 def test_a_log_that_cannot_be_read_fails_its_own_merge_and_no_other(

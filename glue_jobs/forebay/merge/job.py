@@ -12,6 +12,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from botocore.exceptions import BotoCoreError, ClientError
@@ -49,7 +50,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 FAILURES = (ClientError, BotoCoreError, OSError, ForebayError)
-UNKNOWN = -1
+Look = tuple[int, datetime]
+"""A table's version, and the time of that commit: a table that was made anew may have the same version."""
+UNKNOWN = -1, datetime.min.replace(tzinfo=UTC)
 SAFE = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.files.ignoreCorruptFiles": "false"}
 """A file that cannot be read must stop a merge: passed over, its changes would be lost."""
 
@@ -111,7 +114,7 @@ class Merger:
     ) -> None:
         self._spark, self._lake, self._logs, self._emit, self._at_once = spark, lake, logs, emit, at_once
         self._catalog = catalog
-        self._known: dict[str, tuple[Derivation, tuple[int | None, ...]]] = {}
+        self._known: dict[str, tuple[Derivation, tuple[Look | None, ...]]] = {}
         self._origins: dict[str, tuple[str, ...]] = {}
         self._troubles = Troubles(lake)
 
@@ -139,7 +142,7 @@ class Merger:
     def _bring(self, them: Sequence[Derivation], stop: threading.Event) -> tuple[TableMerge, ...]:
         """Up to date, those that are behind."""
         by_name = {one.name: one for one in them}
-        looked = answers_by(lambda name: (by_name[name], tuple(map(self._version_of, by_name[name].tables))), by_name)
+        looked = answers_by(lambda name: (by_name[name], tuple(map(self._look_at, by_name[name].tables))), by_name)
         are_behind = answers_by(lambda name: self._is_behind(*looked[name]), looked)
         behind = {name: by_name[name] for name, is_behind in are_behind.items() if is_behind}
         if not behind:
@@ -154,19 +157,19 @@ class Merger:
             self._known[finished.table] = looked[finished.table]
         return ran
 
-    def _is_behind(self, it: Derivation, versions: tuple[int | None, ...]) -> bool:
+    def _is_behind(self, it: Derivation, looks: tuple[Look | None, ...]) -> bool:
         """Perhaps. A state or rollup without any of its tables reports that each time."""
-        if set(versions) == {None}:
-            return self._version_of(it.name) is not None
+        if set(looks) == {None}:
+            return self._look_at(it.name) is not None
         if it.name in self._known:
-            return self._known[it.name] != (it, versions)
-        if is_current := self._has_all(it, versions):
-            self._known[it.name] = it, versions
+            return self._known[it.name] != (it, looks)
+        if is_current := self._has_all(it, looks):
+            self._known[it.name] = it, looks
         return not is_current
 
-    def _has_all(self, it: Derivation, versions: tuple[int | None, ...]) -> bool:
+    def _has_all(self, it: Derivation, looks: tuple[Look | None, ...]) -> bool:
         """By its log, because a table that this process has not read yet may be up to date."""
-        there = {name: version for name, version in zip(it.tables, versions, strict=True) if version is not None}
+        there = {name: look[0] for name, look in zip(it.tables, looks, strict=True) if look is not None}
         if isinstance(it, Rollup):
             return rollup_has_all(self._lake, it, there)
         return state_has_all(self._lake, it.name, it.log, it.merge, there[it.log])
@@ -200,9 +203,10 @@ class Merger:
             self._origins[table] = origins_in(open_objects(table_path(self._lake, table)))
         return self._origins[table]
 
-    def _version_of(self, log: str) -> int | None:
+    def _look_at(self, log: str) -> Look | None:
         try:
-            return list_log(open_objects(table_path(self._lake, log))).version
+            found = list_log(open_objects(table_path(self._lake, log)))
+            return found.version, found.newest
         except NoTable:
             return None
         except FAILURES:
