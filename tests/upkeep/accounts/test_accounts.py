@@ -125,6 +125,18 @@ def test_a_file_that_the_ledger_calls_loaded_and_a_table_lacks_is_named(lake: La
     ]
 
 
+def test_a_data_file_that_somebody_deleted_is_named_and_the_other_tables_are_counted(lake: Lake) -> None:
+    """A VACUUM that retains nothing, or a lifecycle rule. To count again would not help."""
+    gone = next((lake.place / "alpha").glob("*.parquet"))
+    gone.unlink()
+    lake.rows("beta", "old")
+    one, other = lake.accounts().differences()
+    assert one.startswith(
+        f"alpha: cannot be counted: its data file {lake.place}/alpha/{gone.name} was deleted; restore"
+    )
+    assert other.startswith("beta: the ledger says 2 rows, the table has 3")
+
+
 def test_a_file_loaded_twice_and_another_one_lost_do_not_make_up_for_each_other(lake: Lake) -> None:
     lake.entry("lost", {"alpha": 1})
     lake.rows("alpha", "new")

@@ -27,7 +27,7 @@ from forebay.lake.origin import origin_gone, table_lost
 from forebay.ledger.entry import HELD
 from forebay.threads import in_threads
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
-from forebay.upkeep.accounts.in_tables import DerivedTable, RowsByFile, rows_by_file
+from forebay.upkeep.accounts.in_tables import DataFileGone, DerivedTable, RowsByFile, rows_by_file
 from forebay.upkeep.accounts.open_batches import Ended, OpenBatch, open_batches
 from forebay.upkeep.accounts.tally import BUCKETS, Tally, bucket_of, hash_of
 
@@ -177,7 +177,7 @@ class _Count:
                     held[name] = tally
             except DerivedTable as found:
                 derived[name] = found.origins  # which are counted
-            except (BrokenLog, UnsupportedTable) as why:
+            except (BrokenLog, UnsupportedTable, DataFileGone) as why:
                 uncounted[name] = str(why)
 
         in_threads(count, names, TABLES_AT_ONCE)

@@ -1,6 +1,7 @@
 """A table's rows by landed file: only the column that names the file is read, from each live data file.
 
-In: the table's objects. Out: batches of (file ids, rows). A data file that is deleted meanwhile is `TryAgain`. A table with
+In: the table's objects. Out: batches of (file ids, rows). A data file that is deleted meanwhile is `TryAgain`, and one that is
+deleted although the table has it is `DataFileGone`. A table with
 deletion vectors is `UnsupportedTable`, because deleted rows cannot be counted by landed file here. A table that is computed
 from another one is `DerivedTable`: its rows are counted where they came from.
 """
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 from forebay.errors import ForebayError, TryAgain
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.log.snapshot import live_files, read_snapshot
 from forebay.lake.objects import Objects
 from forebay.lake.origin import origins_of
 from forebay.ledger.data_files import SERVICE
@@ -38,6 +39,10 @@ class DerivedTable(ForebayError):
     def __init__(self, place: str, origins: tuple[str, ...]) -> None:
         super().__init__(f"{place} is computed from {', '.join(origins)}")
         self.origins = origins
+
+
+class DataFileGone(TryAgain):
+    """A later attempt succeeds once somebody has restored it."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class _Look:
             raise UnsupportedTable(f"{self.table.place}: deletion vectors delete rows that cannot be counted by file")
         content = self.table.open(unquote(file.path))
         if content is None:
-            raise TryAgain(f"{self.table.place}/{file.path} disappeared while it was counted; count again")
+            raise self._gone(file)
         with content:
             metadata = pq.read_metadata(content)
             if self.column not in metadata.schema.to_arrow_schema().names:
@@ -68,6 +73,15 @@ class _Look:
             for group in range(parquet.num_row_groups):
                 self._count(parquet.read_row_group(group, columns=wanted, use_threads=False), found, gone)
             return found
+
+    def _gone(self, file: LiveFile) -> TryAgain:
+        where = f"{self.table.place}/{file.path}"
+        if all(one.path != file.path for one in live_files(self.table)):
+            return TryAgain(f"{where} disappeared while it was counted; count again")
+        return DataFileGone(
+            f"its data file {where} was deleted; restore the object from the versions of its bucket (docs/disasters.md, "
+            "Deleted objects)"
+        )
 
     def _count(self, rows: pa.Table, found: RowsByFile, gone: Sequence[str]) -> None:
         if gone:
