@@ -191,6 +191,30 @@ def test_a_file_that_may_be_the_only_copy_of_rows_of_a_lost_table_is_not_deleted
     assert dict(clear(tmp_path, s3, MOVE).actions) == {"moved": 1}
 
 
+@pytest.mark.parametrize(
+    "original",
+    [
+        {"reason": "rolled-back", "records": 1, "dropped": 1, "tables": {}},
+        {"outcome": "replay"},
+        {"quarantined": 1, "records": 2},
+        {"tables": {"lost": 1}},
+    ],
+)
+def test_a_duplicate_is_not_deleted_while_its_original_is_in_no_table(tmp_path: Path, original: dict[str, Any]) -> None:
+    """A replay of the original reads it: without versions, the bucket has no other object of the key."""
+    write_ledger(tmp_path, row("a.json", **original), row("b.json"), row("c.json"))
+    write_ledger(tmp_path, *(duplicate_of(name) for name in ("a.json", "b.json")))
+    s3 = S3().put("a.json", "b.json", etag="e2").put("c.json")
+    clear(tmp_path, s3, DELETE)
+    assert s3.landed == ["in/a.json"]
+
+
+def duplicate_of(name: str) -> dict[str, Any]:
+    """A multipart upload of the same bytes has another etag."""
+    more = {"outcome": "duplicate", "reason": "same-key-same-bytes", "etag": "e2", "tables": {}}
+    return row(name, at=AT + timedelta(minutes=5), **more)
+
+
 @pytest.mark.parametrize("checkpoint", [False, True])
 def test_a_lost_table_that_the_job_made_anew_has_rows_of_the_files_that_came_since(
     tmp_path: Path, checkpoint: bool

@@ -7,9 +7,10 @@ feed names it, or if it loaded something from there.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import cache
 from typing import Any
 
 from forebay.address import bucket_and_key, is_s3
@@ -21,6 +22,7 @@ from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rows import python_rows
 from forebay.ledger.data_files import data_files, plainly_typed, services_in, values_in
 from forebay.upkeep.after_load.due import COLUMNS, Version, is_clear, version_of
+from forebay.upkeep.after_load.originals import DUPLICATE, keys_of_needed_duplicates
 
 WRITTEN = ("part-0.parquet", "part-0.json")
 WAITS_DAYS = 30
@@ -31,7 +33,7 @@ WAITS_DAYS = 30
 class Readers:
     """`buckets` are those from which each service loaded. Of services that share no files with this one: `needed` are versions
     that will perhaps be read again, and `loaded` are those that each has loaded lately. Rows that `are_lost` come back
-    with a replay of their file."""
+    with a replay of their file. Duplicates with the keys `only_copies` may be read in place of their original."""
 
     service: Service
     others: tuple[Service, ...] = ()
@@ -39,6 +41,7 @@ class Readers:
     needed: set[Version] = field(default_factory=set)
     loaded: dict[str, set[int]] = field(default_factory=lambda: defaultdict(set))
     are_lost: Callable[[Mapping[str, Any]], bool] = lambda row: False
+    only_copies: Callable[[], Collection[tuple[str, str]]] = frozenset
 
     def loads(self, bucket: str, key: str) -> str:
         """The name of the service that would load an object there; empty if none does."""
@@ -54,12 +57,17 @@ class Readers:
         copy."""
         rule = self.service.after_load
         version = version_of(row)
-        if version in self.needed or (rule is not None and rule.delete and self.are_lost(row)):
+        if version in self.needed or (rule is not None and rule.delete and self._is_only_copy(row)):
             return True
         if row["committed_at"] < now - timedelta(days=WAITS_DAYS):
             return False
         reading = (one.name for one in self.others if self._reads(one, row["bucket"], row["key"]))
         return any(hash(version) not in self.loaded[name] for name in reading)
+
+    def _is_only_copy(self, row: Mapping[str, Any]) -> bool:
+        if row["outcome"] == DUPLICATE:
+            return (row["bucket"], row["key"]) in self.only_copies()
+        return self.are_lost(row)
 
     def _reads(self, one: Service, bucket: str, key: str) -> bool:
         feed = one.feed_of(bucket, key)
@@ -76,7 +84,8 @@ def readers_of(
 ) -> Readers:
     """`kept` are all services of the lake. Those that share files with this one need none of their own."""
     others = (one for one in kept if one.name != service.name and not _share(one, service))
-    found = Readers(service, tuple(others), are_lost=are_lost)
+    only_copies = cache(lambda: keys_of_needed_duplicates(ledger, are_lost))
+    found = Readers(service, tuple(others), are_lost=are_lost, only_copies=only_copies)
     lately = now - timedelta(days=2 * WAITS_DAYS)
     for parquet in data_files(ledger):
         if services_in(parquet) <= {service.name}:
