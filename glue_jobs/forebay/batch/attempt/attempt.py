@@ -26,9 +26,10 @@ from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.writing import Writing
+from forebay.declaration.kept.pinned import unpinned
 from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.lake.layout import IDS, application, table_path
+from forebay.lake.layout import IDS, VAULT, application, table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.ledger import Ledger
@@ -99,10 +100,11 @@ class Parts:
 
     def withdraw(self, plan: Plan | None, service: Service) -> None:
         """One that was never settled: nothing was committed by it. It goes before its data files do, for a driver that was
-        paused may settle a plan that is there."""
+        paused may settle a plan that is there. Its data files for a vault are in the one that was declared then."""
         if plan is not None:
+            mine = unpinned(plan.service, f"batch {plan.batch}") if VAULT in plan.staged.beside else service
             self.plans.forget(plan.generation, plan.batch)
-            self.writing_of(plan, service).delete(plan.staged)
+            self.writing_of(plan, mine).delete(plan.staged)
 
 
 @dataclass(frozen=True)
