@@ -5,8 +5,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.errors import Halt
 from forebay.lake.layout import last_versions_of
@@ -107,3 +108,20 @@ def test_changes_and_compactions_take_no_rows_from_the_ledger(tmp_path: Path, le
     DeltaTable(tmp_path / "_forebay/ledger").update({"outcome": "'forgotten'"}, predicate="key = 'in/a.json'")
     DeltaTable(tmp_path / "_forebay/ledger").optimize.compact()
     assert asks(ledger, "in/b.json")
+
+
+def test_a_restore_of_the_ids_halts_until_it_is_taken_back(tmp_path: Path) -> None:
+    """It makes a newer version, and ids may also leave otherwise: a rollback, or a window that is over."""
+    place = f"{tmp_path}/_forebay/ids"
+    for number in range(3):
+        write_deltalake(place, pa.table({"n": [number]}), mode="append")
+    ids, last = open_objects(place), Versions(ledger=7, ids=2, rows=40)
+    DeltaTable(place).delete("n = 0")
+    kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 3, 40), ids)
+    DeltaTable(place).restore(1)
+    with pytest.raises(Halt, match="a RESTORE made version 4 of _forebay/ids: duplicates would pass"):
+        kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 4, 40), ids)
+    kept(tmp_path, last).must_not_be_older(lambda: Versions(7, None, 40), ids)
+    kept(tmp_path, Versions(7, 4, 40)).must_not_be_older(lambda: Versions(7, 4, 40), ids)
+    DeltaTable(place).restore(3)
+    kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 5, 40), ids)

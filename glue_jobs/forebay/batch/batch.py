@@ -76,16 +76,17 @@ class Batch:
         self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
         self.generation_of, self.declarations, self.catalog = generation, declarations, catalog
         self.logs = TableLogs(spark, emit=emit)
+        ids = open_objects(table_path(lake, IDS))
         self.parts = Parts(
             spark=spark,
             lake=lake,
             ledger=ledger,
-            ended=EndedBatches(lake, ledger, self.logs),
+            ended=EndedBatches(lake, ledger, self.logs, ids),
             plans=Plans(open_objects(f"{lake}/{PLANS}"), service.name),
             logs=self.logs,
             one_pass=OnePass(spark, lake, limits or Limits(), self.logs),
             new_tables=NewTables(open_objects(new_tables_of(lake, service.name))),
-            recent_ids=RecentIds(open_objects(table_path(lake, IDS))),
+            recent_ids=RecentIds(ids),
             skips=Skips(open_objects(skips_of(lake))),
             turns=Turns(open_objects(plans_of(lake, service.name))),
             late=LateCommits(

@@ -3,6 +3,7 @@ later files and records: files would be loaded a second time, and duplicates wou
 
 In: the present versions. Out: nothing, or `Halt`. One small object in the lake keeps the versions, and each batch writes it. It
 also keeps the number of the ledger's rows: none of them leaves, except by a `RESTORE`, which makes a newer version of old rows.
+Ids do leave, so the log of the ids tells of a `RESTORE`.
 Other writers only add to both tables, so what the object says may be too little, and never too much.
 """
 
@@ -15,6 +16,7 @@ from dataclasses import asdict, dataclass, replace
 from forebay.counted import counted
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER
+from forebay.lake.log.restored import restored_since
 from forebay.lake.objects import Objects
 
 FILES, DUPLICATES = "files that were loaded since would be loaded again", "duplicates would pass"
@@ -77,11 +79,11 @@ class KeptVersions:
                 "changed. Restore its newest version, or delete it, and start again"
             ) from broken
 
-    def must_not_be_older(self, now: Callable[[], Versions]) -> None:
-        """`Halt` if they are older than those that were kept. The tables are looked at last: beside a retry, a batch may end
-        between the two looks."""
-        last = self.last
-        if older := now().older_than(last):
+    def must_not_be_older(self, now: Callable[[], Versions], ids: Objects | None = None) -> None:
+        """`Halt` if they are older than those that were kept, or a `RESTORE` made the `ids`. The tables are looked at last:
+        beside a retry, a batch may end between the two looks."""
+        last, found = self.last, now()
+        if older := found.older_than(last) or _restored(ids, last, found):
             raise Halt(
                 f"service {self._service}: {older}. Somebody restored an older version, or deleted the table. Nothing was "
                 "changed. Restore the newest version, and start again. To continue with the present one, delete "
@@ -91,3 +93,10 @@ class KeptVersions:
     def keep(self, now: Versions) -> None:
         self._last = now
         self._store.write(self._name, json.dumps(asdict(now)).encode())
+
+
+def _restored(ids: Objects | None, last: Versions, now: Versions) -> str:
+    if ids is None or last.ids is None or now.ids is None or not 0 <= last.ids < now.ids:
+        return ""
+    version = restored_since(ids, last.ids)
+    return "" if version is None else f"a RESTORE made version {version} of {IDS}: {DUPLICATES}"

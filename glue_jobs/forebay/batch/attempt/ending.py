@@ -20,6 +20,7 @@ from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, table_path
+from forebay.lake.objects import Objects
 from forebay.ledger.entry import COLUMNS, FORGOTTEN, REPLAY, WITHHELD, Entry
 from forebay.ledger.last_versions import Versions
 from forebay.ledger.ledger import Ledger
@@ -113,8 +114,8 @@ class Ending:
 class EndedBatches:
     """Those of one lake, as one driver sees them."""
 
-    def __init__(self, lake: str, ledger: Ledger, logs: TableLogs) -> None:
-        self.lake, self.ledger, self.logs = lake, ledger, logs
+    def __init__(self, lake: str, ledger: Ledger, logs: TableLogs, ids: Objects) -> None:
+        self.lake, self.ledger, self.logs, self._ids = lake, ledger, logs, ids
         self.had_ledger = False
         """Whether the lake was ever seen with one."""
         self._is_newest = False
@@ -128,7 +129,7 @@ class EndedBatches:
         if seen is None and self.had_ledger:
             raise Halt(self.ledger.lost)
         if seen is not None and not self._is_newest:
-            self.ledger.last_versions.must_not_be_older(lambda: self._versions(has_ids=has_ids))
+            self.ledger.last_versions.must_not_be_older(lambda: self._versions(has_ids=has_ids), self._ids)
             self._is_newest = True
         self.had_ledger = seen is not None
         return isinstance(seen, Skipped)

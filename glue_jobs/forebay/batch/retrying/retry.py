@@ -105,7 +105,7 @@ class Retry:
             lease.let_go()
 
     def _run(self, choice: Choice) -> Retried:
-        self.last_versions.must_not_be_older(self._versions)
+        self.last_versions.must_not_be_older(self._versions, open_objects(self._path(IDS)))
         self._finish_earlier()
         done, after = Retried(), ""
         while self._is_there(choice.place):

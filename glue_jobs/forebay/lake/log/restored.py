@@ -1,0 +1,33 @@
+"""Whether somebody restored an earlier version of a table by hand: a `RESTORE` makes a newer version of old rows."""
+
+from __future__ import annotations
+
+import json
+
+from forebay.lake.log.commit import NEWEST
+from forebay.lake.log.listing import LOG, commit_name, version_of_commit
+from forebay.lake.log.snapshot import read_snapshot
+from forebay.lake.objects import Objects
+from forebay.threads import in_threads
+
+AT_ONCE = 32
+
+
+def restored_since(table: Objects, version: int) -> int | None:
+    """The last version that a `RESTORE` made after this one; None where there is none, or where it took back the first."""
+    later = (version_of_commit(found.name) for found in table.found(LOG, after=commit_name(version)))
+    numbers = [number for number in later if number is not None and number > version][-NEWEST:]
+    operations = in_threads(lambda number: _operation(table, number), numbers, AT_ONCE)
+    made = [number for number, operation in zip(numbers, operations, strict=True) if operation == "RESTORE"]
+    return made[-1] if made and _paths(table, made[0] - 1) != _paths(table, made[-1]) else None
+
+
+def _operation(table: Objects, version: int) -> str:
+    for line in (table.read(commit_name(version)) or b"").splitlines():
+        if line.startswith(b'{"commitInfo"'):
+            return str(json.loads(line)["commitInfo"].get("operation"))
+    return ""
+
+
+def _paths(table: Objects, version: int) -> set[str]:
+    return {file.path for file in read_snapshot(table, up_to=version).files}
