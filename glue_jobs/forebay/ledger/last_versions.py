@@ -3,7 +3,7 @@ later files and records: files would be loaded a second time, and duplicates wou
 
 In: the present versions. Out: nothing, or `Halt`. One small object in the lake keeps the versions, and each batch writes it. It
 also keeps the number of the ledger's rows: none of them leaves, except by a `RESTORE`, which makes a newer version of old rows.
-Ids do leave, so the log of the ids tells of a `RESTORE`.
+Ids do leave, so a `RESTORE` of them is found in their log.
 Other writers only add to both tables, so what the object says may be too little, and never too much.
 """
 

@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 FAILURES = (ClientError, BotoCoreError, OSError, ForebayError)
 Look = tuple[int, datetime]
-"""A table's version, and the time of that commit: a table that was made anew may have the same version."""
+"""A table's version, and the time of that commit: a table that was deleted and made again may have the same version."""
 UNKNOWN = -1, datetime.min.replace(tzinfo=UTC)
 SAFE = {"spark.sql.files.ignoreMissingFiles": "false", "spark.sql.files.ignoreCorruptFiles": "false"}
 """A file that cannot be read must stop a merge: passed over, its changes would be lost."""

@@ -53,7 +53,7 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
 
 
 def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Table | None:
-    """The ids of the rows that the table had; None where nobody knows them any more."""
+    """The ids of the rows that the table had; None where they are no longer known."""
     ids = view.table(IDS)
     if not files or ids is None:
         return None
