@@ -312,7 +312,7 @@ class Play:
                 self.patch,
                 self.lake,
                 self.draw.sample(there, self.draw.randint(1, len(there))),
-                self.draw.randint(1, 6),
+                self.draw.randint(1, 3),
             )
             if self.dedupe and not any("plan" in name for name in self.lake.objects):
                 self.every_row_is_known()
@@ -552,6 +552,22 @@ def plain_play(seed: int, patch: pytest.MonkeyPatch, *, dedupe: bool) -> Play:
     play.tables_fail = play.rolls_back = play.versioned = False
     play.beside = None
     return play
+
+
+def test_a_rollback_to_any_version_knows_its_rows_wherever_a_compaction_was_committed() -> None:
+    """Before each effect of a batch whose file was replaced since."""
+    for at, back, table in product(range(12), range(2, 6), TABLES):
+        with pytest.MonkeyPatch.context() as patch:
+            play = plain_play(0, patch, dedupe=True)
+            play.operator_acts = False
+            for number in range(3):
+                play.put("new/a")
+                play.put("add/a")
+                play.lake.meanwhile = (at, play.compact) if number == 1 else None
+                play.attempt()
+            if table in play.lake.tables:
+                roll_back_in(patch, play.lake, [table], back)
+            play.every_row_is_known()
 
 
 def two_files(play: Play, of_first: list[Record], of_second: list[Record]) -> tuple[str, str]:
