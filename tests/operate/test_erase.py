@@ -30,6 +30,8 @@ from forebay.lake.layout import SERVICES, plans_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
 from forebay.landed_file import LandedFile
+from forebay.operate.changing import rollback
+from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay.operate.people import erase
@@ -817,6 +819,48 @@ def test_a_rollback_brings_nobody_back_whose_rows_had_left_before_the_erasure(
     shutil.rmtree(lake / SERVICES)
     assert "this cannot be checked" in failed(2, *back, f"{looked - 1}")
     assert "alpha" in ran(*back, f"{looked}"), "all files of this version were searched"
+
+
+def test_a_rollback_that_was_planned_before_an_erasure_brings_nobody_back(
+    lake: Path, declared: Callable[..., str]
+) -> None:
+    """Somebody looked at the plan for long, or the rollback was killed, and its table did not change meanwhile."""
+    service = declared()
+    keep_in_force(str(lake), load_service(service))
+    DeltaTable(lake / "alpha").delete(f"who = '{ANNA}'")
+    view, to = LakeView(str(lake)), DeltaTable(lake / "alpha").version() - 1
+    plan = plan_rollback(view, ["alpha"], to, replay=False)
+    given(command(lake, service, ANNA, "--yes"), "")
+    done = roll_back(view, plan)
+    assert f"has rows in version {to} of people who have been erased since" in done.stay["alpha"]
+    assert of_others(lake, "alpha") == rows(lake, "alpha")
+
+
+def test_nobody_is_erased_while_a_rollback_is_half_done(
+    lake: Path, declared: Callable[..., str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The ledger would count the rows of its plan, which the erasure had removed."""
+    service, view = declared(), LakeView(str(lake))
+    plan = plan_rollback(view, ["alpha"], DeltaTable(lake / "alpha").version() - 1, replay=False)
+    with monkeypatch.context() as patched:
+        patched.setattr(rollback, "_change_ledger", lambda *_: died())
+        with pytest.raises(Killed):
+            roll_back(view, plan)
+    assert f"a rollback of {lake} is unfinished: repeat `forebay rollback alpha" in failed(
+        1, *command(lake, service, ANNA, "--yes")
+    )
+    assert finish_earlier(view) is not None
+    given(command(lake, service, "--now"), "")
+    assert told(lake, ANNA) == []
+    assert accounts(view).differences() == []
+
+
+class Killed(BaseException):
+    """What no handler takes for an error."""
+
+
+def died() -> None:
+    raise Killed
 
 
 def test_an_erasure_is_not_finished_with_another_secret(lake: Path, declared: Callable[..., str]) -> None:

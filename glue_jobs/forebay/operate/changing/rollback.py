@@ -107,10 +107,14 @@ def _restore(view: LakeView, one: TableBack, number: str) -> str:
         return ""
     if table.version() - _has(table, _before(number)) != one.now:
         return "somebody changed it since the plan"
+    then = _as_of(view, one)
     try:
-        if not _only_in(table, _as_of(view, one)):
+        must_have_nobody_erased(view, one.table, table, then)  # again: an erasure that finds no rows makes no commit
+        if not _only_in(table, then):
             _append_no_rows(table, open_objects(table_path(view.lake, one.table)), _before(number))
         table.restore(one.to, commit_properties=_mark(number))
+    except InvalidConfiguration as erased:
+        return str(erased)
     except DeltaError as refused:
         return "" if _has(_there(view, one.table), number) else str(refused)
     return ""

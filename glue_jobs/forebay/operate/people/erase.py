@@ -35,6 +35,7 @@ from forebay.lake.layout import (
 from forebay.lake.lease import hold
 from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.objects import open_objects
+from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.ledger.entry import HELD
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase_report import report_of
@@ -90,6 +91,7 @@ def carry_out(
     _must_be_of_its_secret(service, plan)
     lease = held_by_us(view.lake, service, wait_s, tell)
     try:
+        must_not_be_half_rolled_back(view.lake)
         erasures = Erasures(view.lake, service.name)
         plan = erasures.as_kept(plan)
         if plan.ledger_version < 0:
@@ -108,6 +110,7 @@ def carry_out(
                 _erase_from(view, service, plan, erasures, name, wait_s)
         _note_dropped(view, plan, erasures)
         lease.check()
+        must_not_be_half_rolled_back(view.lake)  # its plan has the counts of before
         leaving = _counted(view, plan, erasures.done(plan).values())
         at = datetime.fromisoformat(plan.ledger_at or plan.at)
         # Other erasures may have ended since this one was interrupted, so its transaction has a name of its own.
