@@ -855,10 +855,6 @@ def test_nobody_is_erased_while_a_rollback_is_half_done(
     assert accounts(view).differences() == []
 
 
-class Killed(BaseException):
-    """What no handler takes for an error."""
-
-
 def died() -> None:
     raise Killed
 
