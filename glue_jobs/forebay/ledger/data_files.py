@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -24,6 +24,7 @@ from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.threads import in_threads
 
+Rows = TypeVar("Rows", pa.Table, pa.RecordBatch)
 DAY, SERVICE, KEY_HASH = "day", "service", "key_hash"
 READ_AT_ONCE = 8
 FEW_FILES, FEW_BYTES = 100, 16 << 20
@@ -47,7 +48,7 @@ def opened(table: Objects, file: LiveFile) -> Iterator[pq.ParquetFile]:
         yield parquet
 
 
-def plainly_typed(rows: pa.Table) -> pa.Table:
+def plainly_typed(rows: Rows) -> Rows:
     """delta-rs writes texts as views, for which Arrow lacks functions."""
     kinds = [(f.name, pa.string() if pa.types.is_string_view(f.type) else f.type) for f in rows.schema]
     return rows.cast(pa.schema(kinds))

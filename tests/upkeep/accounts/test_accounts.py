@@ -415,3 +415,14 @@ def test_a_batch_that_begins_while_the_rows_are_counted_is_no_difference(
     monkeypatch.setattr(module, "rows_by_file", begins_meanwhile)
     found = lake.accounts()
     assert (found.differences(), len(found.open)) == ([], 1)
+
+
+def test_a_ledger_that_a_command_has_changed_is_compared_beside_an_open_batch_and_expired_rows(lake: Lake) -> None:
+    """delta-rs writes texts as views, for which Arrow lacks functions."""
+    begin_batch(lake, "coming")
+    expire(lake, date(2026, 1, 2))
+    lake.accounts()
+    DeltaTable(f"{lake.place}/_forebay/ledger").update(updates={"outcome": "'replay'"}, predicate="key = 'old'")
+    found = accounts(str(lake.place))
+    assert found.files == {"loaded": 1, "replay": 1}
+    assert [name for name in found.tables_apart if "forebay" not in name] == []

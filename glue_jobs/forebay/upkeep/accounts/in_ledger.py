@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from forebay.lake.objects import Objects
-from forebay.ledger.data_files import SERVICE, data_files
+from forebay.ledger.data_files import SERVICE, data_files, plainly_typed
 
 COUNTS = ("records", "written", "quarantined", "parked", "dropped")
 COLUMNS = ("file_hash", SERVICE, "bucket", "key", "claimed_at", "outcome", *COUNTS, "tables")
@@ -69,9 +69,16 @@ class LedgerRows:
         begin, end = maps.offsets[0].as_py(), maps.offsets[-1].as_py()
         return maps, np.asarray(pc.fill_null(maps.items[begin:end], 0), dtype=np.int64)
 
+    def hashes_with(self, outcome: str) -> npt.NDArray[np.int64]:
+        """The hashes of the files with this outcome."""
+        return self._hashes_in("outcome", [outcome])
+
     def hashes_of(self, keys: Sequence[str]) -> npt.NDArray[np.int64]:
         """The hashes of the files with one of these keys, in any version."""
-        chosen = np.asarray(pc.is_in(self._rows["key"], pa.array(keys, pa.string())), dtype=bool)
+        return self._hashes_in("key", keys)
+
+    def _hashes_in(self, column: str, values: Sequence[str]) -> npt.NDArray[np.int64]:
+        chosen = np.asarray(pc.is_in(self._rows[column], pa.array(values, pa.string())), dtype=bool)
         found: npt.NDArray[np.int64] = self.hashes[chosen]
         return found
 
@@ -83,4 +90,4 @@ def ledger_rows(ledger: Objects) -> Iterator[LedgerRows]:
     """None before the first batch."""
     for parquet in data_files(ledger):
         for batch in parquet.iter_batches(ROWS_AT_ONCE, columns=list(COLUMNS), use_threads=False):
-            yield LedgerRows(batch)
+            yield LedgerRows(plainly_typed(batch))
