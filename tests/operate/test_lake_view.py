@@ -187,6 +187,33 @@ def test_a_table_whose_log_is_gone_is_named_as_lost_with_the_next_step(left: str
         assert fix in said, command
 
 
+@pytest.mark.parametrize(
+    ("outcome", "left"), [("replay", "a replay of its files is announced"), ("loaded", "for the others")]
+)
+def test_a_lost_table_that_is_loaded_again_is_said_to_be(outcome: str, left: str, tmp_path: Path) -> None:
+    """Whoever announced a replay must not be told to do it again."""
+    files = (
+        entry("in/a.json", tables={"beta": 2}, outcome="replay"),
+        entry("in/b.json", tables={"beta": 1}, outcome=outcome),
+    )
+    write_ledger(str(tmp_path), *files)
+    for command in (("tables", "list"), ("tables", "health"), ("status",), ("audit",)):
+        said = failed(1, *command, "--lake", str(tmp_path))
+        assert "beta: lost: the ledger counts 3 rows" in said, command
+        assert left in said, command
+        assert ("run `forebay replay --table beta`" in said) is (outcome == "loaded"), command
+
+
+def test_a_name_that_is_almost_that_of_a_lost_table_is_told_apart(tmp_path: Path) -> None:
+    write_ledger(str(tmp_path), entry("in/a.json", tables={"orders": 2}))
+    for command in (
+        ("replay", "--table", "ordrs", "--dry-run"),
+        ("history", "--table", "ordrs"),
+        ("tables", "health", "ordrs"),
+    ):
+        assert "did you mean orders?" in failed(2, *command, "--lake", str(tmp_path)), command
+
+
 def test_a_lost_table_is_an_object_of_json_and_a_problem_of_the_declarations(tmp_path: Path) -> None:
     lake, declared = tmp_path / "lake", tmp_path / "declared"
     write_ledger(str(lake), entry("in/a.json", tables={"alpha": 2, "beta": 1}))

@@ -23,7 +23,7 @@ from forebay.counted import counted
 from forebay.lake.origin import table_lost
 
 if TYPE_CHECKING:
-    from forebay.operate.lake_view import TableFacts
+    from forebay.operate.lake_view import Counted, TableFacts
     from forebay.upkeep.accounts.accounts import Accounts
 
 NONE_ENDED = "no batch has ended yet, so nothing is in the ledger; `forebay status` says what waits and what runs"
@@ -124,10 +124,10 @@ def show_tables(facts: Iterable[TableFacts]) -> None:
     console.print(table)
 
 
-def show_lost(lost: Mapping[str, int]) -> None:
-    """Shows tables that are lost, and the rows of each that the ledger counts."""
-    for name, rows in lost.items():
-        error_console.print(styled(f"{name}:", "red", f" {table_lost(name, rows)}"))
+def show_lost(lost: Mapping[str, Counted]) -> None:
+    """Shows tables that are lost, and what the ledger counts of each."""
+    for name, its in lost.items():
+        error_console.print(styled(f"{name}:", "red", f" {table_lost(name, its.rows, its.replayed)}"))
 
 
 def show_accounts(sums: Accounts, *, files_put: int | None = None) -> list[str]:

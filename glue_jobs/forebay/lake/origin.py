@@ -33,10 +33,15 @@ def origin_replaced(table: str, origin: str) -> str:
     )
 
 
-def table_lost(table: str, rows: int) -> str:
-    """For a table of records without a Delta log, whose rows the ledger counts."""
+def table_lost(table: str, rows: int, replayed: int = 0) -> str:
+    """For a table of records without a Delta log, whose rows the ledger counts. Of these, `replayed` are announced again."""
+    lost = f"lost: the ledger counts {counted(rows, 'row')}, and there is no Delta log"
+    left = "`forebay files list --outcome replay` shows what is left"
+    if replayed and replayed >= rows:
+        return f"{lost}; a replay of its files is announced, and the ingest job loads them with its next batch ({left})"
+    some = f"a replay of {counted(replayed, 'row')} is announced ({left}); for the others, " if replayed else ""
     return (
-        f"lost: the ledger counts {counted(rows, 'row')}, and there is no Delta log; restore its objects, "
+        f"{lost}; {some}restore its objects, "
         f"or run `forebay replay --table {table}` to load its files again (docs/disasters.md, A table); "
         f"if it was removed for good, run `forebay tables drop {table}`"
     )

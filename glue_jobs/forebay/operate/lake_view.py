@@ -7,10 +7,10 @@ A place to which forebay never wrote is `InvalidConfiguration`: an operator who 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -30,6 +30,7 @@ from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
+from forebay.ledger.entry import REPLAY
 from forebay.ledger.lost import has_ledger
 from forebay.ledger.services import services_of_ledger
 from forebay.threads import answers_by
@@ -50,6 +51,14 @@ class TableFacts:
     bytes: int
     version: int
     newest: datetime | None = None
+
+
+class Counted(NamedTuple):
+    """A table in the ledger: its rows, the files that they are of, and the rows of files whose replay is announced."""
+
+    rows: int = 0
+    files: int = 0
+    replayed: int = 0
 
 
 def quoted(text: str) -> str:
@@ -129,7 +138,7 @@ def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
     if name not in there:
         if (lost := lost_table(view, name)) is not None:
             raise lost
-        hint = _perhaps(name, there) or "`forebay tables` lists the existing ones"
+        hint = _perhaps(name, {*there, *counted_in_ledger(view)}) or "`forebay tables` lists the existing ones"
         raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
     return name
 
@@ -185,17 +194,17 @@ def without_log(view: LakeView, table: str) -> InvalidConfiguration:
 
 def lost_table(view: LakeView, table: str) -> InvalidConfiguration | None:
     """For a table whose rows the ledger counts, and whose log is gone."""
-    rows, _ = counted_in_ledger(view).get(table, (0, 0))
-    if not rows or has_log(open_objects(table_path(view.lake, table))):
+    counted = counted_in_ledger(view).get(table)
+    if counted is None or not counted.rows or has_log(open_objects(table_path(view.lake, table))):
         return None
-    return InvalidConfiguration.one(f"table {table}", table_lost(table, rows))
+    return InvalidConfiguration.one(f"table {table}", table_lost(table, counted.rows, counted.replayed))
 
 
-def lost_tables(view: LakeView, there: Collection[str] | None = None) -> dict[str, int]:
-    """The tables whose rows the ledger counts, and whose log is gone; and those rows. Once a job has created the table again,
-    only an audit finds it."""
+def lost_tables(view: LakeView, there: Collection[str] | None = None) -> dict[str, Counted]:
+    """The tables whose rows the ledger counts, and whose log is gone. Once a job has created the table again, only an audit
+    finds it."""
     there = {*(tables_there(view) if there is None else there)}
-    return {name: rows for name, (rows, _) in counted_in_ledger(view).items() if rows and name not in there}
+    return {name: found for name, found in counted_in_ledger(view).items() if found.rows and name not in there}
 
 
 def tables_there(view: LakeView) -> list[str]:
@@ -207,15 +216,17 @@ def tables_there(view: LakeView) -> list[str]:
     return [name for name, there in answers_by(is_there, view.tables(), at_once=32).items() if there]
 
 
-def counted_in_ledger(view: LakeView) -> dict[str, tuple[int, int]]:
-    """The rows and the files of each table that the ledger names. Counting a ledger of a million files takes 0.2 seconds."""
-    by_table = "select unnest(map_keys(tables)) name, unnest(map_values(tables)) rows from t"
-    counts = f"select name, sum(rows) n, count(*) files from ({by_table}) x group by name order by name"
-    return {row["name"]: (row["n"], row["files"]) for row in view.query(LEDGER, counts)}
+def counted_in_ledger(view: LakeView) -> dict[str, Counted]:
+    """Each table that the ledger names. Counting a ledger of a million files takes 0.2 seconds."""
+    by_table = "select unnest(map_keys(tables)) name, unnest(map_values(tables)) rows, outcome from t"
+    replayed = f"coalesce(sum(rows) filter (where outcome = {quoted(REPLAY)}), 0) replayed"
+    counts = f"select name, sum(rows) n, count(*) files, {replayed} from ({by_table}) x group by name order by name"
+    found = view.query(LEDGER, counts)
+    return {row["name"]: Counted(row["n"], row["files"], row["replayed"]) for row in found}
 
 
-def _perhaps(name: str, there: Sequence[str]) -> str:
-    near = difflib.get_close_matches(name, there, 3)
+def _perhaps(name: str, there: Iterable[str]) -> str:
+    near = difflib.get_close_matches(name, sorted(there), 3)
     return f"did you mean {' or '.join(near)}?" if near else ""
 
 

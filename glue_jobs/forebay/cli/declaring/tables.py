@@ -76,7 +76,7 @@ def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = Fals
     view = view_of(lake)
     found, lost = _facts(view, service), lost_tables(view)
     if as_json:
-        print_json([*map(asdict, found), *({"name": name, "lost_rows": rows} for name, rows in lost.items())])
+        print_json([*map(asdict, found), *({"name": name, "lost_rows": its.rows} for name, its in lost.items())])
     else:
         show_tables(found)
     show_lost(lost)
@@ -369,7 +369,7 @@ def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
         yield _Said("note", f"table {name}: no declaration defines it, so nothing is written to it")
-    wrong = [Problem(f"table {name}", table_lost(name, rows)) for name, rows in lost.items()]
+    wrong = [Problem(f"table {name}", table_lost(name, its.rows, its.replayed)) for name, its in lost.items()]
     if wrong := [*wrong, *(one.problem for one in found.drifts if not one.by_itself)]:
         raise InvalidConfiguration(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""

@@ -46,7 +46,7 @@ def health(
         print_json({**asdict(one), **_lag(lags.get(one.table)), **_waits(waiting.get(one.table))} for one in found)
         there = {one.table for one in found}
         print_json({"table": name, **_lag(lag)} for name, lag in lags.items() if name not in there)
-        print_json({"table": name, "lost_rows": rows} for name, rows in lost.items())
+        print_json({"table": name, "lost_rows": its.rows} for name, its in lost.items())
     else:
         _show(found)
         for lag in lags.values():

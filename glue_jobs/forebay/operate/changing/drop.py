@@ -47,7 +47,7 @@ from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollbac
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.must_stay import must_stay
-from forebay.operate.lake_view import LakeView, counted_in_ledger, known_table, quoted, rows_of, without_log
+from forebay.operate.lake_view import Counted, LakeView, counted_in_ledger, known_table, quoted, rows_of, without_log
 from forebay.table.catalog import remove_entry
 
 FILES_AT_ONCE = 20_000
@@ -98,7 +98,7 @@ def plan_drop(view: LakeView, names: Sequence[str]) -> Drop:
             raise without_log(view, name)  # perhaps a folder of somebody else, such as that of the declarations
     if problems := must_stay(view, services, names):
         raise InvalidConfiguration(problems)
-    return Drop(tuple(_table_gone(view, services, name, *counts.get(name, (0, 0))) for name in dict.fromkeys(names)))
+    return Drop(tuple(_table_gone(view, services, name, counts.get(name, Counted())) for name in dict.fromkeys(names)))
 
 
 def drop(view: LakeView, plan: Drop, catalog: str = "") -> Dropped:
@@ -155,12 +155,13 @@ def _must_be_deletable(view: LakeView, names: Iterable[str]) -> None:
             raise Halt(f"table {name}: {refused}. Nothing was done") from None
 
 
-def _table_gone(view: LakeView, services: Iterable[Service], name: str, rows: int, files: int) -> TableGone:
+def _table_gone(view: LakeView, services: Iterable[Service], name: str, counted: Counted) -> TableGone:
     found = list(open_objects(table_path(view.lake, name)).found())
     sql = f'select reason, count(line) n from t where "table" = {quoted(name)} group by reason order by reason'
     waiting = {row["reason"]: row["n"] for row in view.query(QUARANTINE, sql) if row["n"]}
     made_by = tuple(service.name for service in services if service.maker_of(name) is not None)
-    return TableGone(name, rows, files, len(found), sum(one.bytes for one in found), waiting, made_by)
+    size = sum(one.bytes for one in found)
+    return TableGone(name, counted.rows, counted.files, len(found), size, waiting, made_by)
 
 
 def _leave_ledger(view: LakeView, names: Sequence[str]) -> None:

@@ -31,7 +31,7 @@ from forebay.lake.origin import table_lost
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import command_of, rollback_plan
 from forebay.ledger.entry import FORGET, REPLAY, WANTED_AGAIN
-from forebay.operate.lake_view import LakeView, checkpoint_of, lost_tables, quoted, tables_there
+from forebay.operate.lake_view import Counted, LakeView, checkpoint_of, lost_tables, quoted, tables_there
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
 from forebay.operate.looking.refused import count_refused
@@ -108,8 +108,8 @@ class Status:
     """When a message warned, within a day, that the budget holds runs back and files are late."""
     lost: str | None = None
     """A table that jobs have filled, where there is no ledger."""
-    lost_tables: Mapping[str, int] = field(default_factory=dict)
-    """Tables without a Delta log, and the rows of each that the ledger counts."""
+    lost_tables: Mapping[str, Counted] = field(default_factory=dict)
+    """Tables without a Delta log, and what the ledger counts of each."""
 
     @property
     def lag_s(self) -> dict[str, float]:
@@ -125,7 +125,7 @@ class Status:
                 f"the lake has no ledger, but table {self.lost} has rows that a job loaded: the ledger was lost. "
                 "The job refuses this lake until the ledger is back (docs/disasters.md, The ledger)"
             )
-        found += [f"{table}: {table_lost(table, rows)}" for table, rows in self.lost_tables.items()]
+        found += [f"{table}: {table_lost(table, its.rows, its.replayed)}" for table, its in self.lost_tables.items()]
         found += [
             f"{table}: {counted(rows, 'row', 'waits')} because the table could not be written"
             f"{_caused(self.causes.get(table))}. Fix the cause (`forebay tables check` with --lake says how), "

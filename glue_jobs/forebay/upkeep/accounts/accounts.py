@@ -24,7 +24,7 @@ from forebay.lake.log.listing import BrokenLog, NoTable, UnsupportedTable
 from forebay.lake.log.tables import tables_of
 from forebay.lake.objects import open_objects
 from forebay.lake.origin import origin_gone, table_lost
-from forebay.ledger.entry import HELD
+from forebay.ledger.entry import HELD, REPLAY
 from forebay.threads import in_threads
 from forebay.upkeep.accounts.in_ledger import COUNTS, LedgerRows, ledger_rows
 from forebay.upkeep.accounts.in_tables import DataFileGone, DerivedTable, RowsByFile, rows_by_file
@@ -66,6 +66,8 @@ class Accounts:
     dropped: int = 0
     expected: Mapping[str, int] = field(default_factory=dict)
     """Rows by table, as the ledger counted them, without those that maintenance deletes."""
+    replayed: Mapping[str, int] = field(default_factory=dict)
+    """Those of them whose files are announced to be read again."""
     rows: Mapping[str, int] = field(default_factory=dict)
     """Rows by table, counted in the tables; of the quarantine, records only."""
     apart: tuple[Apart, ...] = ()
@@ -100,7 +102,7 @@ class Accounts:
     def _sentence(self, name: str) -> str:
         ledger, rows = self.expected.get(name, 0), self.rows.get(name, 0)
         if name not in self.rows:
-            return f"{name}: {table_lost(name, ledger)}"
+            return f"{name}: {table_lost(name, ledger, self.replayed.get(name, 0))}"
         such_as = [str(one) for one in self.apart if one.table == name][:SUCH_AS]
         of_files = f"; such as {', '.join(such_as)}" if such_as else ""
         if ledger == rows:
@@ -136,7 +138,7 @@ class _Count:
     def accounts(self, among: frozenset[Where] | None) -> Accounts:
         names = [*tables_of(self._lake), *HELD]
         held, uncounted = self._tables(names)
-        expected, sums, files, (uneven, twice) = self._ledger()
+        expected, replayed, sums, files, (uneven, twice) = self._ledger()
         apart = {
             name: buckets
             for name in sorted({*held, *expected} - uncounted.keys())
@@ -148,6 +150,7 @@ class _Count:
             files,
             **sums,
             expected={name: tally.rows for name, tally in expected.items()},
+            replayed=replayed,
             rows={name: tally.rows for name, tally in held.items()},
             apart=tuple(sorted(self._named(sampled))),
             pairs=pairs,
@@ -204,9 +207,10 @@ class _Count:
         must_have = "line" if name == QUARANTINE else None
         return rows_by_file(table, column="file_id", must_have=must_have, expired=self._expired[name])
 
-    def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], Names]:
-        """The ledger's rows by table, in total, and by outcome; and the files whose entries are wrong."""
+    def _ledger(self) -> tuple[dict[str, Tally], dict[str, int], dict[str, int], dict[str, int], Names]:
+        """The ledger's rows by table, those of announced replays, in total and by outcome; and files with wrong entries."""
         expected: dict[str, Tally] = {}
+        replayed = Counter[str]()
         sums, files, uneven = dict.fromkeys(COUNTS, 0), Counter[str](), list[str]()
         all_hashes: list[Any] = []
         for rows in self._ledger_rows():
@@ -215,10 +219,12 @@ class _Count:
             uneven += [rows.uri(int(at)) for at in np.flatnonzero(rows.uneven())[: SAMPLED - len(uneven)]]
             for name in COUNTS:
                 sums[name] += int(rows.counts(name).sum())
+            again = rows.hashes_with(REPLAY)
             for name, hashes, counts in self._by_table(rows):
                 expected.setdefault(name, Tally()).add(hashes, counts)
+                replayed[name] += int(counts[np.isin(hashes, again)].sum())
         twice = self._uris(_repeated(all_hashes)[:SAMPLED])
-        return expected, sums, dict(files), (tuple(sorted(uneven)), twice)
+        return expected, dict(replayed), sums, dict(files), (tuple(sorted(uneven)), twice)
 
     def _uris(self, hashes: Any) -> tuple[str, ...]:
         """A file that was loaded twice has rows for both in the table, and both in the ledger: no sum shows it."""
