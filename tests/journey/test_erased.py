@@ -150,7 +150,7 @@ def test_erased_persons_are_nowhere_and_others_keep_all(told: Story, tmp_path: P
     assert [row["ticks"] for row in told.rows("all_ticks")] == [len(told.rows("ticks"))]
     shown = [json.loads(line)["value"] for line in ran("privacy", "show", OTHERS[0], *where, "--json").splitlines()]
     assert shown.count(f"{OTHERS[0]}@example.org") * 2 == len(shown) >= 2 * 4 * 6
-    (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+    (report,) = map(json.loads, ran("privacy", "report", "1", *where, "--json").splitlines())
     assert (report["is_gone"], [one["why"] for one in report["landing"] if not one["cleared"]]) == (True, [])
     for table in ("ticks", "profiles"):
         with pytest.raises(DeltaError):

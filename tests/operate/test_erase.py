@@ -238,7 +238,9 @@ def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: 
     service = declared()
     _, said, _ = given(command(lake, service, ANNA, "--yes"), "")
     assert re.search(r"gone from disk by \d{4}-\d\d-\d\d \d\d:\d\d:\d\d;", said)
-    (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
+    (report,) = map(
+        json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service, "--json").splitlines()
+    )
     assert [(one["table"], one["rows"], one["gone"]) for one in report["tables"]] == [
         ("_forebay/parked", 1, False),
         ("_forebay/quarantine", 1, False),
@@ -249,13 +251,34 @@ def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: 
     assert (report["is_gone"], ANNA in json.dumps(report)) == (False, False)
     assert told(lake, ANNA)  # in older versions, for as long as they can be read
     given(command(lake, service, "--now"), "")
-    (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
+    (report,) = map(
+        json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service, "--json").splitlines()
+    )
     assert ([one["gone"] for one in report["tables"]], told(lake, ANNA)) == ([True] * 4, [])
     place = lake / "_forebay/erased/games/reports/0000000001.json"
     place.write_text(place.read_text().replace('"rows": 3', '"rows": 2'))
     assert "signature of report 1 does not hold" in failed(
         1, "privacy", "report", "1", "--lake", str(lake), "--service", service
     )
+
+
+def test_a_person_reads_the_report_as_sentences(lake: Path, declared: Callable[..., str]) -> None:
+    where = ("--lake", str(lake), "--service", declared())
+    given(("privacy", "erase", ANNA, *where, "--yes"), "")
+    first, head, *tables = ran("privacy", "report", "1", *where).splitlines()
+    assert re.fullmatch(r"erasure 1 of games, [\d-]{10} [\d:]{8}: 1 person", first)
+    assert re.split(r"  +", head) == ["table", "rows deleted", "gone from disk"]
+    assert re.fullmatch(r"alpha +3  on [\d-]{10} [\d:]{8}", tables[2])
+    assert tables[4:] == [
+        "not judged: 1 row and 0 data files that may be of these people",
+        "s3://landing/a.json holds their records",
+        "s3://landing/b.json holds their records",
+        "s3://landing/c.json holds their records",
+        "Rows of these people may be left in tables",
+        "The signature is right",
+    ]
+    given(("privacy", "erase", *where, "--now"), "")
+    assert re.search(r"^alpha +3  yes$", ran("privacy", "report", "1", *where), re.M)
 
 
 def test_rows_become_anonymous_where_that_is_declared(lake: Path, declared: Callable[..., str]) -> None:
@@ -329,7 +352,7 @@ def test_a_versioned_lake_keeps_no_version_that_holds_them(
     assert (status, "7 rows are deleted" in said) == (0, True)
     left = every_version(client, versioned, tmp_path / "left")
     assert (told(left, ANNA), bool(told(left, BEN))) == ([], True)
-    (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+    (report,) = map(json.loads, ran("privacy", "report", "1", *where, "--json").splitlines())
     assert [one["gone"] for one in report["tables"]] == [True] * 4
     assert accounts(LakeView(f"s3://{versioned}/lake")).differences() == []
 
@@ -351,10 +374,10 @@ def test_without_the_right_to_delete_versions_the_report_does_not_say_that_they_
         patched.setattr(S3Objects, "old_versions", refuse)
         said = failed(2, "privacy", "erase", ANNA, *where, "--yes", "--now")
     assert "s3:ListBucketVersions" in said
-    (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+    (report,) = map(json.loads, ran("privacy", "report", "1", *where, "--json").splitlines())
     assert (report["is_gone"], [one["gone"] for one in report["tables"]]) == (False, [False] * 4)
     given(("privacy", "erase", *where, "--now"), "")
-    (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+    (report,) = map(json.loads, ran("privacy", "report", "1", *where, "--json").splitlines())
     assert [one["gone"] for one in report["tables"]] == [True] * 4
 
 
@@ -369,7 +392,7 @@ def test_old_versions_of_a_table_that_was_dropped_before_keep_a_report_from_call
     assert (status, "4 rows are deleted" in out) == (0, True)
     assert "the bucket keeps old versions of dropped tables, which are not searched: alpha" in err
     for gone in (False, True):
-        (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+        (report,) = map(json.loads, ran("privacy", "report", "1", *where, "--json").splitlines())
         assert {one["table"]: one["gone"] for one in report["tables"] if one["dropped"]} == {"alpha": gone}
         assert report["is_gone_from_tables"] is False, "the quarantine has a record that nobody can read"
         found = client.list_object_versions(Bucket=versioned, Prefix="lake/alpha/")
@@ -423,7 +446,9 @@ def test_what_an_erasure_noted_is_read_as_often_for_many_dropped_tables_as_for_o
 
 
 def report_of(lake: Path, service: str) -> Any:
-    (report,) = map(json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service).splitlines())
+    (report,) = map(
+        json.loads, ran("privacy", "report", "1", "--lake", str(lake), "--service", service, "--json").splitlines()
+    )
     return report
 
 
@@ -952,7 +977,7 @@ def test_a_table_that_was_dropped_is_gone_once_nothing_of_it_is_left(lake: Path,
     shutil.rmtree(lake / "alpha/_delta_log")
     given(command(lake, service, "--now"), "")
     for is_gone in (False, True):
-        (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+        (report,) = map(json.loads, ran("privacy", "report", "1", *where, "--json").splitlines())
         assert {one["table"]: one["gone"] for one in report["tables"]}["alpha"] is is_gone
         shutil.rmtree(lake / "alpha", ignore_errors=True)
         given(command(lake, service, "--now"), "")

@@ -72,7 +72,7 @@ class Bucket:
         where = ("--lake", f"{self.place}/lake", "--service", f"{self.place}/service.toml")
         status, _, said = given(("privacy", "erase", *(more or ("anna-4711",)), "--yes", *where), "")
         assert status == 0, said
-        (report,) = map(json.loads, ran("privacy", "report", "1", *where).splitlines())
+        (report,) = map(json.loads, ran("privacy", "report", "1", *where, "--json").splitlines())
         return [(one["key"], one["cleared"], one["why"]) for one in report["landing"]]
 
     def now(self, key: str) -> bytes | None:
@@ -275,7 +275,7 @@ def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -
 
 def is_gone(bucket: Bucket, number: int = 1) -> tuple[bool, bool]:
     where = ("--lake", f"{bucket.place}/lake", "--service", f"{bucket.place}/service.toml")
-    (report,) = map(json.loads, ran("privacy", "report", str(number), *where).splitlines())
+    (report,) = map(json.loads, ran("privacy", "report", str(number), *where, "--json").splitlines())
     return report["is_gone_from_tables"], report["is_gone"]
 
 
@@ -311,7 +311,7 @@ def other(bucket: Bucket, key: str, content: bytes, **row: Any) -> None:
 
 def not_read(bucket: Bucket, number: int = 1) -> Any:
     where = ("--lake", f"{bucket.place}/lake", "--service", f"{bucket.place}/service.toml")
-    (report,) = map(json.loads, ran("privacy", "report", str(number), *where).splitlines())
+    (report,) = map(json.loads, ran("privacy", "report", str(number), *where, "--json").splitlines())
     return report["landing_not_read"], [(one["key"], one["cleared"]) for one in report["landing"]]
 
 

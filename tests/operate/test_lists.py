@@ -52,6 +52,7 @@ TESTED_ELSEWHERE = {
     "forebay.cli.looking.status": "tests/operate/test_status.py: its table comes below other lines",
     "forebay.cli.changing.drop": "tests/operate/test_drop.py: whole commands follow below its table",
     "forebay.cli.changing.rollback": "tests/operate/test_rollback.py: it asks Spark",
+    "forebay.cli.people.report": "tests/operate/test_erase.py: sentences follow below its table",
     "forebay.cli.people.vault": "tests/operate/test_person.py: it needs a vault and its keys",
 }
 

@@ -210,3 +210,16 @@ def test_no_table_goes_back_before_the_queue_of_its_replay_is_found(lake: str, s
     command = ("rollback", "alpha", "--to", "0", "--and-replay", "--lake", lake, "--yes", "--queue-url", missing)
     assert "there is no such queue" in failed(2, *command)
     assert DeltaTable(f"{lake}/alpha").version() == 1
+
+
+def test_a_secret_in_the_lake_is_refused_before_spark_starts(
+    lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("forebay.jobs.ingest.check_queue", lambda _: None)
+    monkeypatch.setattr("forebay.jobs.ingest.session_for", None)
+    service = tmp_path / "mine.toml"
+    privacy = f'[privacy]\nsecret = "{lake}/tokens"\npersonal = [{{ path = "email", become = "token" }}]\n'
+    service.write_text(f'name = "games"\n{privacy}[[tables]]\nname = "alpha"\n')
+    says = f"privacy.secret: {lake}/tokens is in the lake {lake}, or around it"
+    assert says in failed(2, "ingest", "--queue-url", "http://q", "--lake", lake, "--service", str(service))
+    assert says in failed(2, "tables", "check", str(service), "--no-sql", "--lake", lake)

@@ -83,10 +83,14 @@ MERGED_AT_ONCE = 8
 
 def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """The checks that need more than the text of the declarations."""
-    must_keep_subject(lake, service)
+    _must_fit_lake(service, lake)
     check_expressions(spark, service)
-    if service.privacy is not None:
-        must_lie_apart(service.privacy, lake)
+
+
+def _must_fit_lake(service: Service, lake: str) -> None:
+    """Without Spark."""
+    must_keep_subject(lake, service)
+    must_lie_apart(service.privacy, lake)
 
 
 def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettings, emit: Emit) -> Service:
@@ -132,8 +136,9 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
     check_queue(settings.queue_url)
     check_lake(settings.lake)
     service = named or service_for("", settings.lake)
+    _must_fit_lake(service, settings.lake)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
-    _check(spark, settings.lake, service)
+    check_expressions(spark, service)
 
     with alone(service, settings, emit) as still_ours, stopping_on_signals(stop):
         service = _with_deployed(spark, service, settings, emit)

@@ -35,8 +35,10 @@ COLUMNS = (
 tag: AES-256-GCM. Decrypted it is `packed`."""
 
 
-def must_lie_apart(privacy: Privacy, lake: str) -> None:
+def must_lie_apart(privacy: Privacy | None, lake: str) -> None:
     """Readers of the lake must not be able to read the vault, its keys, or the secret of tokens."""
+    if privacy is None:
+        return
     keys = {"vault_key": privacy.vault_key} if is_local(privacy.vault_key) else {}
     for name, place in {"vault": privacy.vault, "secret": privacy.secret, **keys}.items():
         if place and overlap(place, lake):

@@ -1,4 +1,4 @@
 """Commands for the data of people.
 
-* `privacy` scan, secret, erase, report      * `vault` privacy show, rotate
+* `privacy` scan, secret, erase      * `report` privacy report      * `vault` privacy show, rotate
 """

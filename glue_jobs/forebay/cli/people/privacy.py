@@ -15,6 +15,7 @@ from forebay.cli.confirm import confirm
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
+from forebay.cli.people.report import report
 from forebay.cli.people.vault import rotate, show
 from forebay.cli.show import at, columns, console, error_console, print_json, size
 from forebay.counted import agreed, counted
@@ -25,12 +26,14 @@ if TYPE_CHECKING:
     from forebay.operate.people.outlook import Outlook
 
 app = typer.Typer(help="Find personal fields, and erase people.", no_args_is_help=True)
+ApartFrom = Annotated[
+    str,
+    typer.Option(
+        "--lake", envvar="FOREBAY_LAKE", help="The lake: the secret must be in another place.", show_default=False
+    ),
+]
 NOT_READ = "is not read without --search-landing"
 FINISHES = "finishes this table, then stops; a second Ctrl-C stops at once. Repeat the command to continue"
-
-
-app.command()(show)
-app.command()(rotate)
 
 
 @app.callback()
@@ -69,6 +72,7 @@ def scan(
 @answers
 def secret(
     address: Annotated[str, typer.Argument(help="Where to put it: s3://BUCKET/KEY, or the absolute path of a file.")],
+    lake: ApartFrom = "",
 ) -> None:
     """Make the secret of tokens, unless it already exists.
 
@@ -76,11 +80,15 @@ def secret(
     With another secret, the same values get other tokens, so the command never overwrites one. Undo: delete the object,
     before the first token is made.
     """
+    from forebay.address import overlap
     from forebay.declaration.privacy import is_address
     from forebay.privacy.secret import make_secret, secret_at
 
     if not is_address(address):
         raise InvalidConfiguration.one("ADDRESS", f"{address!r} is neither s3://BUCKET/KEY nor an absolute path")
+    if lake and overlap(address, lake):
+        hint = "name a place that readers of the lake cannot read"
+        raise InvalidConfiguration.one("ADDRESS", f"{address} is in the lake {lake}, or around it", hint)
     if make_secret(address):
         tell(made=address)
         console.print(f"made {address}; let only the ingest job read it, and those who erase people")
@@ -177,27 +185,9 @@ def erase(
         raise typer.Exit(1)
 
 
-@app.command()
-def report(
-    lake: Lake,
-    number: Annotated[int, typer.Argument(min=1, help="The number of the erasure.")],
-    service: Service = "",
-    as_json: AsJson = False,
-) -> None:
-    """Show the report of an erasure, and check its signature. It is JSON with and without --json."""
-    from forebay.declaration.kept.in_force import service_for
-    from forebay.operate.lake_view import view_of
-    from forebay.operate.people.erase_report import renewed_report
-
-    declared = service_for(service, lake)
-    found = renewed_report(view_of(lake), declared, number)
-    if found is None:
-        raise InvalidConfiguration.one(
-            "NUMBER",
-            f"service {declared.name} has no erasure {number}",
-            "`forebay history --days 365` lists the erasures",
-        )
-    print_json([found])
+app.command()(report)
+app.command()(show)
+app.command()(rotate)
 
 
 def _people(named: list[str], source: Path | None) -> list[str]:
