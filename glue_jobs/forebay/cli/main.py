@@ -32,6 +32,8 @@ Exit status:
   130  stopped by Ctrl-C; the command says what remains to be done"""
 EXIT = "Exit status: 0 success, 1 a problem, 2 usage error, 3 no access, 130 Ctrl-C"
 """The last line of each command's help."""
+EXIT_OF = {"wait": EXIT.replace("success", "complete").replace("130", "4 not complete in time, 130")}
+"""Where it is another one."""
 
 
 class Command(NamedTuple):
@@ -143,7 +145,7 @@ def _kind(shown: Any, ctx: Any) -> str:
 
 
 def _epilog(name: str) -> str:
-    return f"{examples(name)}\n\n{EXIT}"
+    return f"{examples(name)}\n\n{EXIT_OF.get(name, EXIT)}"
 
 
 class _Group(TyperGroup):

@@ -31,8 +31,8 @@ def wait(
     """Wait until all files of an hour or a day are in.
 
     `complete` in the declaration of a feed defines when that is the case. For each open period, the command says what it waits
-    for; --json prints these periods. `forebay files skip` leaves out a file that can never be loaded. Exit status 4 if one is
-    not complete in time.
+    for; --json prints these periods. `forebay files skip` leaves out a file that can never be loaded. Exit status: 0 if all
+    are complete, 4 if one is not complete in time.
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import begun_lake
