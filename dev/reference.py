@@ -77,7 +77,8 @@ def declarations() -> str:
     ]
     text = _head(
         "Declarations",
-        "Every setting of a service, its tables and its rollups. How to use them: [Declarations](../declarations.md).",
+        "Every setting of a service, its tables and its rollups. How to use them: [Declarations](../declarations.md), "
+        "[Files](../files.md), and [Merge tables and rollups](../states.md).",
     )
     for title, where, model in parts:
         rows = [

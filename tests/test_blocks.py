@@ -41,10 +41,11 @@ NOT_RUN = {
 }
 """Programs that blocks call, and why no test runs them."""
 PROVED = {
-    "docs/declarations.md": "tests/test_query_page.py",
     "docs/disasters.md": "tests/batch/test_without_plan.py",
+    "docs/operating.md": "tests/operate/test_export.py",
     "docs/query.md": "tests/test_query_page.py",
     "docs/source.md": "tests/source/test_contents.py",
+    "docs/states.md": "tests/test_query_page.py",
     "docs/tutorial.md": "tests/test_query_page.py",
     "infra/README.md": "tests/infra/test_construct.py",
 }

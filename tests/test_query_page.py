@@ -124,7 +124,7 @@ def test_two_blocks_do_not_run_and_the_others_all_have_a_test() -> None:
     assert [block.text.split("; ")[0] for block in _blocks() if block.not_run] == [
         'import duckdb\n\nduckdb.sql("install delta'
     ]
-    documents = ("query.md", "tutorial.md", "declarations.md")
+    documents = ("query.md", "tutorial.md", "states.md")
     found = [re.findall(r"([^\n]*)\n```sql\n", (ROOT / "docs" / document).read_text()) for document in documents]
     marked = [[before.startswith("<!-- not run: ") for before in of_one] for of_one in found]
     assert marked == [[False, True], [False], [False]]
@@ -146,7 +146,7 @@ def test_sql_for_athena_is_of_the_columns_that_the_tutorial_declares(document: s
 
 
 def test_sql_for_a_table_with_a_history_finds_the_version_of_the_time() -> None:
-    (text,) = re.findall(r"```sql\n(select e\.\*.*?)```", (ROOT / "docs" / "declarations.md").read_text(), re.S)
+    (text,) = re.findall(r"```sql\n(select e\.\*.*?)```", (ROOT / "docs" / "states.md").read_text(), re.S)
     found = ask_duckdb(
         "create table purchases as select * from (values ('p', 2), ('p', 7), ('q', 1)) t(player, \"at\")",
         "create table player_versions as select * from "

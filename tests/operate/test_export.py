@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import shutil
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -48,6 +49,9 @@ COLUMNS = pa.schema(
      ("items", pa.list_(pa.struct([("sku", pa.string())]))), ("_file_id", pa.string())]
 )  # fmt: skip
 START = datetime(2026, 11, 22, tzinfo=UTC)
+PAGE = Path(__file__).parents[2] / "docs" / "operating.md"
+OF_PAGE: dict[str, Any] = {"Path": Path, "json": json, "pq": pq}
+exec(re.findall(r"```python\n(def apply_steps.*?)```", PAGE.read_text(), re.S)[0], OF_PAGE)
 
 
 def rows(*named: tuple[str, int], file: str = "f") -> pa.Table:
@@ -72,24 +76,17 @@ def exported(lake: Path, name: str, to: Path, **more: Any) -> list[Manifest]:
     return list(export(LakeView(str(lake)), service(), name, str(to), **more))
 
 
-def applied(to: Path, name: str) -> list[dict[str, Any]]:
-    """As somebody elsewhere does it, who knows the manifests alone."""
-    there: list[dict[str, Any]] = []
-    for step in manifests_of(str(to), name):
-        told = [row for part in step.files for row in pq.read_table(io.BytesIO(read(to, name, part.name))).to_pylist()]
-        changes = [(row.pop(CHANGE), row) for row in told]
-        leave = {key_of(row, step) for change, row in changes if change in ("upsert", "delete")}
-        there = [row for row in there if key_of(row, step) not in leave]
-        there += [row for change, row in changes if change in ("upsert", "insert")]
-    return sorted(there, key=str)
+def applied(to: Path, name: str, *, since: int = -1) -> list[dict[str, Any]]:
+    """By the program of the page, which knows the manifests alone."""
+    there: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    version = OF_PAGE["apply_steps"](to / name, there, since)
+    assert OF_PAGE["apply_steps"](to / name, there, version) == version, "nothing is applied twice"
+    found = [row for its in there.values() for row in its]
+    return sorted(({key: value for key, value in row.items() if key != CHANGE} for row in found), key=str)
 
 
 def read(to: Path, name: str, part: str) -> bytes:
     return (to / name / part).read_bytes()
-
-
-def key_of(row: dict[str, Any], step: Manifest) -> tuple[Any, ...]:
-    return tuple(row[key] for key in step.keys)
 
 
 def now(lake: Path, name: str) -> list[dict[str, Any]]:
@@ -179,7 +176,7 @@ def test_rows_of_files_that_left_an_append_table_leave_elsewhere(tmp_path: Path)
     write_deltalake(path, rows(("a", 1), ("a", 1), file="f1"), configuration=FEED)
     write_deltalake(path, rows(("b", 1), ("c", 2), file="f2"), mode="append")
     exported(lake, "events", to, since=0)
-    assert [row["id"] for row in applied(to, "events")] == ["b", "c"], "what came after version 0"
+    assert [row["id"] for row in applied(to, "events", since=0)] == ["b", "c"], "what came after version 0"
     to = tmp_path / "whole"
     exported(lake, "events", to)
     write_deltalake(path, rows(("d", 3), file="f3"), mode="append")
