@@ -270,10 +270,11 @@ def test_a_person_reads_the_report_as_sentences(lake: Path, declared: Callable[.
     assert re.split(r"  +", head) == ["table", "rows deleted", "gone from disk"]
     assert re.fullmatch(r"alpha +3  on [\d-]{10} [\d:]{8}", tables[2])
     assert tables[4:] == [
-        "not judged: 1 row and 0 data files that may be of these people",
-        "s3://landing/a.json holds their records",
-        "s3://landing/b.json holds their records",
-        "s3://landing/c.json holds their records",
+        "not judged: 1 row and 0 data files (docs/personal-data.md, The report)",
+        "3 landed objects hold their records:",
+        "  s3://landing/a.json",
+        "  s3://landing/b.json",
+        "  s3://landing/c.json",
         "Rows of these people may be left in tables",
         "The signature is right",
     ]

@@ -25,6 +25,11 @@ from tests.operate.ledger import write_ledger
             ("query", "--lake", "/tmp", "select", "a.json", "from", "x"),
             "query: a.json from x: too many arguments (put quotes around",
         ),
+        (("replay", "orders", "--lake", "/tmp"), "replay: orders: too many arguments (did you mean --table orders?)"),
+        (
+            ("replay", "s3://b/a", "--lake", "/tmp"),
+            "replay: s3://b/a: too many arguments (did you mean --file s3://b/a?)",
+        ),
         (("why", "s3://landing/in/a.json"), "why is unknown (did you mean where?)"),
         (("tables", "chek"), "tables: chek is unknown (did you mean check?)"),
         (("compact",), "compact: --lake is missing (or set FOREBAY_LAKE, or name it in forebay.toml)"),

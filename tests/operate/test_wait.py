@@ -66,7 +66,7 @@ def test_what_is_open_is_said_with_what_it_waits_for(lake: str) -> None:
     said = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T11:00", "--since", "2026-11-24T08:00"))
     assert said.splitlines() == [
         "clicks 2026-11-24T09:00Z: waits for _DONE",
-        "clicks 2026-11-24T08:00Z: none of its files was loaded",
+        "clicks 2026-11-24T08:00Z: no file of this time is in the ledger yet",
     ]
 
 
@@ -113,7 +113,9 @@ def test_an_hour_that_an_earlier_declaration_called_complete_is_not_the_day_that
         service="games", feed="clicks", period=midnight, ends=midnight + timedelta(hours=1), since=TEN, complete_at=TEN
     )
     Periods(open_objects(f"{lake}/_forebay/complete")).change(lambda _: [hour])
-    assert "none of its files was loaded" in failed(4, *waited(lake, "clicks", "--until", "2026-11-25T00:00"))
+    assert "no file of this time is in the ledger yet" in failed(
+        4, *waited(lake, "clicks", "--until", "2026-11-25T00:00")
+    )
 
 
 def test_a_table_that_several_feeds_fill_needs_all_of_them(lake: str) -> None:

@@ -61,13 +61,23 @@ def _what(refused: UsageError) -> tuple[str, str]:
         meant = _meant(found[1], refused.ctx)
         return f"{found[1]} is unknown", f"did you mean {meant}?" if meant else ""
     if found := re.fullmatch(r"Got unexpected extra argument(?:s|\(s\))? \((.*)\)", message, re.S):
-        return f"{found[1]}: too many arguments", "put quotes around a text that has blanks"
+        option = _option_for(found[1], refused.ctx)
+        hint = f"did you mean {option} {found[1]}?" if option else "put quotes around a text that has blanks"
+        return f"{found[1]}: too many arguments", hint
     if found := re.fullmatch(r"Invalid value for '?([^':]*)'?(?: \(.*?\))?: (.*)", message, re.S):
         for pattern, meaning in BOUNDS:
             if re.fullmatch(pattern, found[2], re.S):
                 return f"{found[1]} {re.sub(pattern, meaning, found[2], flags=re.S)}", ""
         return f"{found[1]}: {found[2]}", ""
     return message.removesuffix("."), ""
+
+
+def _option_for(typed: str, context: Any) -> str:
+    """The option that takes the name of a table or the address of a file, if the command takes it by option alone."""
+    options = [name for one in context.command.params for name in one.opts] if context else []
+    option = "--file" if "://" in typed else "--table"
+    takes_names = any(not name.startswith("-") for name in options)
+    return option if option in options and not takes_names and " " not in typed else ""
 
 
 def hint_of(variable: str) -> str:

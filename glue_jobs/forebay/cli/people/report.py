@@ -52,8 +52,9 @@ def _show(told: Told) -> None:
     console.print(f"erasure {told['erasure']} of {told['service']}, {_time(told['asked_at'])}: {people}")
     shown = columns("table", f">rows {told['rows_became']}", "gone from disk")
     for one in told["tables"]:
-        shown.add_row(one["table"], f"{one['rows']:,}", _gone_from_disk(one))
-    if told["tables"]:
+        if one["rows"] or _stays(one):
+            shown.add_row(one["table"], f"{one['rows']:,}", _gone_from_disk(one))
+    if shown.row_count:
         console.print(shown)
     for line in _beside_tables(told):
         console.print(line)
@@ -62,30 +63,36 @@ def _show(told: Told) -> None:
 
 
 def _gone_from_disk(one: Told) -> str:
+    return _stays(one) or ("yes" if one["gone"] else f"on {_time(one['due_at'])}")
+
+
+def _stays(one: Told) -> str:
+    """Why a table does not count as gone, if it is not only a matter of time."""
     if one["refused"]:
         return f"no: the table {one['refused']}"
-    if one["gone"]:
-        return "yes"
-    if one["dropped"]:
+    if one["dropped"] and not one["gone"]:
         return "no: the table was dropped, and the bucket keeps old versions of it"
-    if not one["searched"]:
-        return "not searched: the table does not say whose its rows are"
-    return f"on {_time(one['due_at'])}"
+    return "" if one["searched"] or one["dropped"] else "not searched: the table does not say whose its rows are"
 
 
 def _beside_tables(told: Told) -> Iterator[str]:
     if told["vault_rows"]:
         yield f"the vault: {counted(told['vault_rows'], 'row', 'was')} deleted"
+    others = sum(not one["rows"] and not _stays(one) for one in told["tables"])
+    if others:
+        yield f"no rows of them were in {counted(others, 'other table')}"
     rows, files = told["not_judged"]["rows"], told["not_judged"]["objects"]
     if rows or files:
-        yield f"not judged: {counted(rows, 'row')} and {counted(files, 'data file')} that may be of these people"
+        yield f"not judged: {counted(rows, 'row')} and {counted(files, 'data file')} (docs/personal-data.md, The report)"
     if cleared := sum(one["cleared"] for one in told["landing"]):
         yield f"{counted(cleared, 'landed object')} no longer {agreed(cleared, 'holds')} their records"
     left = [one for one in told["landing"] if not one["cleared"]]
+    if left:
+        yield f"{counted(len(left), 'landed object')} {agreed(len(left), 'holds')} their records:"
     for one in left[:SHOWN]:
-        yield f"s3://{one['bucket']}/{one['key']} {one['why'] or 'holds their records'}"
+        yield f"  s3://{one['bucket']}/{one['key']} {one['why']}".rstrip()
     if len(left) > SHOWN:
-        yield f"and {counted(len(left) - SHOWN, 'more landed object')}; --json prints them all"
+        yield f"  and {len(left) - SHOWN:,} more, which --json prints"
     if (unread := told["landing_not_read"]) and (objects := unread["objects"]):
         some = f"{counted(objects, 'landed object')} ({size(unread['bytes'])})"
         yield f"{some} may hold records that no table has: `forebay privacy erase --search-landing` reads them"
@@ -96,13 +103,9 @@ def _gone(told: Told) -> str:
         return "Nothing of these people is left"
     if told["is_gone_from_tables"]:
         return "Their rows are gone from all tables. Records of them may be left in the landing bucket"
-    return f"Rows of these people may be left in tables{_until(told)}"
-
-
-def _until(told: Told) -> str:
-    """If they only wait for maintenance."""
-    waits = all(not one["refused"] and not one["dropped"] for one in told["tables"] if not one["gone"])
-    return f" until {_time(told['gone_by'])}" if waits and not any(told["not_judged"].values()) else ""
+    if any(told["not_judged"].values()) or any(map(_stays, told["tables"])):
+        return "Rows of these people may be left in tables"
+    return f"Old versions of tables keep their rows until {_time(told['gone_by'])}"
 
 
 def _time(text: str) -> str:

@@ -19,7 +19,7 @@ from forebay.ledger.periods import FeedPeriod
 from forebay.upkeep.complete.judge import waits_for_files
 
 FEED_OF_TABLE = '. Or limit the table to feeds that do, with where = { "@feed" = ... }'
-UNSEEN = "none of its files was loaded"
+UNSEEN = "no file of this time is in the ledger yet"
 
 
 @dataclass(frozen=True)
