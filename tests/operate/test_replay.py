@@ -160,9 +160,13 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
     command = ("replay-into", side, "--table", "alpha", "--lake", lake)
     assert "have these rows here" in ran(*command, "--dry-run")
     assert "files: must be chosen" in failed(2, "replay-into", side, "--lake", lake)
+    keep_in_force(lake, parse_service({"service.toml": 'name = "studio"\n[[tables]]\nname = "alpha"\n'}))
+    assert "--service: is missing" not in ran(*command, "--dry-run")
+    assert "nowhere: does not exist" in failed(2, *command, "--service", f"{side}/nowhere", "--dry-run")
     read: list[str] = []
 
     def load(spark: Any, files: Any, service: Any, place: str, **_: Any) -> Iterator[int]:
+        assert service.name == "studio", "without --service, the declarations that this lake's job uses"
         read.extend(file.key for file in files)
         yield len(files)
 

@@ -22,6 +22,7 @@ from forebay.spark.signals import leaving_at_once
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from forebay.declaration.service import Service as Declarations
     from forebay.operate.changing.replay import Replay
     from forebay.operate.lake_view import LakeView
     from forebay.operate.looking.files import LedgerFile
@@ -97,11 +98,12 @@ def replay_into(
     Shows which rows the files have in this lake, and asks. This lake and its ledger do not change. The command runs Spark on
     this machine. Repeat it to continue an interrupted run. Then compare the two lakes. Undo: delete the other lake.
     """
+    from forebay.declaration.kept.in_force import service_for
     from forebay.operate.changing.aside import side_lake
     from forebay.operate.lake_view import view_of
 
     view = view_of(lake)
-    into = side_lake(view.lake, other_lake)
+    into, declared = side_lake(view.lake, other_lake), service_for(service, view.lake)
     found = files.found(view)
     what = f"for {into}. They have these rows here:"
     _show(view, found, what, {"dry_run": dry_run, "into": into}, as_json=as_json)
@@ -109,7 +111,7 @@ def replay_into(
         return
     if not yes:
         confirm(f"Read them into {into}?")
-    _load_aside(lake, found, service, into)
+    _load_aside(lake, found, declared, into)
 
 
 def announce_all(
@@ -148,9 +150,8 @@ def _tell_wait(shown: Progress, most: int, waiting: int) -> None:
 
 
 @leaving_at_once("repeat the command to continue")
-def _load_aside(lake: str, found: Replay, place: str, into: str) -> None:
+def _load_aside(lake: str, found: Replay, service: Declarations, into: str) -> None:
     from forebay.aws.preflight import check_lake
-    from forebay.declaration.loading import load_service
     from forebay.declared_sql.check import check_expressions
     from forebay.events import to_log
     from forebay.lake.safety import session_for
@@ -158,7 +159,7 @@ def _load_aside(lake: str, found: Replay, place: str, into: str) -> None:
     from forebay.privacy.erased import without_erased
 
     check_lake(into)
-    declared = without_erased(load_service(place), lake)
+    declared = without_erased(service, lake)
     spark = session_for(into, "forebay-replay", emit=to_log())
     check_expressions(spark, declared)
     files = [file.landed for file in found.files]
