@@ -280,6 +280,6 @@ def retry_records(
         became = f"{counted(tried.moved - tried.dropped, 'record')} written, {tried.dropped:,} dropped"
         verb = f"{held} drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
         leave_record(lake, f"{verb}: {became}", undo=_undo(tried, there, began, give_up=give_up))
-    console.print(
-        f"{counted(tried.chosen, 'record')}: {tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
-    )
+    said = f"{tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
+    why = "; `forebay quarantine show` has the reason of each" if left and held == "quarantine" and not give_up else ""
+    console.print(f"{counted(tried.chosen, 'record')}: {said}{why}")
