@@ -40,6 +40,7 @@ def wait(
     from forebay.operate.looking.wait import wait as wait_for
     from forebay.upkeep.complete.look import periods_of
 
+    timeout_s = _seconds(timeout)
     lake, end = begun_lake(lake), until.replace(tzinfo=UTC)
     begin = since.replace(tzinfo=UTC) if since else None
     if begin is not None and begin >= end:
@@ -50,9 +51,7 @@ def wait(
         error_console.print(
             f"waits for the feed {name} alone; the table {name} may also have rows of {', '.join(others)}"
         )
-    found = wait_for(
-        lambda: open_periods(declared, feeds, [*periods.rows().values()], begin, end), _seconds(timeout), every_s
-    )
+    found = wait_for(lambda: open_periods(declared, feeds, [*periods.rows().values()], begin, end), timeout_s, every_s)
     if as_json:
         print_json({**asdict(one), "start": one.start.isoformat()} for one in found)
     elif not found:
