@@ -11,9 +11,11 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -107,24 +109,78 @@ def ranked(parts: Sequence[str]) -> str:
     return next((room for n in (2, 1) if (room := ".".join(parts[:n])) in RANK), parts[0])
 
 
-def imports(module: Path) -> list[tuple[int, str]]:
-    """Every module that this one imports, wherever in it, with the line."""
-    found = []
-    for node in ast.walk(ast.parse(module.read_text())):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            found += [(node.lineno, node.module)]
-            if node.module.split(".")[0] == "forebay":
-                found += [(node.lineno, f"{node.module}.{alias.name}") for alias in node.names]
+@dataclass(frozen=True)
+class Source:
+    """All that these tests ask of a file, from one walk over its tree. The trees of all files are a million objects."""
+
+    imports: list[tuple[int, str, tuple[str, ...]]]
+    """Every module that it imports, wherever in it, with the line and the names that it takes from it."""
+    defined: set[str]
+    """Names of functions and classes, variables and imports, wherever in it."""
+    own_paths: list[int]
+    """Lines with a path of forebay's own; what names it in prose is a docstring."""
+    by_hand: list[tuple[int, str]]
+    """Numbers of things that are not told by `counted`."""
+    decorators: dict[str, set[str]]
+    """Of its functions and classes."""
+
+
+@cache
+def source(path: Path) -> Source:
+    found = Source([], set(), [], [], {})
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Name(ctx=ast.Store()):
+                found.defined.add(node.id)
+            case ast.Import():
+                found.imports.extend((node.lineno, alias.name, ()) for alias in node.names)
+                found.defined.update(_bound(node.names))
+            case ast.ImportFrom():
+                if node.module:
+                    found.imports.append((node.lineno, node.module, tuple(alias.name for alias in node.names)))
+                found.defined.update(_bound(node.names))
+            case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():
+                found.defined.add(node.name)
+                found.decorators[node.name] = {ast.unparse(mark) for mark in node.decorator_list}
+            case ast.JoinedStr():
+                found.by_hand.extend(_by_hand(node))
+            case ast.Constant(value=str(text)) if "_forebay/" in text and "\n" not in text and not text.endswith("."):
+                found.own_paths.append(node.lineno)
     return found
+
+
+PLURALS = (
+    "files records rows tables messages batches games days objects notices partitions columns versions minutes commits"
+)
+SEVERAL = re.compile(rf"^ (?:small |dead |new )?(?:{PLURALS.replace(' ', '|')}|times(?! the record))\b")
+
+
+def _bound(names: list[ast.alias]) -> Iterator[str]:
+    return ((alias.asname or alias.name).split(".")[0] for alias in names)
+
+
+def _by_hand(text: ast.JoinedStr) -> Iterator[tuple[int, str]]:
+    for number, then in pairwise(text.values):
+        if not (isinstance(number, ast.FormattedValue) and isinstance(then, ast.Constant)):
+            continue
+        if SEVERAL.match(str(then.value)):
+            told = ast.unparse(number.value)
+            if not re.fullmatch(r"[A-Z_]+|counted\(.*\)", told):
+                yield text.lineno, f"{told}{then.value}"
+
+
+def imports(module: Path) -> Iterator[tuple[int, str]]:
+    for line, name, taken_from_it in source(module).imports:
+        yield line, name
+        if name.split(".")[0] == "forebay":
+            yield from ((line, f"{name}.{one}") for one in taken_from_it)
 
 
 @pytest.mark.parametrize("module", modules(), ids=lambda m: str(m.relative_to(PACKAGE)))
 def test_imports_point_up_the_river(module: Path) -> None:
     mine = room_of(module)
     if mine == "__init__":
-        assert imports(module) == []
+        assert [*imports(module)] == []
         return
     wrong = []
     for line, name in imports(module):
@@ -159,21 +215,15 @@ SOURCES = {
 
 
 @cache
-def tree(path: Path) -> ast.Module:
-    return ast.parse(path.read_text())
-
-
-@cache
 def taken(path: Path) -> list[tuple[int, str, str]]:
     """Names that this module imports from ours, wherever in it, with the line; no name where it imports a whole module."""
     found = []
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name, "") for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            for alias in node.names:
-                whole = f"{node.module}.{alias.name}"
-                found.append((node.lineno, whole, "") if whole in SOURCES else (node.lineno, node.module, alias.name))
+    for line, module, names in source(path).imports:
+        for name in names:
+            whole = f"{module}.{name}"
+            found.append((line, whole, "") if whole in SOURCES else (line, module, name))
+        if not names:
+            found.append((line, module, ""))
     return [one for one in found if one[1] in SOURCES]
 
 
@@ -190,19 +240,11 @@ def test_no_two_files_import_each_other() -> None:
 def test_whatever_is_imported_exists() -> None:
     """Also in tests that no quick run imports: a name that moved is missed there at once."""
 
-    @cache
-    def defined(module: str) -> set[str]:
-        nodes = list(ast.walk(tree(SOURCES[module])))
-        names = {node.name for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)}
-        names |= {node.id for node in nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-        aliases = (alias for node in nodes if isinstance(node, ast.Import | ast.ImportFrom) for alias in node.names)
-        return names | {(alias.asname or alias.name).split(".")[0] for alias in aliases}
-
     gone = [
         f"{path.relative_to(ROOT)}:{line}: {module} has no {name}"
         for path in SOURCES.values()
         for line, module, name in taken(path)
-        if name and name not in defined(module)
+        if name and name not in source(SOURCES[module]).defined
     ]
     assert gone == []
 
@@ -276,12 +318,10 @@ def test_paths_of_forebays_own_are_spelt_in_one_place() -> None:
     """`lake.layout`; what names them in prose is a docstring."""
     deployed = [*modules(), *(ROOT / "lambdas").rglob("*.py"), *(ROOT / "infra").rglob("*.py")]
     spelt = [
-        f"{module.relative_to(ROOT)}:{node.lineno}"
+        f"{module.relative_to(ROOT)}:{line}"
         for module in deployed
         if module != PACKAGE / "lake" / "layout.py"
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "_forebay/" in node.value
-        if "\n" not in node.value and not node.value.endswith(".")
+        for line in source(module).own_paths
     ]
     assert spelt == []
 
@@ -291,31 +331,20 @@ def test_whatever_writes_takes_its_session_from_the_probe_of_the_lake() -> None:
     users = {
         str(module.relative_to(PACKAGE))
         for module in modules()
-        for node in ast.walk(ast.parse(module.read_text()))
-        if isinstance(node, ast.ImportFrom) and node.module == "forebay.spark.session"
-        if "session" in {alias.name for alias in node.names}
+        for _, name, names in source(module).imports
+        if name == "forebay.spark.session" and "session" in names
     }
     assert users == {"lake/safety.py", "cli/declaring/tables.py"}
-
-
-PLURALS = (
-    "files records rows tables messages batches games days objects notices partitions columns versions minutes commits"
-)
-SEVERAL = re.compile(rf"^ (?:small |dead |new )?(?:{PLURALS.replace(' ', '|')}|times(?! the record))\b")
 
 
 def test_a_number_of_things_is_told_by_counted() -> None:
     """`1 files` is what an operator reads first. A constant is never 1, and the twin speaks as AWS does."""
     deployed = [*(ROOT / "glue_jobs").rglob("*.py"), *(ROOT / "lambdas").rglob("*.py"), *(ROOT / "infra").rglob("*.py")]
     by_hand = [
-        f"{module.relative_to(ROOT)}:{text.lineno}: {ast.unparse(number.value)}{then.value}"
+        f"{module.relative_to(ROOT)}:{line}: {told}"
         for module in deployed
         if "twin" not in module.parts
-        for text in ast.walk(ast.parse(module.read_text()))
-        if isinstance(text, ast.JoinedStr)
-        for number, then in zip(text.values, text.values[1:], strict=False)
-        if isinstance(number, ast.FormattedValue) and isinstance(then, ast.Constant) and SEVERAL.match(str(then.value))
-        if not re.fullmatch(r"[A-Z_]+|counted\(.*\)", ast.unparse(number.value))
+        for line, told in source(module).by_hand
     ]
     assert by_hand == []
 
@@ -340,11 +369,6 @@ def test_each_promise_is_proved_in_every_run(promise: str) -> None:
     """`make test` leaves out what is marked `deep`, and no promise may be left out with it."""
     for test in PROOFS[promise]:
         file, _, name = test.partition("::")
-        found = [
-            node
-            for node in ast.walk(ast.parse((ROOT / file).read_text()))
-            if isinstance(node, ast.FunctionDef) and node.name == name
-        ]
-        assert found, f"{test} is named in tests/promises.py, and does not exist"
-        marks = {ast.unparse(mark) for mark in found[0].decorator_list}
+        marks = source(ROOT / file).decorators.get(name)
+        assert marks is not None, f"{test} is named in tests/promises.py, and does not exist"
         assert "pytest.mark.deep" not in marks, f"{test} proves {promise!r}, and `make test` leaves it out"
