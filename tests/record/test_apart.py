@@ -95,7 +95,7 @@ def apart(function: str, numbers: list[int], call_s: float = 1.0) -> tuple[list[
     return done.columns["n"].to_pylist(), done.refused.to_pylist()
 
 
-NUMBERS = [*range(5, 9)]
+NUMBERS = [6, 7, 8]
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ NUMBERS = [*range(5, 9)]
 )
 def test_only_the_row_that_a_function_does_not_survive_is_refused(function: str, why: str) -> None:
     changed, refused = apart(function, NUMBERS, call_s=1.0 if "1 second" in why else 60.0)
-    assert changed == [10, 12, 7, 16]
-    assert [text is None for text in refused] == [True, True, False, True]
-    assert str(refused[2]).startswith(why)
+    assert changed == [12, 7, 16]
+    assert [text is None for text in refused] == [True, False, True]
+    assert str(refused[1]).startswith(why)
 
 
 def test_a_function_that_returns_is_called_once_whatever_it_prints(capfd: pytest.CaptureFixture[str]) -> None:
-    assert apart("speaks", NUMBERS) == ([10, 12, 14, 16], [None] * 4)
+    assert apart("speaks", NUMBERS) == ([12, 14, 16], [None] * 3)
     out, err = capfd.readouterr()
     assert (out, err.count("some words")) == ("", 1)
 
@@ -147,7 +147,7 @@ def test_no_rows_need_no_process() -> None:
 
 
 def test_a_function_that_cannot_be_used_says_why_as_elsewhere() -> None:
-    with pytest.raises(NoFunction, match="sick:fewer returned 3 of 4 rows"):
+    with pytest.raises(NoFunction, match="sick:fewer returned 2 of 3 rows"):
         apart("fewer", NUMBERS)
     with pytest.raises(NoFunction, match=r"has no function missing") as failure:
         apart("missing", NUMBERS)

@@ -2,8 +2,8 @@
 
 In: an array for each column. Out: the same as of `Transform`. A function that does not return in time, takes all memory or ends
 its process, ends only this one. Then a tenth of the rows is tried at a time, down to single rows. `NoFunction` if too many
-calls of a task ended so, or an import: a thousand tables may share a function. A process takes a third of a second to start, so
-this is only for rows that are read again, and for `try`.
+calls of a task ended so, or an import: a thousand tables may share a function. A process takes a quarter of a second to start,
+so this is only for rows that are read again, and for `try`.
 """
 
 from __future__ import annotations
@@ -19,15 +19,18 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from forebay.content.ceiling import ceiling
 from forebay.counted import counted
-from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration, Problem
 from forebay.record.transform import Transform, refused_of
 from forebay.transforms import PACKAGE, NoFunction, folders
+
+if TYPE_CHECKING:  # without pydantic, the process of a function starts in half the time
+    from forebay.declaration.service import Service
 
 KILLED_AT_MOST = 30
 """Calls of one task that a function may fail to survive. One bad row takes four of 1,000, and six of 100,000."""

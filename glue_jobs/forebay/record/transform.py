@@ -13,7 +13,7 @@ import faulthandler
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -21,8 +21,10 @@ import pyarrow.compute as pc
 from forebay.content.ceiling import ceiling
 from forebay.content.limits import Limits
 from forebay.counted import counted
-from forebay.declaration.service import Service
 from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, line_of, reason_of
+
+if TYPE_CHECKING:  # see `record.apart`
+    from forebay.declaration.service import Service
 
 REFUSED = "_refused"
 """The column in which a function may say why it refuses a row; null for a row that is fine."""
