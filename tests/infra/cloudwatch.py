@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from statistics import mean, pstdev
+from types import CodeType
 from typing import Any
 
 Samples = Mapping[int, float]
@@ -107,12 +108,17 @@ def evaluate(points: Sequence[float | None], rule: Rule, state: str) -> str:
 
 
 def ringing(
-    rule: Rule, samples: Mapping[str, Samples], *, until: int, phase: int, further_back: int, late: int = 0
+    rule: Rule,
+    value: Callable[[int, int], float | None],
+    *,
+    until: int,
+    phase: int,
+    further_back: int,
+    late: int = 0,
 ) -> Iterator[int]:
-    """The minutes in which the alarm rings, looked at whenever one of its periods ends. Samples are there `late` minutes after
-    their time."""
+    """The minutes in which the alarm rings, looked at whenever one of its periods ends. `value` is that of the rule for what
+    its metrics get. Samples are there `late` minutes after their time."""
     state = "OK"
-    value = cache(lambda begin, end: rule.value(samples, begin, end))
     for now in range(phase or rule.minutes, until, rule.minutes):
         begins = [now - n * rule.minutes for n in range(rule.periods + further_back, 0, -1)]
         points = [value(begin, max(begin, min(begin + rule.minutes, now - late))) for begin in begins]
@@ -146,7 +152,13 @@ def _computed(
     if any(value is None for name, value in found.items() if name not in filled):
         return None
     known = {name: 0.0 if value is None else value for name, value in found.items()}
-    words = {"IF": lambda test, yes, no: yes if test else no, "FILL": lambda value, _: value}
-    # Both branches of an IF are computed; nothing may be divided by a zero of the other branch.
-    expression = re.sub(r"/ (\w+)", r"/ (\1 or 1)", expression)
-    return float(eval(expression, {"__builtins__": {}}, {**words, **known}))
+    return float(eval(_compiled(expression), {"__builtins__": {}}, {**WORDS, **known}))
+
+
+WORDS = {"IF": lambda test, yes, no: yes if test else no, "FILL": lambda value, _: value}
+
+
+@cache
+def _compiled(expression: str) -> CodeType:
+    """Both branches of an IF are computed; nothing may be divided by a zero of the other branch."""
+    return compile(re.sub(r"/ (\w+)", r"/ (\1 or 1)", expression), expression, "eval")
