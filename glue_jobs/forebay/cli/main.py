@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any, NamedTuple
@@ -99,28 +99,32 @@ class _Commands(Mapping[str, Any]):
     """Each is imported when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
-        known = COMMANDS[name]
-        found = getattr(import_module(known.module, "forebay.cli"), known.name)
-        if not isinstance(found, typer.Typer):
-            alone = typer.Typer(add_completion=False)
-            alone.command()(found)
-            alone.rich_markup_mode = None
-            command = typer.main.get_command(alone)
-        else:
-            found.rich_markup_mode, found.info.cls = None, _Group
-            command = typer.main.get_group(found)  # without the options for completion, which the whole command has
-        command.name, command.epilog = name, _epilog(name)
-        for inner in getattr(command, "commands", {}).values():
-            inner.epilog = _epilog(f"{name} {inner.name}")
-            _in_words(inner)
-        _in_words(command)
-        return command
+        return _made(COMMANDS[name], name)
 
     def __iter__(self) -> Iterator[str]:
         return iter(COMMANDS)
 
     def __len__(self) -> int:
         return len(COMMANDS)
+
+
+@cache
+def _made(known: Command, name: str) -> Any:
+    found = getattr(import_module(known.module, "forebay.cli"), known.name)
+    if not isinstance(found, typer.Typer):
+        alone = typer.Typer(add_completion=False)
+        alone.command()(found)
+        alone.rich_markup_mode = None
+        command = typer.main.get_command(alone)
+    else:
+        found.rich_markup_mode, found.info.cls = None, _Group
+        command = typer.main.get_group(found)  # without the options for completion, which the whole command has
+    command.name, command.epilog = name, _epilog(name)
+    for inner in getattr(command, "commands", {}).values():
+        inner.epilog = _epilog(f"{name} {inner.name}")
+        _in_words(inner)
+    _in_words(command)
+    return command
 
 
 KINDS = {"str": "TEXT", "path": "PATH", "int": "NUMBER", "float": "NUMBER"}
