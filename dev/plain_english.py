@@ -11,6 +11,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -22,6 +23,7 @@ GENERATED = ("docs", "reference")
 ITSELF = HERE / "plain_english.toml"
 
 
+@cache
 def phrases() -> list[tuple[re.Pattern[str], str]]:
     listed = tomllib.loads((HERE / "plain_english.toml").read_text())
     return [(re.compile(pattern, re.IGNORECASE), instead) for pattern, instead in listed.items()]
@@ -38,10 +40,14 @@ def files(places: list[Path]) -> Iterator[Path]:
 
 def places_in(file: Path) -> Iterator[tuple[int, str, str]]:
     """The line, the phrase, and what to write instead."""
-    known = phrases()
     for number, line in enumerate(file.read_text(errors="replace").splitlines(), 1):
-        for pattern, instead in known:
-            yield from ((number, found[0].strip(), instead) for found in pattern.finditer(line))
+        yield from ((number, phrase, instead) for phrase, instead in phrases_in(line))
+
+
+@cache
+def phrases_in(line: str) -> list[tuple[str, str]]:
+    """Many lines of code are the same."""
+    return [(found[0].strip(), instead) for pattern, instead in phrases() for found in pattern.finditer(line)]
 
 
 def counts() -> dict[str, int]:
