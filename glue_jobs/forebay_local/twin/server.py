@@ -20,6 +20,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def main(argv: list[str] | None = None) -> int:
         print(f"{KEY} is not set: the twin answers no request without a key", file=sys.stderr)
         return 2
     _be_quiet()
+    _parse_descriptions_once()
     server = _bind(options.port, key)
     endpoint = f"http://127.0.0.1:{server.server_port}"
     know(endpoint, key)
@@ -78,6 +80,14 @@ def _be_quiet() -> None:
         del os.environ[name]
     os.environ.update(AWS_ACCESS_KEY_ID="local", AWS_SECRET_ACCESS_KEY="local", AWS_EC2_METADATA_DISABLED="true")
     os.environ["MOTO_DISABLE_GLOBAL_CORS"] = "true"  # for browsers; it costs a regex a header on every request
+
+
+def _parse_descriptions_once() -> None:
+    """Each session of boto3 parses the descriptions of its services, and moto makes dozens of sessions when it is imported."""
+    import botocore.session
+    from botocore.loaders import create_loader
+
+    botocore.session.create_loader = cache(create_loader)
 
 
 def _patch(endpoint: str, state: Path | None) -> None:
