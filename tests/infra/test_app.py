@@ -46,6 +46,8 @@ def test_synth_needs_neither_node_nor_a_network(tmp_path: Path) -> None:
     )
     env = {"PATH": "/nonexistent", "HOME": str(tmp_path), "CDK_OUTDIR": str(tmp_path / "out"), **nobody}
     env["PYTHONPYCACHEPREFIX"] = os.environ["PYTHONPYCACHEPREFIX"]  # else it compiles all of the CDK
+    # Where jsii has it on Linux; else it unpacks the CDK once more.
+    env["JSII_RUNTIME_PACKAGE_CACHE_ROOT"] = str(Path.home() / ".cache" / "aws" / "jsii" / "package-cache")
     command = [sys.executable, "-m", "infra.app", "-c", "env=prod"]
     ran = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
