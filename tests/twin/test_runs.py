@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -21,7 +22,7 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.notification import read_message
 from forebay_local.twin import alarms, clients, fire
 from forebay_local.twin import twin as twins
-from forebay_local.twin.run import reason
+from forebay_local.twin.run import LOG_STORE_JAR, class_path, reason
 from forebay_local.twin.twin import Twin
 
 
@@ -399,3 +400,17 @@ def test_a_failed_ingest_run_tells_a_person_why_by_the_templates_own_rule(quick:
     assert "reason   InvalidConfiguration: queue arrivals: is not a URL" in mail["Message"]
     assert f"run      {run_id}" in mail["Message"]
     assert "under job-failed" in mail["Message"]
+
+
+def test_a_job_that_ships_the_jars_of_set_up_has_the_class_path_of_its_archive_of_classes(tmp_path: Path) -> None:
+    """Without the archive, each run takes two seconds more of a processor to start."""
+    here = {name: tmp_path / name for name in ("delta.jar", LOG_STORE_JAR, "s3.jar")}
+    shipped = {name: tmp_path / f"asset-{name}" for name in here}
+    for name in here:
+        here[name].write_text(name)
+        shipped[name].write_text(name)
+    there = [str(jar) for jar in here.values()]
+    assert class_path(there, [str(shipped[name]) for name in (LOG_STORE_JAR, "delta.jar")]) == there
+    assert class_path(there, []) == [there[0], there[2]], "the log store is the job's own"
+    shipped[LOG_STORE_JAR].write_text("another release")
+    assert class_path(there, [str(shipped[LOG_STORE_JAR])]) == [there[0], there[2], str(shipped[LOG_STORE_JAR])]

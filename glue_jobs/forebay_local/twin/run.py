@@ -7,12 +7,13 @@ out.
 
 from __future__ import annotations
 
+import filecmp
 import os
 import re
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -112,8 +113,16 @@ class Submitted:
         """The parts that Glue provides: Spark with Delta, and S3. The log store is the job's own."""
         settings = laptop_settings(os.environ) | aws_settings(environment)
         there = settings["spark.driver.extraClassPath"].split(os.pathsep)
-        own = [jar for jar in there if Path(jar).name != LOG_STORE_JAR]
-        return settings | {"spark.app.name": self.job, "spark.driver.extraClassPath": os.pathsep.join(own + extra_jars)}
+        jars = os.pathsep.join(class_path(there, extra_jars))
+        return settings | {"spark.app.name": self.job, "spark.driver.extraClassPath": jars}
+
+
+def class_path(there: Sequence[str], fetched: Sequence[str]) -> list[str]:
+    """A fetched jar that is also here, byte by byte, is taken from here: the JVM starts in half the time with the archive of
+    classes, which is for that class path alone."""
+    same = {jar: here for jar in fetched for here in there if filecmp.cmp(jar, here, shallow=False)}
+    own = [jar for jar in there if Path(jar).name != LOG_STORE_JAR or jar in same.values()]
+    return own + [jar for jar in fetched if jar not in same]
 
 
 def reason(log: str) -> str:
