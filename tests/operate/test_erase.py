@@ -83,10 +83,10 @@ def keep(lake: Path, name: str, key: str, *records: dict[str, Any] | str) -> Non
     write_deltalake(f"{lake}/_forebay/{name}", pa.table(rows), mode="append")
 
 
-@pytest.fixture
-def lake(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Anna and Ben in every kind of place, in versions of before as well."""
-    lake = tmp_path / "lake"
+    lake = tmp_path_factory.mktemp("written") / "lake"
     append(lake, "alpha", "a.json", who=[ANNA, BEN, ANNA], n=[1, 2, 3])
     append(lake, "alpha", "b.json", who=[BEN, None], n=[4, 5])
     DeltaTable(lake / "alpha").optimize.compact()
@@ -105,6 +105,11 @@ def lake(tmp_path: Path) -> Path:
         entry("c.json", tables={"alpha": 1}, records=2, parked=1),
     )
     return lake
+
+
+@pytest.fixture
+def lake(written: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(written, tmp_path / "lake"))
 
 
 @pytest.fixture
