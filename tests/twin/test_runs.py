@@ -403,7 +403,7 @@ def test_a_failed_ingest_run_tells_a_person_why_by_the_templates_own_rule(quick:
 
 
 def test_a_job_that_ships_the_jars_of_set_up_has_the_class_path_of_its_archive_of_classes(tmp_path: Path) -> None:
-    """Without the archive, each run takes two seconds more of a processor to start."""
+    """Without the archive, the JVM of each run loads and verifies all of its classes again."""
     here = {name: tmp_path / name for name in ("delta.jar", LOG_STORE_JAR, "s3.jar")}
     shipped = {name: tmp_path / f"asset-{name}" for name in here}
     for name in here:
