@@ -96,13 +96,13 @@ def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
     chosen = pc.is_in(outcomes, value_set=pa.array([*WITHHELD, REPLAY, FORGET]))
     if not pc.any(chosen).as_py():
         return
-    there = [name for name in COLUMNS if name in parquet.schema_arrow.names]
-    for row in python_rows(_read(parquet, there).filter(chosen)):
+    for row in python_rows(_read(parquet, COLUMNS).filter(chosen)):
         if row.get("service") in (None, service):
             yield _waiting(row)
 
 
 def _read(parquet: pq.ParquetFile, columns: Sequence[str]) -> pa.Table:
+    """Those of the columns that the file has: earlier code wrote fewer."""
     return plainly_typed(parquet.read(columns=list(columns)))
 
 
