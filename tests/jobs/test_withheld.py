@@ -17,7 +17,7 @@ from forebay.jobs.withheld import LOOK_EVERY, Announcer, FilesNotRetried, FilesR
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import Entry
-from forebay.ledger.withheld import FIRST_PAUSE, LONGEST_PAUSE, Withheld
+from forebay.ledger.withheld import FIRST_PAUSE, LONGEST_PAUSE, Withheld, withheld_in
 from tests.operate.ledger import AT, entry, write_ledger
 
 MINUTE = timedelta(minutes=1)
@@ -107,6 +107,12 @@ def test_a_job_that_starts_goes_on_where_the_last_one_was(tmp_path: Path) -> Non
     assert service.looks(timedelta(hours=3)) == ["in/later.json"]
     service.restart()
     assert sorted(service.looks(MINUTE)) == ["in/due.json", "in/later.json", "in/of-other-code.json"]
+
+
+def test_a_row_that_lacks_what_earlier_code_did_not_write_is_due_at_once_and_was_tried_once(tmp_path: Path) -> None:
+    write_ledger(tmp_path, entry("in/a.json", outcome="denied", etag=None, committed_at=None))
+    (one,) = withheld_in(open_objects(f"{tmp_path}/_forebay/ledger"), "games")
+    assert (one.file.etag, one.tries, one.due < AT) == ("", 1, True)
 
 
 def test_a_hundred_thousand_denied_files_come_a_few_at_a_time_and_each_of_them_comes(

@@ -1,0 +1,69 @@
+"""What the rows of earlier versions say: whether their bytes are taken, and what becomes of a replay that nobody could read."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from forebay.landed_file import LandedFile
+from forebay.ledger.claim import Claim
+from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, Entry
+from forebay.ledger.versions import FILE_COLUMNS, Earlier, Sorted, Superseded
+
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+FIRST, AGAIN = (LandedFile("landing", "a", 10, "e1", f"v{n}", f"{n:016X}", AT) for n in (1, 2))
+NOTHING = {"written": 0, "quarantined": 0, "parked": 0, "dropped": 5, "tables": {}}
+
+
+def row(file: LandedFile = FIRST, **more: Any) -> dict[str, Any]:
+    counts = {"records": 5, "written": 5, "quarantined": 0, "parked": 0, "dropped": 0, "tables": {"alpha": 5}}
+    told = {name: getattr(file, name) for name in (*FILE_COLUMNS, "event_time")}
+    told |= {"file_id": file.file_id, "service": "s"}
+    return {**told, "outcome": "loaded", "reason": None, "detail": None} | counts | more
+
+
+def outcomes(**more: Any) -> list[str]:
+    """Of the same bytes under a later version of their key, beside an earlier one with this row."""
+    found = Claim([AGAIN], {("landing", "a"): [Earlier.of(row(**more))]}, lambda key: "append").to_read()
+    return ["loaded"] * len(found.fresh) + [entry.outcome for entry in found.left_out]
+
+
+def test_bytes_whose_records_were_all_dropped_by_a_rule_are_taken() -> None:
+    assert outcomes(**NOTHING) == ["duplicate"]
+
+
+@pytest.mark.parametrize("reason", [ROLLED_BACK, TABLE_DROPPED])
+def test_bytes_whose_rows_left_are_taken_while_they_wait_for_their_replay(reason: str) -> None:
+    """The replay loads them: with the later version they would be there twice."""
+    assert outcomes(**NOTHING, outcome="replay", reason=reason) == ["duplicate"]
+    assert outcomes(**NOTHING, reason=reason) == ["loaded"]
+
+
+def test_a_row_without_an_etag_is_of_a_file_with_an_empty_one() -> None:
+    file = LandedFile("landing", "a", 10, "", "v1", "1", AT)
+    assert Earlier.of(row(file, etag=None)).file == file
+
+
+def test_a_row_without_tables_has_rows_in_none() -> None:
+    assert Superseded(Earlier.of(row(outcome="empty", tables=None)), AGAIN).tables == {}
+
+
+@pytest.mark.parametrize(("tries", "then"), [(None, 2), (1, 2), (3, 4)])
+def test_a_replay_that_s3_withheld_was_tried_once_more(tries: int | None, then: int) -> None:
+    """The pause before the next try depends on it."""
+    one = Superseded(Earlier.of(row(outcome="replay", tries=tries)), FIRST)
+    assert one.not_replayed("denied", "")["tries"] == then
+    assert one.not_replayed("missing", "")["tries"] == tries
+
+
+@pytest.mark.parametrize(("outcome", "then"), [("denied", "replay"), ("missing", "superseded")])
+def test_a_superseded_file_that_is_back_and_was_withheld_is_tried_again(outcome: str, then: str) -> None:
+    one = Superseded(Earlier.of(row(outcome="superseded", reason="overwritten")), FIRST)
+    assert one.not_replayed(outcome, "")["outcome"] == then
+
+
+def test_of_the_files_that_are_left_out_only_those_of_an_operator_are_skipped() -> None:
+    left_out = (Entry(file=FIRST, outcome="skipped", reason="by-operator"), Entry(file=AGAIN, outcome="duplicate"))
+    assert Sorted((), (), left_out).skipped == (FIRST.file_id,)
