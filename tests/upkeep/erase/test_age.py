@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
+from deltalake.transaction import AddAction
 
 from forebay.declaration.loading import parse_service
+from forebay.lake.layout import DERIVED_FROM
 from forebay.lake.objects import FolderObjects
 from forebay.landed_file import LandedFile
 from forebay.operate.changing.rollback import plan_rollback, roll_back
@@ -26,22 +30,22 @@ SERVICE = parse_service(
 NOW = datetime(2026, 11, 22, 3, tzinfo=UTC)
 FIRST = datetime(2026, 10, 23, tzinfo=UTC)
 """The first moment that stays."""
+OLD = FIRST - timedelta(microseconds=1)
 
 
-def append(lake: Path, table: str, key: str, *moments: datetime) -> None:
+def append(lake: Path, table: str, key: str, *moments: datetime | None, **more: Any) -> None:
     rows = {
         "_ingested_at": pa.array(moments, pa.timestamp("us", "UTC")),
         "_file_id": [LandedFile("landing", key, 100, "e1").file_id] * len(moments),
     }
-    write_deltalake(f"{lake}/{table}", pa.table(rows), mode="append")
+    write_deltalake(f"{lake}/{table}", pa.table(rows), mode="append", **more)
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> Path:
-    old, young = FIRST - timedelta(microseconds=1), FIRST
-    append(tmp_path, "alpha", "a.json", old, old, young)
-    append(tmp_path, "alpha", "b.json", young)
-    append(tmp_path, "b", "c.json", old)
+    append(tmp_path, "alpha", "a.json", OLD, OLD, FIRST)
+    append(tmp_path, "alpha", "b.json", FIRST)
+    append(tmp_path, "b", "c.json", OLD)
     tables: dict[str, dict[str, int]] = {"a.json": {"alpha": 3}, "b.json": {"alpha": 1}, "c.json": {"b": 1}}
     write_ledger(tmp_path, *(entry(key, tables=counts) for key, counts in tables.items()))
     return tmp_path
@@ -78,6 +82,53 @@ def test_rows_that_a_rollback_brought_back_leave_again_on_the_same_day(lake: Pat
     assert drop(lake) == 2
     assert counts(lake)["a.json"] == (1, 2, {"alpha": 1})
     assert accounts(view).differences() == []
+
+
+def test_rows_of_a_table_that_no_declaration_makes_stay(lake: Path) -> None:
+    append(lake, "c", "c.json", FIRST - timedelta(days=1000))
+    assert drop(lake, "c") == 0
+
+
+def test_rows_of_a_computed_table_stay(lake: Path) -> None:
+    """They leave when it is computed again, from a table that they have left."""
+    first = lake / "alpha" / "_delta_log" / f"{0:020}.json"
+    first.write_text(first.read_text().replace('"configuration":{}', f'"configuration":{{"{DERIVED_FROM}":"b"}}'))
+    before = moments(lake)
+    assert (drop(lake), moments(lake)) == (0, before)
+
+
+def test_rows_whose_age_is_not_known_stay(lake: Path) -> None:
+    append(lake, "alpha", "b.json", None, OLD)
+    append(lake, "alpha", "b.json", None)
+    assert drop(lake) == 3
+    assert sorted(map(str, moments(lake))) == sorted(map(str, [FIRST, FIRST, None, None]))
+
+
+@pytest.mark.parametrize("has_age", [True, False])
+def test_rows_of_a_table_or_a_data_file_without_ages_stay(lake: Path, has_age: bool) -> None:
+    """Somebody else made the table, or gave it the column later."""
+    shutil.rmtree(lake / "alpha")
+    write_deltalake(f"{lake}/alpha", pa.table({"_file_id": ["a"]}))
+    if has_age:
+        append(lake, "alpha", "a.json", OLD, schema_mode="merge")
+    assert drop(lake) == has_age
+    assert DeltaTable(f"{lake}/alpha").to_pyarrow_table()["_file_id"].to_pylist() == ["a"]
+
+
+def test_rows_of_a_data_file_without_statistics_leave_as_well(lake: Path) -> None:
+    without = WriterProperties(default_column_properties=ColumnProperties(statistics_enabled="NONE"))
+    append(lake, "alpha", "b.json", OLD, writer_properties=without)
+    assert drop(lake) == 3
+
+
+def test_a_data_file_without_rows_has_none_that_leave(lake: Path) -> None:
+    table = DeltaTable(f"{lake}/alpha")
+    schema = pa.schema(table.schema())
+    with pq.ParquetWriter(lake / "alpha" / "empty.parquet", schema) as writer:
+        writer.write_table(schema.empty_table())
+    file = AddAction("empty.parquet", (lake / "alpha/empty.parquet").stat().st_size, {}, 0, True, "{}")
+    table.create_write_transaction([file], "append", schema)
+    assert drop(lake) == 2
 
 
 class Killed(BaseException):

@@ -113,6 +113,13 @@ def test_a_file_that_goes_is_not_counted_as_one_that_nobody_can_judge(table: Pat
     assert purged(table, places=places)[0] == Purged(1, 1)
 
 
+def test_a_part_of_the_log_is_not_taken_for_a_data_file(table: Path) -> None:
+    """A checkpoint may have others beside it, which are Parquet, too."""
+    write(table / "_delta_log/_sidecars/part.parquet", who=["anna"])
+    purged(table)
+    assert (table / "_delta_log/_sidecars/part.parquet").exists()
+
+
 class Versioned(FolderObjects):
     """A folder that keeps what was deleted, in another one, which has what was deleted before, too."""
 
@@ -139,7 +146,7 @@ def test_old_versions_go_by_the_same_rules(table: Path, tmp_path: Path) -> None:
     old = tmp_path / "old"
     write(old / "part-anna.parquet", who=["anna"])
     write(old / "part-ben.parquet", who=["ben"])
-    write(old / "_delta_log/_sidecar.parquet", who=["ben"])
+    write(old / "_delta_log/_sidecar.parquet", who=["anna"])
     (old / "part-torn.parquet").write_bytes(b"PAR1")
     for name in (f"{2:020}.json", f"{4:020}.json", f"{4:020}.checkpoint.parquet", "_last_checkpoint"):
         (old / "_delta_log" / name).write_bytes(b"{}")

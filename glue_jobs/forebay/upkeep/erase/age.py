@@ -107,7 +107,7 @@ def _is_young(group: Any, until: datetime) -> bool:
         column = group.column(at)
         if column.path_in_schema == AGE:
             known = column.statistics
-            if known is None or not known.has_min_max or not isinstance(known.min, datetime):
+            if known is None or not isinstance(known.min, datetime):
                 return False
             return bool((known.min if known.min.tzinfo else known.min.replace(tzinfo=UTC)) >= until)
     return True
