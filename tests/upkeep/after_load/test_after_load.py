@@ -173,6 +173,7 @@ def test_loaded_files_move_and_are_never_asked_about_again(tmp_path: Path) -> No
         {"service": "others"},
         {"bucket": ""},
         {"at": NOW - timedelta(days=6)},
+        {"at": NOW - timedelta(days=7) + timedelta(hours=1)},
     ],
     ids=str,
 )
@@ -285,6 +286,39 @@ def test_a_file_waits_until_every_service_that_loads_from_its_bucket_has_it(
     assert landed_due(str(tmp_path), service(DELETE), now=NOW).waiting == int(stays)
 
 
+@pytest.mark.parametrize(
+    "of_others",
+    [{"outcome": "unreadable"}, {"quarantined": 1}, {"parked": 1}, {"reason": "rolled-back"}, {"outcome": REPLAY}],
+    ids=str,
+)
+def test_a_file_that_another_service_may_read_again_stays(tmp_path: Path, of_others: dict[str, Any]) -> None:
+    write_ledger(tmp_path, row("a.json"), row("a.json", file_id="f2", service="others", **of_others))
+    s3 = S3().put("a.json")
+    done = clear(tmp_path, s3, DELETE)
+    assert (done.waiting, s3.landed) == (1, ["in/a.json"])
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "waits"),
+    [
+        ({"etag": "e0"}, {}, True),
+        ({"etag": "e0", "version_id": "null"}, {"version_id": "null"}, True),
+        ({"version_id": "null"}, {}, False),
+        ({"version_id": "v0"}, {"version_id": "v1"}, True),
+        ({"version_id": "v1", "etag": "e0"}, {"version_id": "v1"}, False),
+    ],
+    ids=str,
+)
+def test_a_file_waits_where_another_service_has_only_another_version(
+    tmp_path: Path, theirs: dict[str, Any], ours: dict[str, Any], waits: bool
+) -> None:
+    beside(tmp_path)
+    write_ledger(tmp_path, row("a.json", **ours), row("a.json", file_id="f2", service="others", **theirs))
+    s3 = S3().put("a.json", version=ours.get("version_id"))
+    assert clear(tmp_path, s3, DELETE).waiting == waits
+    assert s3.landed == (["in/a.json"] if waits else [])
+
+
 def test_a_file_waits_for_another_service_no_longer_than_its_queue_could_name_it(tmp_path: Path) -> None:
     beside(tmp_path)
     write_ledger(tmp_path, row("a.json"), row("b.json", file_id="f2", service="others"))
@@ -323,9 +357,15 @@ def test_no_copy_is_made_in_another_landing_bucket(tmp_path: Path, of_others: di
     assert (list(done.left), s3.landed, s3.archived) == (["archive-is-landing"], ["in/a.json"], [])
 
 
-@pytest.mark.parametrize(("etag", "version"), [("e2", None), ("e1", "v2")], ids=["other bytes", "another version"])
-def test_an_object_that_was_overwritten_stays(tmp_path: Path, etag: str, version: str | None) -> None:
-    write_ledger(tmp_path, row("a.json", version_id="v1" if version else None))
+@pytest.mark.parametrize(
+    ("of_row", "etag", "version"),
+    [(None, "e2", None), ("v1", "e1", "v2"), ("null", "e2", "null")],
+    ids=["other bytes", "another version", "other bytes where no versions are kept any more"],
+)
+def test_an_object_that_was_overwritten_stays(
+    tmp_path: Path, of_row: str | None, etag: str, version: str | None
+) -> None:
+    write_ledger(tmp_path, row("a.json", version_id=of_row))
     s3 = S3().put("a.json", etag=etag, version=version)
     assert dict(clear(tmp_path, s3).actions) == {"replaced": 1}
     assert (s3.landed, s3.archived) == (["in/a.json"], [])
