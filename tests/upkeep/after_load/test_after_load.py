@@ -88,6 +88,7 @@ class S3:
         return sorted(f"s3://{bucket}/{key}" for bucket, key in self.objects if bucket != "landing")
 
     def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
+        assert Bucket, "boto3 refuses an empty name"
         etag, version = self._there("head", Bucket, Key)
         return {"ETag": f'"{etag}"', "ContentLength": 100, **({"VersionId": version} if version else {})}
 
