@@ -1,23 +1,28 @@
-"""What the ledger gets at the end of a batch, and what the next pass over its files knows."""
+"""What the ledger gets at the end of a batch, what is said about it, and what the next pass over its files knows."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
+from forebay.batch.accounting import Fate
 from forebay.batch.attempt.ending import Ending
+from forebay.batch.attempt.reporting import Stages, reports_of
 from forebay.batch.attempt.seen import Seen
+from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.content.end import FileEnd, unread_end
+from forebay.content.outcome import ERASED
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
-from forebay.ledger.entry import REPLAY
+from forebay.ledger.entry import REPLAY, Entry
+from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import SAME_BYTES, Earlier, Sorted
 from forebay.table.data_files.data_file import Written
 
@@ -113,9 +118,32 @@ def test_a_file_that_is_left_out_is_not_read_again_and_one_that_landed_is_a_reas
     seen.learn(ReadAgain("too many", files=[poison]))
     assert (seen.to_read, list(seen.ends)) == ([ALONE], [poison])
     without = split_of([SECOND, ALONE], earlier(SECOND))
+    unread = ended(SECOND, "denied")
+    seen.must_agree_with(made(unread, ended(ALONE, "loaded")), without)
     with pytest.raises(ReadAgain, match="left out after they had been read") as found:
         seen.must_agree_with(made(ended(SECOND, "loaded"), ended(ALONE, "loaded")), without)
     assert [end.file for end in found.value.files] == [SECOND]
+
+
+def test_a_file_that_landed_is_left_out_until_passes_show_nothing_new() -> None:
+    seen, split = Seen(split_of([FIRST, ALONE]), ()), split_of([ALONE])
+    for found in ({"files": [ended(FIRST, "loaded", lines_before={1: 2})]}, {"known": {"alpha": None}}):
+        seen.learn(ReadAgain("new", **found))  # type: ignore[arg-type]
+    assert (seen.to_read, [end.lines_before for end in seen.ends]) == ([ALONE], [{}])
+    seen.must_agree_with(made(ended(FIRST, "loaded"), ended(ALONE, "loaded")), split)
+    with pytest.raises(ReadAgain, match="gave different records"):
+        seen.must_agree_with(made(ended(FIRST, "loaded"), ended(ALONE, "loaded")), split_of([FIRST, ALONE]))
+    seen.learn(ReadAgain("nothing new", known={"alpha": None}))  # type: ignore[dict-item]
+    assert (seen.to_read, seen.ends) == ([FIRST, ALONE], [])
+
+
+def test_findings_are_never_in_vain() -> None:
+    seen = Seen(split_of([FIRST, SECOND, THIRD, ALONE]), ())
+    for file in (FIRST, SECOND, THIRD):
+        seen.learn(ReadAgain("poison", files=[ended(file, "unreadable")]))
+    for n in range(4):
+        seen.learn(ReadAgain("other columns", known={f"t{n}": None}))  # type: ignore[dict-item]
+    assert seen.to_read == [ALONE]
 
 
 def test_a_second_pass_over_the_same_files_must_bring_the_same_records() -> None:
@@ -127,3 +155,94 @@ def test_a_second_pass_over_the_same_files_must_bring_the_same_records() -> None
         seen.must_agree_with(made(ended(ALONE, "loaded", content_hash="other")), split)
     seen.learn(ReadAgain("other records"))
     seen.must_agree_with(made(ended(ALONE, "loaded", content_hash="other")), split)
+
+
+def test_the_events_of_a_batch_count_each_file_by_its_outcome() -> None:
+    outcomes = ("loaded", "empty", "missing", "denied", "unavailable", "unreadable", "deleted")
+    files = [LandedFile("landing", f"{n}", 1, f"e{n}", "v", "1", AT - timedelta(seconds=n)) for n in range(12)]
+    ends = [ended(file, outcome) for file, outcome in zip(files, outcomes, strict=False)]
+    ends[0] = replace(ends[0], documents=5, bytes_read=7)
+    left = [
+        ("duplicate", SAME_BYTES),
+        ("superseded", "overwritten"),
+        ("superseded", "x"),
+        ("ignored", "r"),
+        ("skipped", "o"),
+    ]
+    entries = [
+        Entry(file=file, outcome=outcome, reason=why) for file, (outcome, why) in zip(files[7:], left, strict=True)
+    ]  # type: ignore[arg-type]
+    fates = [Fate(files[0].file_id, "write", 3, "alpha", 0), Fate(files[0].file_id, "drop", 2, reason=ERASED)]
+    split = replace(split_of(files[:7]), left_out=tuple(entries), known=(FIRST,))
+    plan = Plan(
+        generation="g", batch=1, began_at=AT, service={}, files=tuple(files), ends=tuple(ends), fates=tuple(fates)
+    )
+    events = [*reports_of("s", Ending(plan, split, [], {}, AT), Stages(), AT)]
+    (told,) = [one for one in events if isinstance(one, BatchCommitted)]
+    counts = {
+        name: value for name, value in vars(told).items() if name.endswith("files") or name in ("bytes", "dropped")
+    }
+    assert counts == {
+        "files": 12,
+        "known_files": 1,
+        "duplicate_files": 1,
+        "superseded_files": 2,
+        "ignored_files": 1,
+        "forgotten_files": 0,
+        "deleted_files": 1,
+        "missing_files": 1,
+        "withheld_files": 2,
+        "refused_files": 1,
+        "bytes": 7,
+        "dropped": 2,
+    }
+    assert (told.records, told.written, told.tables, told.latency_max_seconds) == (5, 3, 1, 6)
+    assert [one.outcome for one in events if isinstance(one, FileHeld)] == [*outcomes[2:6]]
+    assert [one.records for one in events if isinstance(one, ErasedRecordsDropped)] == [2]
+
+
+def test_the_events_of_a_batch_count_forgotten_and_replaced_files_once_and_no_delay_of_replays() -> None:
+    later = replace(SECOND, etag="other", event_time=AT + timedelta(seconds=9))
+    rows = [earlier(FIRST), earlier(ALONE, outcome="forget")]
+    found = {(one.file.bucket, one.file.key): [one] for one in rows}
+    split = Claim([later, ALONE], found, lambda key: "replace").to_read()
+    forgotten = ending(split, ended(later, "empty"), unread_end(ALONE, "forgotten"))
+    (told,) = [one for one in reports_of("s", forgotten, Stages(), later.event_time) if isinstance(one, BatchCommitted)]  # type: ignore[arg-type]
+    assert (told.files, told.superseded_files, told.forgotten_files) == (2, 1, 1)
+    replay = ending(split_of([FIRST], earlier(FIRST, outcome=REPLAY)), ended(FIRST, "empty"))
+    (told,) = [one for one in reports_of("s", replay, Stages(), AT) if isinstance(one, BatchCommitted)]
+    assert (told.files, told.superseded_files, told.latency_max_seconds) == (1, 0, None)
+
+
+def test_a_pass_lacks_a_fate_only_of_a_file_that_landed() -> None:
+    ends = [ended(FIRST, "loaded", documents=2, refused=1), ended(ALONE, "unreadable", documents=4)]
+    fates = [Fate(FIRST.file_id, "write", 2, "alpha", 0), Fate(FIRST.file_id, "quarantine", 1)]
+    assert Pass(ends, fates, Written({}, {}), "lake").unaccounted() == []
+    assert Pass(ends, fates[:1], Written({}, {}), "lake").unaccounted() == [FIRST.uri]
+    ends = [replace(end, lines_before={n: 0}) for n, end in enumerate(ends)]
+    assert Pass(ends, fates, Written({}, {}), "lake").files_by_piece == {0: FIRST.file_id}
+
+
+def test_files_that_are_read_again_for_tables_that_failed_must_bring_the_rows_of_those_tables() -> None:
+    ends = (ended(FIRST, "loaded"), ended(ALONE, "denied"))
+    fates = tuple(Fate(FIRST.file_id, fate, n, table, 0) for fate, n, table in WAYS)
+    plan = Plan(generation="g", batch=1, began_at=AT, service={}, files=(FIRST, ALONE), ends=ends, fates=fates)
+    assert plan.landing == (FIRST,)
+    assert plan.tables == {"alpha", "beta"}
+    assert plan.reads_like(ends, fates, ["alpha"])
+    assert plan.reads_like(ends, fates[:1], ["alpha"]), "nothing else is asked for"
+    assert plan.reads_like(ends[:1], fates, ["alpha"]), "a file that did not land then brings nothing now"
+    assert not plan.reads_like(ends, fates[1:], ["alpha"])
+    assert not plan.reads_like(ends, fates[:1], ["alpha", "beta"])
+    assert not plan.reads_like([*ends, ended(SECOND, "loaded")], fates, ["alpha"])
+    assert not plan.reads_like(ends[1:], fates, ["alpha"])
+
+
+WAYS = [("write", 2, "alpha"), ("write", 1, "beta"), ("drop", 1, "gamma"), ("park", 1, None)]
+
+
+def test_a_plan_knows_which_deletions_forebay_made() -> None:
+    ours = Entry(file=FIRST, outcome="ignored", reason=CLEARED)
+    left_out = (ours, Entry(file=ALONE, outcome="ignored", reason="another"))
+    plan = Plan(generation="g", batch=1, began_at=AT, service={}, files=(FIRST,), ends=(), fates=(), left_out=left_out)
+    assert plan.cleared == {FIRST.file_id}
