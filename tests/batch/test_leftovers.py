@@ -79,3 +79,54 @@ def test_a_table_whose_log_cannot_be_read_keeps_no_rows_in_the_others(
     told: dict[str, Any] = {"logs": logs, "emit": MagicMock(), "now": datetime.now(UTC)}
     remove_leftovers(MagicMock(), service, "lake", paused=(), **told)
     assert asked == ["beta"]
+
+
+def leftover(file_id: str, by: str, **tables: int) -> Leftover:
+    counts = {"written": sum(tables.values()), "dropped": 1, "records": 1 + sum(tables.values())}
+    return Leftover({"file_id": file_id, "superseded_by": by, "tables": tables, **counts})
+
+
+def removed_of(
+    found: list[Leftover], monkeypatch: pytest.MonkeyPatch, *, rule: str = "replace", waiting: Any = (), **logs: Any
+) -> tuple[dict[str, set[str]], list[dict[str, Any]]]:
+    """The files whose rows leave each table, and the rows of the ledger afterwards."""
+    asked, rows = dict[str, set[str]](), list[dict[str, Any]]()
+
+    def remove(spark: object, lake: str, table: str, file_ids: Any, *_: object) -> bool:
+        asked[table] = {*file_ids}
+        return True
+
+    def change(spark: object, ledger: str, changes: Any, **_: object) -> None:
+        rows.extend(now for _, now in changes())
+
+    monkeypatch.setattr(leftovers, "left_behind", lambda *_: found)
+    monkeypatch.setattr(leftovers, "_waiting_in_quarantine", lambda *_: {*waiting})
+    monkeypatch.setattr(leftovers, "_removed", remove)
+    monkeypatch.setattr(leftovers, "change_counts", change)
+    service = parse_service({"service.toml": SERVICE.replace("replace", rule)})
+    told: dict[str, Any] = {"emit": MagicMock(), "now": datetime.now(UTC), "paused": ()}
+    log = MagicMock(**{"last_version_at.return_value": NO_VERSION, **logs})
+    remove_leftovers(MagicMock(), service, "lake", logs=log, **told)
+    return asked, rows
+
+
+def test_each_table_loses_its_own_leftovers_but_not_those_whose_newer_rows_wait(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A retry swaps those. The ledger's row of each file loses the same tables."""
+    found = [leftover("f", "g", alpha=2, beta=3), leftover("h", "i", alpha=1), leftover("j", "k", beta=1, gamma=1)]
+    asked, rows = removed_of(found, monkeypatch, waiting={("g", "alpha"), ("k", "gamma"), ("i", "beta"), ("k", "beta")})
+    assert asked == {"alpha": {"h"}, "beta": {"f"}}
+    counts = {row["file_id"]: (row["tables"], row["written"], row["dropped"], row["records"]) for row in rows}
+    assert counts == {"f": ({"alpha": 2}, 2, 4, 6), "h": ({}, 0, 2, 2)}
+
+
+@pytest.mark.parametrize("without", [{"rule": "append"}, {"look.return_value": None}], ids=["rule", "ledger"])
+def test_where_nothing_replaces_or_no_ledger_is_nothing_leaves(
+    without: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert removed_of([leftover("f", "g", alpha=2)], monkeypatch, **without) == ({}, [])
+
+
+def test_a_row_without_tables_has_no_leftovers() -> None:
+    assert leftovers.leftovers_by_table([Leftover({"file_id": "f", "tables": None, "superseded_by": "g"})]) == {}
