@@ -159,7 +159,9 @@ def test_a_second_pass_over_the_same_files_must_bring_the_same_records() -> None
 
 def test_the_events_of_a_batch_count_each_file_by_its_outcome() -> None:
     outcomes = ("loaded", "empty", "missing", "denied", "unavailable", "unreadable", "deleted")
-    files = [LandedFile("landing", f"{n}", 1, f"e{n}", "v", "1", AT - timedelta(seconds=n)) for n in range(12)]
+    files = [
+        LandedFile("landing", f"{n}", 1, f"e{n}", "v", "1", AT - timedelta(seconds=n) if n else None) for n in range(12)
+    ]
     ends = [ended(file, outcome) for file, outcome in zip(files, outcomes, strict=False)]
     ends[0] = replace(ends[0], documents=5, bytes_read=7)
     left = [
@@ -218,6 +220,7 @@ def test_a_pass_lacks_a_fate_only_of_a_file_that_landed() -> None:
     ends = [ended(FIRST, "loaded", documents=2, refused=1), ended(ALONE, "unreadable", documents=4)]
     fates = [Fate(FIRST.file_id, "write", 2, "alpha", 0), Fate(FIRST.file_id, "quarantine", 1)]
     assert Pass(ends, fates, Written({}, {}), "lake").unaccounted() == []
+    assert [*Pass(ends, fates, Written({}, {}), "lake").landed] == [FIRST.file_id]
     assert Pass(ends, fates[:1], Written({}, {}), "lake").unaccounted() == [FIRST.uri]
     ends = [replace(end, lines_before={n: 0}) for n, end in enumerate(ends)]
     assert Pass(ends, fates, Written({}, {}), "lake").files_by_piece == {0: FIRST.file_id}
@@ -238,7 +241,7 @@ def test_files_that_are_read_again_for_tables_that_failed_must_bring_the_rows_of
     assert not plan.reads_like(ends[1:], fates, ["alpha"])
 
 
-WAYS = [("write", 2, "alpha"), ("write", 1, "beta"), ("drop", 1, "gamma"), ("park", 1, None)]
+WAYS = [("write", 2, "alpha"), ("write", 1, "beta"), ("drop", 3, "alpha"), ("drop", 1, "gamma"), ("park", 1, None)]
 
 
 def test_a_plan_knows_which_deletions_forebay_made() -> None:
