@@ -122,6 +122,19 @@ def test_a_queue_with_nothing_new_gives_the_same_batch_again(make: MakeStream, s
     assert [stream.intake.next_batch() for _ in range(3)] == [1, 1, 1]
 
 
+def test_a_quiet_queue_is_told_of_once_a_minute_and_a_busy_one_each_time(make: MakeStream, sqs: FakeSqs) -> None:
+    stream, told = make(), list[int]()
+    for seconds, messages in [(0, 0), (59, 0), (1, 0), (0, 1), (1, 2), (59, 0), (61, 0)]:
+        sqs.now += seconds
+        for n in range(messages):
+            sqs.send(body(f"in/{sqs.now}-{n}.json"))
+        stream.ask()
+        told.append(len(stream.polls))
+    assert told == [1, 1, 2, 3, 4, 4, 5]
+    assert [poll.files for poll in stream.polls] == [0, 0, 1, 2, 0]
+    assert {poll.ignored_by_reason for poll in stream.polls} == {None}
+
+
 def test_batches_are_bounded_by_files(make: MakeStream, sqs: FakeSqs) -> None:
     stream = make(maxFilesPerBatch="10", fetchParallelism="8")
     for i in range(35):
