@@ -1,0 +1,151 @@
+"""What the ledger says of each file after a rollback: pure arithmetic, so every case is here without a table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import pytest
+
+from forebay.errors import Halt
+from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
+from forebay.operate.changing import rollback_ledger
+from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
+from tests.operate.ledger import entry
+
+SUMS = ("outcome", "reason", "records", "written", "dropped")
+
+
+@pytest.fixture(autouse=True)
+def ledger(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    """The rows that are there."""
+    rows = list[dict[str, Any]]()
+
+    def rows_with(_: object, what: str, by: str, values: Collection[str]) -> list[dict[str, Any]]:
+        return [row for row in rows if row[by] in values]
+
+    monkeypatch.setattr(rollback_ledger, "rows_with", rows_with)
+    return rows
+
+
+def row(file_id: str = "f", tables: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:
+    made = entry(f"in/{file_id}", file_id=file_id, tables=tables or {}, **more)
+    return {**made, "records": made["written"] + made["dropped"]}
+
+
+def back(*, replay: bool = False, file_id: str = "f", **changes: int) -> Rollback:
+    tables = [TableBack(name, 2, 1, {file_id: rows}) for name, rows in changes.items()]
+    return Rollback("n", tuple(tables), replay)
+
+
+def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
+    found = entries_after(None, plan)  # type: ignore[arg-type]
+    return {one["file_id"]: (*(one[name] for name in SUMS), dict(one["tables"])) for one in found}
+
+
+@pytest.mark.parametrize(
+    ("was", "changes", "then"),
+    [
+        (row(tables={"alpha": 3}), {"alpha": -2}, ("loaded", ROLLED_BACK, 3, 1, 2, {"alpha": 1})),
+        (row(tables={"alpha": 3}, dropped=1), {"alpha": -3}, ("loaded", ROLLED_BACK, 4, 0, 4, {})),
+        (row(tables={"b": 1, "a": 3}), {"a": -3, "c": 0}, ("loaded", ROLLED_BACK, 4, 1, 3, {"b": 1})),
+        (row(dropped=3, reason=ROLLED_BACK), {"alpha": 2}, ("loaded", ROLLED_BACK, 3, 2, 1, {"alpha": 2})),
+        (row(dropped=3, reason=ROLLED_BACK), {"alpha": 3}, ("loaded", None, 3, 3, 0, {"alpha": 3})),
+        (row(dropped=3, reason="table-failed"), {"alpha": 3}, ("loaded", "table-failed", 3, 3, 0, {"alpha": 3})),
+        (row(outcome="superseded", reason="overwritten", dropped=3), {"a": 3}, ("loaded", None, 3, 3, 0, {"a": 3})),
+        (
+            row(outcome="superseded", reason="overwritten", tables={"a": 3}),
+            {"a": -1},
+            ("superseded", ROLLED_BACK, 3, 2, 1, {"a": 2}),
+        ),
+        (
+            row(outcome="superseded", reason="overwritten", dropped=3),
+            {"a": 5},
+            ("superseded", ROLLED_BACK, 5, 5, 0, {"a": 5}),
+        ),
+        (row(outcome="empty"), {"a": 2}, ("loaded", ROLLED_BACK, 2, 2, 0, {"a": 2})),
+        (row(outcome=FORGOTTEN, dropped=2), {"a": 2}, (FORGET, None, 2, 2, 0, {"a": 2})),
+        (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), {"a": 1}, (REPLAY, None, 1, 1, 0, {"a": 1})),
+        (row(outcome="missing", dropped=2), {"a": 2}, (REPLAY, None, 2, 2, 0, {"a": 2})),
+        (row(outcome="denied", tables={"a": 2}), {"a": -2}, ("denied", ROLLED_BACK, 2, 0, 2, {})),
+    ],
+    ids=[
+        *("some rows leave", "all rows leave", "those of another table stay", "some come back", "all come back"),
+        *("a failed table stays said", "an earlier version is in force again", "an earlier version leaves"),
+        *("more come back than left", "an empty file had rows before", "a forgotten file is forgotten again"),
+        *("one that is wanted again is read", "a file that is read again", "nothing is left to make room for"),
+    ],
+)
+def test_each_file_has_its_sum_and_its_word(
+    was: dict[str, Any], changes: dict[str, int], then: tuple[Any, ...], ledger: list[dict[str, Any]]
+) -> None:
+    ledger.append(was)
+    assert after(back(**changes)) == {"f": then}
+
+
+@pytest.mark.parametrize(
+    ("was", "rows", "outcome"),
+    [
+        (row(tables={"alpha": 3}), -1, REPLAY),
+        (row(dropped=3), 3, "loaded"),
+        (row(outcome="empty"), 1, REPLAY),
+        (row(outcome="superseded", dropped=1), 3, "superseded"),
+        (row(outcome="superseded", tables={"alpha": 1}), -1, "superseded"),
+        (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), 1, REPLAY),
+        (row(outcome=FORGET, tables={"alpha": 1}), -1, FORGET),
+    ],
+)
+def test_with_a_replay_the_files_that_lose_rows_are_read_again(
+    was: dict[str, Any], rows: int, outcome: str, ledger: list[dict[str, Any]]
+) -> None:
+    ledger.append(was)
+    assert after(back(replay=True, alpha=rows))["f"][0] == outcome
+
+
+@pytest.mark.parametrize("replay", [True, False])
+def test_every_later_version_takes_the_place_of_one_that_comes_back_again(
+    replay: bool, ledger: list[dict[str, Any]]
+) -> None:
+    """One that was superseded itself does not, and two may have taken each other's place."""
+    ledger += [
+        row("f", outcome="superseded", superseded_by="g", dropped=1),
+        row("g", outcome="superseded", superseded_by="h", dropped=1),
+        row("h", tables={"alpha": 4}, superseded_by="g"),
+        row("other", tables={"alpha": 1}),
+    ]
+    then = {file_id: one[0] for file_id, one in after(back(replay=replay, alpha=1)).items()}
+    assert then == {"f": "loaded"} | ({"h": REPLAY} if replay else {})
+
+
+def test_versions_of_files_that_only_lose_rows_stay(ledger: list[dict[str, Any]]) -> None:
+    ledger += [row("f", tables={"alpha": 2}, superseded_by="g"), row("g", tables={"alpha": 4}), row("h", dropped=1)]
+    tables = (TableBack("alpha", 2, 1, {"f": -1}), TableBack("beta", 2, 1, {"h": 1}))
+    then = after(Rollback("n", tables, replay=True))
+    assert (then.keys(), then["f"][-1], then["h"][-1]) == ({"f", "h"}, {"alpha": 1}, {"beta": 1})
+
+
+def test_a_later_version_that_loses_rows_itself_loses_them_and_is_read_again(ledger: list[dict[str, Any]]) -> None:
+    ledger += [row("f", outcome="superseded", superseded_by="g", dropped=2), row("g", tables={"alpha": 4})]
+    plan = Rollback("n", (TableBack("alpha", 2, 1, {"f": 2, "g": -4}),), replay=True)
+    assert after(plan)["g"] == (REPLAY, ROLLED_BACK, 4, 0, 4, {})
+
+
+def test_what_was_told_of_a_file_stays_told_unless_it_was_forgotten(ledger: list[dict[str, Any]]) -> None:
+    ledger += [row("f", dropped=1, detail="alpha is closed"), row("g", outcome=FORGOTTEN, dropped=1, detail="left")]
+    found = entries_after(None, Rollback("n", (TableBack("alpha", 2, 1, {"f": 1, "g": 1}),)))  # type: ignore[arg-type]
+    assert {one["file_id"]: one["detail"] for one in found} == {"f": "alpha is closed", "g": None}
+
+
+def test_a_table_that_comes_back_says_what_leaves_and_what_comes() -> None:
+    one = TableBack("alpha", 2, 1, {"f": -3, "g": 5, "h": -1, "i": 1})
+    assert (one.leaving, one.coming) == (4, 6)
+    assert Rollback("n", (one, TableBack("beta", 2, 1, {"j": 1}))).files == {"f", "g", "h", "i", "j"}
+
+
+def test_a_ledger_that_does_not_fit_halts(ledger: list[dict[str, Any]]) -> None:
+    with pytest.raises(Halt, match="1 file has rows that would leave or return, but the ledger has 0"):
+        after(back(alpha=1))
+    ledger.append(row(tables={"alpha": 1}))
+    with pytest.raises(Halt, match="does not fit"):
+        after(back(alpha=-2))
+    assert after(back(alpha=-1))["f"][3] == 0
