@@ -16,7 +16,7 @@ from botocore.exceptions import ClientError
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.batch.one_pass.held import COLUMNS
-from forebay.declaration.kept.in_force import keep_in_force, service_for
+from forebay.declaration.kept.in_force import keep_in_force, kept_services, service_for
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.health import Health
@@ -26,6 +26,7 @@ from forebay.lake.objects import FolderObjects, open_objects
 from forebay.lake.paused import pause, paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back, tables_going_back
 from forebay.operate.changing import drop as dropping
+from forebay.operate.changing.must_stay import must_stay
 from forebay.operate.lake_view import LakeView, lost_tables
 from forebay.operate.looking.accounts import accounts
 from tests.operate.command import failed, given, ran
@@ -332,6 +333,7 @@ def test_records_that_wait_for_it_stay_and_are_named(lake: str) -> None:
         "1 record for alpha stays in the quarantine (`forebay quarantine drop --table alpha --reason table-fai" in said
     )
     declare(lake, '[[tables]]\nname = "{game}"\n')
+    assert must_stay(LakeView(lake), kept_services(lake), ["beta"]) == []
     assert "table alpha: 1 record waits for it in the quarantine, and would make it again" in failed(
         2, "tables", "drop", "alpha", "--lake", lake, "--yes"
     )
