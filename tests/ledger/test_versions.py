@@ -10,7 +10,7 @@ import pytest
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, Entry
-from forebay.ledger.versions import FILE_COLUMNS, Earlier, Sorted, Superseded
+from forebay.ledger.versions import FILE_COLUMNS, SAME_BYTES, Earlier, Sorted, Superseded, standing
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FIRST, AGAIN = (LandedFile("landing", "a", 10, "e1", f"v{n}", f"{n:016X}", AT) for n in (1, 2))
@@ -67,3 +67,23 @@ def test_a_superseded_file_that_is_back_and_was_withheld_is_tried_again(outcome:
 def test_of_the_files_that_are_left_out_only_those_of_an_operator_are_skipped() -> None:
     left_out = (Entry(file=FIRST, outcome="skipped", reason="by-operator"), Entry(file=AGAIN, outcome="duplicate"))
     assert Sorted((), (), left_out).skipped == (FIRST.file_id,)
+
+
+def test_a_duplicate_that_is_read_for_another_file_is_none_until_it_was_read() -> None:
+    stands_in, duplicate = (Earlier.of(row(outcome=one, reason=SAME_BYTES)) for one in ("replay", "duplicate"))
+    assert (stands_in.stands_in, stands_in.is_duplicate) == (True, False)
+    assert (duplicate.stands_in, duplicate.is_duplicate) == (False, True)
+
+
+def test_only_a_file_that_takes_its_own_place_is_a_replay() -> None:
+    """One that makes room for another version has no rows that could stay where a table is not written."""
+    third = LandedFile("landing", "b", 1, "e", "v", "1", AT)
+    superseded = (
+        Superseded(Earlier.of(row(AGAIN, outcome="replay", tables={"alpha": 2})), AGAIN),
+        Superseded(Earlier.of(row(third, outcome="forget", tables={"beta": 3})), third),
+        Superseded(Earlier.of(row(tables={"alpha": 1})), AGAIN),
+    )
+    found = Sorted((), (), (), superseded)
+    assert found.replays == {AGAIN.file_id: superseded[0], third.file_id: superseded[1]}
+    assert found.to_forget == {third.file_id: superseded[1]}
+    assert standing(superseded) == {AGAIN.file_id: {"alpha": 2}, third.file_id: {"beta": 3}}
