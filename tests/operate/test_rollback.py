@@ -165,6 +165,7 @@ def test_several_tables_go_back_to_one_moment_and_their_files_are_announced_agai
     )
     status, _, said = given((*command, "--queue-url", queue), "")
     assert (status, "announced: 2 of 2 files" in said) == (0, True)
+    assert "start the ingest job again" in said
     assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 1)
     assert {key: row[0] for key, row in ledger(lake).items()} == {
         "in/a.json": "loaded",

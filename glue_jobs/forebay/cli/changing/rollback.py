@@ -186,3 +186,4 @@ def _announce(view: LakeView, queue_url: str) -> None:
         raise typer.Exit(1) from None
     if found.files:
         announce_all(found.files, queue_url)
+        error_console.print("start the ingest job again: it loads these files")
