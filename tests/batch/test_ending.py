@@ -51,8 +51,8 @@ def ended(file: LandedFile, outcome: Any, **more: Any) -> FileEnd:
 
 def ending(split: Sorted, *ends: FileEnd) -> Ending:
     plan = Plan(generation="g", batch=1, began_at=AT, service={}, files=split.fresh, ends=ends, fates=())
-    landed = {end.file.file_id for end in ends if end.lands}
-    return Ending(plan, split, split.superseded_by(landed), {}, AT)
+    landed = frozenset(end.file.file_id for end in ends if end.lands)
+    return Ending(plan, replace(split, landed=landed), {}, AT)
 
 
 def with_duplicate(outcome: Any) -> Ending:
@@ -179,7 +179,7 @@ def test_the_events_of_a_batch_count_each_file_by_its_outcome() -> None:
     plan = Plan(
         generation="g", batch=1, began_at=AT, service={}, files=tuple(files), ends=tuple(ends), fates=tuple(fates)
     )
-    events = [*reports_of("s", Ending(plan, split, [], {}, AT), Stages(), AT)]
+    events = [*reports_of("s", Ending(plan, split, {}, AT), Stages(), AT)]
     (told,) = [one for one in events if isinstance(one, BatchCommitted)]
     counts = {
         name: value for name, value in vars(told).items() if name.endswith("files") or name in ("bytes", "dropped")

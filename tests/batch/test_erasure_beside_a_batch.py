@@ -9,6 +9,7 @@ import pytest
 
 import forebay.batch.attempt.beginning as beginning
 import forebay.batch.batch as heart
+from forebay.batch.attempt.attempt import Begun
 from forebay.batch.attempt.carrying_out import CarryingOut
 from forebay.batch.plan import Plan
 from forebay.declaration.loading import parse_service
@@ -43,10 +44,10 @@ def test_a_batch_goes_by_the_list_of_an_erasure_or_the_erasure_sees_its_plan(mon
                 is_over = bool(lake.rows(LEDGER))
                 waits.append(is_over or any(plan.service["erased"] < "new" for plan in plans))
 
-            def run(self: CarryingOut, plan: Plan, *others: object, by: list[str] = by) -> None:
+            def run(self: CarryingOut, begun: Begun, by: list[str] = by) -> None:
                 by.append(self.service.erased)
-                assert plan.service["erased"] == self.service.erased
-                carried_out(self, plan, *others)  # type: ignore[arg-type]
+                assert begun.plan.service["erased"] == self.service.erased
+                carried_out(self, begun)
 
             patch.setattr(CarryingOut, "run", run)
             for module in (heart, beginning):

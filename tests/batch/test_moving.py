@@ -39,15 +39,13 @@ class Retry(Moving):
         self.asked, self.let_go_of, self.kept = list[str](), set[str](), list[Collection[str]]()
         choice = plan.pop("choice", Choice("quarantine"))
         super().__init__(
-            "lake",
             RetryPlan(1, 1, "", choice, {}, **plan),
-            MagicMock(),
             Chosen(fates, MagicMock()),
             MagicMock(wanted=False),
-            writing=MagicMock(logs=logs),
+            MagicMock(logs=logs, place_of="lake/{}".format),
+            reserved=MagicMock(),
             still_ours=lambda: None,
             keep=self.kept.append,
-            reserved=MagicMock(),
         )
 
     def ledger_rows(self, file_ids: Collection[str]) -> list[dict[str, Any]]:
@@ -150,7 +148,7 @@ def test_a_table_whose_log_cannot_be_read_now_is_not_taken_for_one_that_failed(
             raise refused
         return False
 
-    retry.logs.has = has
+    retry.writing.logs.has = has
     monkeypatch.setattr("forebay.batch.retrying.moving.has_transaction", lambda *_: True)
     if lasts:
         assert retry.run().tables == {"alpha": 2}

@@ -41,7 +41,9 @@ def test_the_values_for_a_vault_leave_the_vault_of_the_plan_also_where_another_o
     plans = Plans(open_objects(str(tmp_path / "plans")), "studio")
     plans.pin(plan)
     nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
-    parts = Parts(**{**nothing, "lake": str(tmp_path / "lake"), "plans": plans, "clock": lambda: AT})
+    parts = Parts(
+        **{**nothing, "lake": str(tmp_path / "lake"), "plans": plans, "clock": lambda: AT, "may_have_begun": bool}
+    )
     parts.withdraw(plan, present)
     assert plans.left() == []
     assert list(folder.iterdir()) == []
