@@ -787,7 +787,8 @@ def roll_back_in(patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], ba
         meant = {(one.table, file_id) for file_id in one.changes}
         kept = [row for row in ids.rows if (row["table"], row["file_id"]) not in meant]
         table.change(table.versions[one.to])
-        ids.change(kept + [row for row in known if (row["table"], row["file_id"]) in meant])
+        stand = meant & {(one.table, row["_file_id"]) for row in table.rows}
+        ids.change(kept + [row for row in known if (row["table"], row["file_id"]) in stand])
     ledger.change([{**row, **after.get(row["file_id"], {})} for row in ledger.rows])
 
 

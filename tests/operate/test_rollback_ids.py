@@ -29,7 +29,7 @@ def file_id(key: str) -> str:
 def commit_batch(place: str, rows: pa.Table, batch: int, service: str = "games", **more: Any) -> None:
     """Also of a service whose files are not in it."""
     txn = CommitProperties(app_transactions=[Transaction(f"forebay/{service}/g1", batch)])
-    write_deltalake(place, rows, mode="append", commit_properties=txn, **more)
+    write_deltalake(place, rows, **{"mode": "append", "commit_properties": txn, **more})
     time.sleep(0.05)
 
 
@@ -90,6 +90,20 @@ def test_returning_records_are_known_where_later_ids_have_the_time_of_the_commit
     write_ledger(lake, entry("in/e.json", outcome="superseded", records=1, dropped=1))
     ran("rollback", "gamma", "--to", "0", "--lake", lake, "--yes")
     assert ids_of(lake) == [b"1" * 16]
+
+
+def test_records_are_unknown_where_a_table_goes_back_to_between_the_two_commits_of_a_replay(tmp_path: Path) -> None:
+    """One commit removes the rows of the file, the next one adds them again, and the ids follow both."""
+    lake = str(tmp_path)
+    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
+    commit_batch(table, rows_by(1), 1)
+    commit_batch(ids, ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    DeltaTable(table).delete()
+    commit_batch(table, rows_by(1), 2)
+    commit_batch(ids, ids_by(2, [b"1" * 16]), 2, mode="overwrite")
+    write_ledger(lake, entry("in/e.json", tables={"gamma": 1}))
+    ran("rollback", "gamma", "--to", "1", "--lake", lake, "--yes")
+    assert ids_of(lake) == []
 
 
 def ids_of(lake: str) -> list[bytes]:
