@@ -27,6 +27,7 @@ import forebay.batch.attempt.without_plan as without_plan
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
 import forebay.batch.leftovers as leftovers
+import forebay.batch.plan as planned
 import forebay.batch.retrying.planning as planning
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
@@ -755,7 +756,7 @@ def _without_spark(patch: pytest.MonkeyPatch, lake: Lake) -> None:
     patch.setattr(staging, "open_objects", lambda place: Store(lake, place))
     patch.setattr(without_plan, "tables_of", lambda place: [name for name in lake.tables if not is_own(name)])
     patch.setattr(without_plan, "rows_of_batch", partial(_rows_of_batch, lake))
-    patch.setattr(commits, "discard", lambda place, names: Store(lake, place).delete(names))
+    patch.setattr(planned, "discard", lambda place, names: Store(lake, place).delete(names))
     patch.setattr(StagedTable, "read", _read)
 
 

@@ -1,4 +1,4 @@
-"""A plan that was never settled goes, and its data files go with it."""
+"""A plan that is no longer needed goes, and data files that no log will name go with it."""
 
 from __future__ import annotations
 
@@ -28,22 +28,42 @@ def service(vault: Path) -> Service:
     return parse_service({"service.toml": text})
 
 
-def test_the_values_for_a_vault_leave_the_vault_of_the_plan_also_where_another_one_is_declared_since(
-    tmp_path: Path,
-) -> None:
-    former, present = service(tmp_path / "former"), service(tmp_path / "present")
-    folder = Path(values_of(str(tmp_path / "former")))
-    folder.mkdir(parents=True)
-    (folder / "part-1.parquet").write_bytes(b"values of a person")
-    staged = StagedTable(VAULT, "{}", None, ("day",), (DataFile(VAULT, "part-1.parquet", (), 18, 1, 0, "{}"),))
-    told: dict[str, Any] = {"service": pinned(former), "staged": Staged(beside={VAULT: staged}), "settled": False}
-    plan = Plan(generation="g", batch=3, began_at=AT, files=(), ends=(), fates=(), **told)
-    plans = Plans(open_objects(str(tmp_path / "plans")), "studio")
-    plans.pin(plan)
-    nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
-    parts = Parts(
-        **{**nothing, "lake": str(tmp_path / "lake"), "plans": plans, "clock": lambda: AT, "may_have_begun": bool}
-    )
-    parts.withdraw(plan, present)
-    assert plans.left() == []
-    assert list(folder.iterdir()) == []
+class Values:
+    """A plan that has values for a vault, in a lake in which another vault is declared since."""
+
+    def __init__(self, folder: Path, **more: Any) -> None:
+        former = service(folder / "former")
+        self.folder = Path(values_of(former.vault))
+        self.folder.mkdir(parents=True)
+        (self.folder / "part-1.parquet").write_bytes(b"values of a person")
+        file = DataFile(VAULT, "part-1.parquet", (), 18, 1, 0, "{}")
+        staged = Staged(beside={VAULT: StagedTable(VAULT, "{}", None, ("day",), (file,), replaces=True)})
+        told: dict[str, Any] = {"service": {**pinned(former), **more}, "staged": staged, "settled": False}
+        self.plan = Plan(generation="g", batch=3, began_at=AT, files=(), ends=(), fates=(), **told)
+        plans = Plans(open_objects(str(folder / "plans")), "studio")
+        plans.pin(self.plan)
+        nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
+        self.parts = Parts(**{**nothing, "lake": str(folder / "lake"), "plans": plans})
+
+    def must_be_gone(self) -> None:
+        assert self.parts.plans.left() == []
+        assert list(self.folder.iterdir()) == []
+
+
+def test_the_values_of_a_withdrawn_plan_leave_the_vault_of_that_plan(tmp_path: Path) -> None:
+    values = Values(tmp_path)
+    values.parts.withdraw(values.plan)
+    values.must_be_gone()
+
+
+def test_the_values_that_spark_wrote_once_more_leave_the_vault_of_that_plan(tmp_path: Path) -> None:
+    values = Values(tmp_path)
+    values.parts.forget(values.plan)
+    values.must_be_gone()
+
+
+def test_a_plan_is_withdrawn_also_where_other_code_made_it(tmp_path: Path) -> None:
+    """It binds nobody, so nobody needs to understand its declarations."""
+    values = Values(tmp_path, unheard_of=1)
+    values.parts.withdraw(values.plan)
+    values.must_be_gone()

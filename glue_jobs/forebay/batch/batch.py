@@ -113,12 +113,12 @@ class Batch:
         plan = self.parts.plans.of(self.generation, batch_id) if self.parts.may_have_begun(batch_id) else None
         if self.has_ended(txn, plan):
             self.must_know(files, txn)
-            self.parts.forget(plan, self.service)
+            self.parts.forget(plan)
             self.emit(BatchRepeated(service=self.service.name, batch=batch_id))
         elif plan is not None and plan.settled:
             self.go_on(plan)
         else:
-            self.parts.withdraw(plan, self.service)
+            self.parts.withdraw(plan)
             self.begin(files, txn)
 
     def finish_earlier(self) -> None:
@@ -127,11 +127,11 @@ class Batch:
         to do."""
         for plan in self.parts.plans.left():
             if self.has_ended(self.txn(plan.generation, plan.batch), plan):
-                self.parts.forget(plan, self.service)
+                self.parts.forget(plan)
             elif plan.settled:
                 self.go_on(plan)
             else:
-                self.parts.withdraw(plan, self.service)
+                self.parts.withdraw(plan)
 
     def close(self) -> None:
         """Waits for the tables' checkpoints that are under way."""
@@ -163,7 +163,7 @@ class Batch:
             begun = beginning.run(files, skipped)
             if not beginning.is_overtaken(begun):
                 break
-            parts.withdraw(begun.plan, self.service)
+            parts.withdraw(begun.plan)
             skipped = parts.skips.among(files)
         CarryingOut(parts, writing, stages).run(replace(begun, plan=parts.plans.settle(begun.plan)))
 

@@ -16,16 +16,16 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from forebay.batch.events import OwnRowsAppended
-from forebay.batch.plan import Staged
+from forebay.batch.plan import Staged, delete_files
 from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.events import Emit
-from forebay.lake.layout import IDS, PARKED, QUARANTINE, VAULT, table_path
+from forebay.lake.layout import IDS, PARKED, QUARANTINE, table_path
 from forebay.lake.log.commit import rows_of_transaction
-from forebay.lake.objects import discard, open_objects
-from forebay.privacy.vault import values_of
+from forebay.lake.objects import open_objects
+from forebay.privacy.vault import place_of
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.fan_out import commit_staged
@@ -71,12 +71,10 @@ class Commits:
         return Destination(name, self.place_of(name), ("day",))
 
     def place_of(self, name: str) -> str:
-        return values_of(self.service.vault) if name == VAULT else table_path(self.lake, name)
+        return place_of(name, self.lake, self.service.vault)
 
     def delete(self, staged: Iterable[StagedTable]) -> None:
-        """Their files, which are in no log and never will be."""
-        for one in staged:
-            discard(self.place_of(one.name), [file.path for file in one.files])
+        delete_files(staged, self.lake, self.service.vault)
 
     def is_in(self, path: str) -> bool:
         """Whether a table has this batch. One whose log cannot be read fails at its commit, and alone."""

@@ -21,13 +21,14 @@ from forebay.content.end import FileEnd
 from forebay.declaration.kept.pinned import other_code_needed
 from forebay.errors import Halt
 from forebay.lake.layout import is_own
-from forebay.lake.objects import Objects
+from forebay.lake.objects import Objects, discard
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import Entry
 from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import Sorted
 from forebay.plain import known, plain
+from forebay.privacy.vault import place_of
 from forebay.table.staged import StagedTable
 
 FORMAT = 3
@@ -55,6 +56,12 @@ class Staged:
         staged = [StagedTable.of_json(one) for one in told["tables"]]
         tables, beside = ({one.name: one for one in staged if is_own(one.name) is own} for own in (False, True))
         return cls(told["unwritten"], tables, beside)
+
+
+def delete_files(staged: Iterable[StagedTable], lake: str, vault: str) -> None:
+    """Data files that are in no log and never will be."""
+    for one in staged:
+        discard(place_of(one.name, lake, vault), [file.path for file in one.files])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,6 +108,12 @@ class Plan:
     def tables(self) -> frozenset[str]:
         """The tables that rows are meant for."""
         return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)
+
+    @property
+    def vault(self) -> str:
+        """The address of the vault when the batch began. Other code may have made the declarations."""
+        vault: str = (self.service.get("privacy") or {}).get("vault", "")
+        return vault
 
     def sorted_as_begun(self, claim: Claim) -> Sorted:
         """Repeats what the first try decided about each file, whatever a comparison would say now."""

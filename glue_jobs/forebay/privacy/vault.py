@@ -22,6 +22,7 @@ from typing import Any
 from forebay.address import overlap
 from forebay.declaration.privacy import Privacy
 from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import VAULT, table_path
 from forebay.privacy.keys import is_local
 
 VALUES = "values"
@@ -52,6 +53,11 @@ def must_lie_apart(privacy: Privacy | None, lake: str) -> None:
 def values_of(vault: str) -> str:
     """The address of the table."""
     return f"{vault.rstrip('/')}/{VALUES}"
+
+
+def place_of(name: str, lake: str, vault: str) -> str:
+    """The folder of a table that a batch writes."""
+    return values_of(vault) if name == VAULT else table_path(lake, name)
 
 
 def wrapping_of(vault: str) -> str:

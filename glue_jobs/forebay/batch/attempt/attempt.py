@@ -23,13 +23,12 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.one_pass.told import KeptOut, Known
-from forebay.batch.plan import Plan, Plans
+from forebay.batch.plan import Plan, Plans, delete_files
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.writing import Writing
-from forebay.declaration.kept.pinned import unpinned
 from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.lake.layout import IDS, VAULT, application, table_path
+from forebay.lake.layout import IDS, application, table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.ledger import Ledger
@@ -92,19 +91,18 @@ class Parts:
         writing = self.writing(service, plan.generation, plan.batch)
         return replace(writing, began_at=plan.began_at, late=self.late, may_have_begun=True)
 
-    def forget(self, plan: Plan | None, service: Service) -> None:
+    def forget(self, plan: Plan | None) -> None:
         """It is carried out. Rows that replaced others were written by Spark once more."""
         if plan is not None:
-            self.writing_of(plan, service).delete(one for one in plan.staged if one.replaces)
+            delete_files((one for one in plan.staged if one.replaces), self.lake, plan.vault)
             self.plans.forget(plan.generation, plan.batch)
 
-    def withdraw(self, plan: Plan | None, service: Service) -> None:
+    def withdraw(self, plan: Plan | None) -> None:
         """One that was never settled: nothing was committed by it. It goes before its data files do, for a driver that was
-        paused may settle a plan that is there. Its data files for a vault are in the one that was declared then."""
+        paused may settle a plan that is there."""
         if plan is not None:
-            mine = unpinned(plan.service, f"batch {plan.batch}") if VAULT in plan.staged.beside else service
             self.plans.forget(plan.generation, plan.batch)
-            self.writing_of(plan, mine).delete(plan.staged)
+            delete_files(plan.staged, self.lake, plan.vault)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class CarryingOut(Attempt):
             ledger.withheld.add(ending.waiting)
             both(
                 lambda: parts.ended.keep_versions(self.service) if wrote else None,
-                lambda: parts.forget(ending.plan if ending.plan.ends else None, self.service),
+                lambda: parts.forget(ending.plan if ending.plan.ends else None),
             )
         for event in reports_of(self.service.name, ending, self.stages, parts.clock()):
             parts.emit(event)

@@ -15,9 +15,9 @@ from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.content.end import FileEnd, unread_end
 from forebay.counted import counted
 from forebay.declaration.service import Service
-from forebay.lake.layout import VAULT, table_path
+from forebay.lake.layout import VAULT
 from forebay.lake.objects import discard
-from forebay.privacy.vault import values_of
+from forebay.privacy.vault import place_of
 from forebay.table.data_files.data_file import DataFile, Written
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ class Pass:
 
     def place_of(self, name: str) -> str:
         """The folder of a table's data files."""
-        return values_of(self.vault) if name == VAULT else table_path(self.lake, name)
+        return place_of(name, self.lake, self.vault)
 
 
 def rows_with_ids(fates: Iterable[Fate], service: Service) -> Counter[str]:
