@@ -125,3 +125,15 @@ def test_a_restore_of_the_ids_halts_until_it_is_taken_back(tmp_path: Path) -> No
     kept(tmp_path, Versions(7, 4, 40)).must_not_be_older(lambda: Versions(7, 4, 40), ids)
     DeltaTable(place).restore(3)
     kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 5, 40), ids)
+
+
+def test_a_restore_of_ids_whose_log_does_not_reach_back_behind_it_halts(tmp_path: Path) -> None:
+    place = f"{tmp_path}/_forebay/ids"
+    for number in range(3):
+        write_deltalake(place, pa.table({"n": [number]}), mode="append")
+    DeltaTable(place).restore(1)
+    DeltaTable(place).create_checkpoint()
+    for version in range(3):
+        Path(place, "_delta_log", f"{version:020}.json").unlink()
+    with pytest.raises(Halt, match="a RESTORE made version 3 of _forebay/ids"):
+        kept(tmp_path, Versions(7, 1, 40)).must_not_be_older(lambda: Versions(7, 3, 40), open_objects(place))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from forebay.lake.log.commit import NEWEST
-from forebay.lake.log.listing import LOG, commit_name, version_of_commit
+from forebay.lake.log.listing import LOG, BrokenLog, NoTable, commit_name, version_of_commit
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
 from forebay.threads import in_threads
@@ -14,12 +14,16 @@ AT_ONCE = 32
 
 
 def restored_since(table: Objects, version: int) -> int | None:
-    """The last version that a `RESTORE` made after this one; None where there is none, or where it took back the first."""
+    """The last version that a `RESTORE` made after this one; None where there is none, or where it took back the first, as far
+    as the log reaches back."""
     later = (version_of_commit(found.name) for found in table.found(LOG, after=commit_name(version)))
     numbers = [number for number in later if number is not None and number > version][-NEWEST:]
     operations = in_threads(lambda number: _operation(table, number), numbers, AT_ONCE)
     made = [number for number, operation in zip(numbers, operations, strict=True) if operation == "RESTORE"]
-    return made[-1] if made and _paths(table, made[0] - 1) != _paths(table, made[-1]) else None
+    if not made:
+        return None
+    before, after = (_paths(table, number) for number in (made[0] - 1, made[-1]))
+    return None if before is not None and before == after else made[-1]
 
 
 def _operation(table: Objects, version: int) -> str:
@@ -29,5 +33,9 @@ def _operation(table: Objects, version: int) -> str:
     return ""
 
 
-def _paths(table: Objects, version: int) -> set[str]:
-    return {file.path for file in read_snapshot(table, up_to=version).files}
+def _paths(table: Objects, version: int) -> set[str] | None:
+    """None where maintenance deleted that part of the log."""
+    try:
+        return {file.path for file in read_snapshot(table, up_to=version).files}
+    except (NoTable, BrokenLog):
+        return None
