@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.batch.one_pass.rows import Block, joined
+from forebay.batch.one_pass.told import Fact
 from forebay.content.end import PieceEnd
 
 PARCEL_BYTES = 8 << 20
@@ -56,7 +57,7 @@ class Kept(Sent):
     """Records that are kept beside the tables, and the reasons for that."""
 
     place: str
-    said: dict[str, Any]
+    said: dict[str, Fact]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +114,7 @@ class Parcels:
         if self._bytes[key] > PARCEL_BYTES:
             self._send(key)
 
-    def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
+    def keep(self, place: str, rows: pa.Table, **said: Fact) -> None:
         if rows.num_rows:
             plain = {name: value for name, value in said.items() if not isinstance(value, pa.Array | pa.ChunkedArray)}
             for name in said.keys() - plain.keys():

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from forebay.batch.one_pass.answers import Judged, names_of
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.told import PLACE, Told
+from forebay.batch.one_pass.told import PLACE, Fact, Told
 from forebay.content.end import FileEnd
 from forebay.table.data_files.in_arrow import arrow_rows
 
@@ -35,7 +35,7 @@ SAID = {
     "violated": pa.string(),
     "id": pa.binary(16),
 }
-"""The facts about a record that is kept. `violated` is JSON: a list of names. A table leaves out duplicates by the `id`."""
+"""The facts about such a record. `violated` is JSON: a list of names. A table leaves out duplicates by the `id`."""
 
 
 def whole_files(files: Iterable[FileEnd], shared: Mapping[str, Any]) -> pa.Table:
@@ -84,8 +84,8 @@ class HeldRows(RowsBeside):
     def __init__(self, landed: Landed, told: Told) -> None:
         super().__init__(landed, told, told.kept)
 
-    def add(self, rows: pa.Table, **said: Any) -> None:
-        """`rows` have the columns of `PLACE`. Each fact that is `said` is one value for all of them, or an array."""
+    def add(self, rows: pa.Table, **said: Fact) -> None:
+        """`rows` have the columns of `PLACE`."""
         assert said.keys() <= SAID.keys()
         if not rows.num_rows:
             return

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.routing import Router
 from forebay.batch.one_pass.rows import Block
-from forebay.batch.one_pass.told import PLACE, Told
+from forebay.batch.one_pass.told import PLACE, Fact, Told
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata, OrCopy, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
@@ -54,7 +54,7 @@ class Sink(Protocol):
     def take_unrouted(self, block: Block) -> None:
         """Records whose table depends on SQL."""
 
-    def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
+    def keep(self, place: str, rows: pa.Table, **said: Fact) -> None:
         """Records that are kept beside the tables, with the facts in `SAID`."""
 
     def end(self, end: PieceEnd) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +16,7 @@ import pyarrow.compute as pc
 
 from forebay.batch.one_pass.columns import Bits, Filled, filled
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.told import KeptOut, Told
+from forebay.batch.one_pass.told import Fact, KeptOut, Told
 from forebay.batch.reasons import EXPECTATION, TABLE_FAILED
 from forebay.declaration.table import Table
 from forebay.record.arrow_parser import ParseHints, may_be_whole
@@ -59,7 +58,7 @@ class Kept:
     """Rows of the table that are not written. `said` are the facts in `SAID` about them."""
 
     rows: pa.Table
-    said: dict[str, Any]
+    said: dict[str, Fact]
 
 
 @dataclass
@@ -212,7 +211,7 @@ class Judgement:
             return []
         chosen = pa.array(which)
         violated = violations(self.values).filter(chosen)
-        said: dict[str, Any] = {"violated": violated}
+        said: dict[str, Fact] = {"violated": violated}
         if which is self.refused:
             said["reason"] = pc.fill_null(self.values.refused.filter(chosen), EXPECTATION)
             details = [None if names is None else ", ".join(json.loads(names)) for names in violated.to_pylist()]

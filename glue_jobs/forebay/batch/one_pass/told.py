@@ -30,6 +30,8 @@ from forebay.table.shaping import Shaping
 
 PLACE = ["piece", "line", "byte_offset", "value", "metadata"]
 """The columns of a record on its way: where it stands, its text, and the metadata of its object if that is asked for."""
+Fact = pa.Array | pa.ChunkedArray | str | int | None
+"""A fact about records that no table gets: one value for all of them, or an array."""
 TASK_BYTES = 128 << 20
 """The bytes of text that may wait in a task. After that, it is written, or sent on."""
 

@@ -7,7 +7,6 @@ of a file that does not land are in no data file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +19,7 @@ from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED, NoRoom
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, Made, TableRows
-from forebay.batch.one_pass.told import TASK_BYTES, Held, Told
+from forebay.batch.one_pass.told import TASK_BYTES, Fact, Held, Told
 from forebay.batch.one_pass.vault import VaultRows
 from forebay.content.end import PieceEnd, file_ends
 from forebay.lake.layout import PARKED, QUARANTINE, VAULT, table_path
@@ -84,7 +83,7 @@ class Writer:
     def take_unrouted(self, block: Block) -> None:
         raise AssertionError("Spark has said which declarations want these records, before they are written")
 
-    def keep(self, place: str, rows: pa.Table, **said: Any) -> None:
+    def keep(self, place: str, rows: pa.Table, **said: Fact) -> None:
         self.held[place].add(rows, **said)
         if place != DROPPED:
             self.vault.add(rows)
