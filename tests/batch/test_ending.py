@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from forebay.batch.accounting import Fate
+from forebay.batch.attempt.carrying_out import CarryingOut
 from forebay.batch.attempt.ending import Ending
 from forebay.batch.attempt.reporting import Stages, reports_of
 from forebay.batch.attempt.seen import Seen
@@ -249,3 +252,26 @@ def test_a_plan_knows_which_deletions_forebay_made() -> None:
     left_out = (ours, Entry(file=ALONE, outcome="ignored", reason="another"))
     plan = Plan(generation="g", batch=1, began_at=AT, service={}, files=(FIRST,), ends=(), fates=(), left_out=left_out)
     assert plan.cleared == {FIRST.file_id}
+
+
+class Walked(list[FileEnd]):
+    walks = 0
+
+    def __iter__(self) -> Iterator[FileEnd]:
+        self.walks += 1
+        return super().__iter__()
+
+
+class Reading(CarryingOut):
+    def read(self, files: Sequence[LandedFile], *_: Any, **__: Any) -> Pass:
+        return Pass([ended(file, "loaded") for file in files], [], Written({}, {}), "")
+
+
+def test_a_table_that_fails_beside_thousands_of_deletions_costs_one_walk_over_them() -> None:
+    deleted = Walked([ended(FIRST, "deleted"), ended(THIRD, "deleted")])
+    plan = SimpleNamespace(without_bytes=deleted, landing=(FIRST, SECOND, THIRD, ALONE))
+    begun = SimpleNamespace(plan=plan, split=SimpleNamespace(superseded=()), dedupe=None)
+    parts = SimpleNamespace(one_pass=SimpleNamespace(without_duplicates=lambda made, dedupe: made))
+    made = Reading(cast(Any, parts), cast(Any, None), Stages()).read_unwritten(cast(Any, begun), {})
+    assert [end.file for end in made.ends] == [SECOND, ALONE, FIRST, THIRD]
+    assert deleted.walks == 1

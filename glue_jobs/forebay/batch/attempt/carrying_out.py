@@ -81,10 +81,10 @@ class CarryingOut(Attempt):
 
     def read_unwritten(self, begun: Begun, tables: Mapping[str, KeptOut]) -> Pass:
         """Forgotten files and deletions land, as they did before, so their ids do not count."""
-        unread = begun.plan.without_bytes
-        files = [file for file in begun.plan.landing if file not in {end.file for end in unread}]
+        unread = {end.file.file_id: end for end in begun.plan.without_bytes}
+        files = [file for file in begun.plan.landing if file.file_id not in unread]
         made = self.read(files, tables, standing(begun.split.superseded), only_unwritten=True)
-        return self.parts.one_pass.without_duplicates(replace(made, ends=[*made.ends, *unread]), begun.dedupe)
+        return self.parts.one_pass.without_duplicates(replace(made, ends=[*made.ends, *unread.values()]), begun.dedupe)
 
 
 def _must_be_unknown(plan: Plan, split: Sorted) -> None:
