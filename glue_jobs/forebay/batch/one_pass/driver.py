@@ -1,4 +1,4 @@
-"""The driver of a pass: files in; their ends, the fates of their records, and data files of all tables out.
+"""The driver's side of a pass: files in; their ends, the fates of their records, and data files of all tables out.
 
 In: new files, and what the batch writes with. Out: `Pass`, or `ReadAgain`. A pass whose files are not staged must be undone.
 """
