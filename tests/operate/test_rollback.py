@@ -6,7 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from forebay.errors import Halt
 from forebay.lake.layout import SERVICES
 from forebay.lake.lease import FolderLease, Lease, hold
 from forebay.lake.objects import open_objects
-from forebay.lake.rollback_plan import rollback_plan
+from forebay.lake.rollback_plan import rollback_plan, write_plan
 from forebay.landed_file import LandedFile
 from forebay.ledger.periods import FeedPeriod
 from forebay.ledger.withheld import withheld_in
@@ -190,6 +190,19 @@ def test_the_same_command_announces_the_files_of_a_rollback_that_was_killed(
     status, _, said = given(command, "")
     assert (status, "announced: 1 of 1 file" in said) == (0, True)
     assert ledger(lake)["in/b.json"][0] == "replay"
+
+
+def test_a_rollback_that_can_no_longer_go_there_is_finished_before_it_is_refused(lake: str) -> None:
+    """Otherwise it would keep every job and every erasure from starting, and the command that they name would not help."""
+    view = LakeView(lake)
+    write_plan(lake, asdict(plan_rollback(view, ["alpha"], 0, replay=False)), lambda: None)
+    open_objects(lake).write("_forebay/erased/games/plans/none", b"")
+    erased = CommitProperties(app_transactions=[Transaction("forebay/games/erase", 1)])
+    DeltaTable(f"{lake}/alpha").delete("n = 2", commit_properties=erased)
+    said = failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
+    assert "alpha: stays unchanged: somebody changed it since the plan" in said
+    assert "has rows in version 0 of people who have been erased since (name a later version)" in said
+    assert rollback_plan(lake) is None
 
 
 def test_records_whose_rows_left_are_no_duplicates_when_they_come_again(lake: str) -> None:

@@ -166,10 +166,11 @@ def test_a_batch_that_has_not_ended_is_named_and_is_a_problem_where_no_job_runs(
 
 
 def test_a_rollback_that_is_half_done_is_named_with_the_way_out(lake: str) -> None:
-    plan = b'{"number": "n", "tables": [{"table": "alpha", "now": 3, "to": 1}], "replay": false}'
-    open_objects(rollback_of(lake)).write(ROLLBACK_PLAN, plan)
-    said = failed(1, "status", "--lake", lake)
-    assert "look at: a rollback of alpha is unfinished (repeat `forebay rollback alpha --to 1` to finish it)" in said
+    for replay, options in ((False, ""), (True, " --and-replay")):
+        plan = {"number": "n", "tables": [{"table": "alpha", "now": 3, "to": 1}], "replay": replay}
+        open_objects(rollback_of(lake)).write(ROLLBACK_PLAN, json.dumps(plan).encode())
+        finish = f"repeat `forebay rollback alpha --to 1{options}` to finish it"
+        assert f"look at: a rollback of alpha is unfinished ({finish})" in failed(1, "status", "--lake", lake)
 
 
 def test_the_same_for_machines(lake: str) -> None:

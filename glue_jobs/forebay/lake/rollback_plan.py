@@ -47,16 +47,16 @@ def is_drop(plan: Mapping[str, Any]) -> bool:
 def command_of(plan: Mapping[str, Any]) -> str:
     """The command that finishes it when it is repeated."""
     one = plan["tables"][0]
-    return (
-        f"forebay tables drop {one['table']}" if is_drop(plan) else f"forebay rollback {one['table']} --to {one['to']}"
-    )
+    if is_drop(plan):
+        return f"forebay tables drop {one['table']}"
+    return f"forebay rollback {one['table']} --to {one['to']}" + (" --and-replay" if plan.get("replay") else "")
 
 
 def must_not_be_half_rolled_back(lake: str) -> None:
     """Tables are back, and the ledger does not say so yet. A batch or a retry would go by counts that do not hold."""
     if (plan := rollback_plan(lake)) is not None:
         what = "drop of tables" if is_drop(plan) else "rollback"
-        raise Halt(f"a {what} of {lake} is unfinished: repeat `{command_of(plan)}` to finish it, then start again")
+        raise Halt(f"a {what} of {lake} is unfinished: repeat `{command_of(plan)}` to finish it, then try again")
 
 
 def tables_going_back(lake: str) -> frozenset[str]:

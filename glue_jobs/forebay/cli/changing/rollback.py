@@ -59,8 +59,8 @@ def rollback(
     view = view_of(lake)
     if queue_url and and_replay:
         check_queue(queue_url)
-    # Before a job is stopped for a name that was mistyped, or for nothing.
-    if not dry_run and (check_rollback(view, tables, target) or rollback_plan(view.lake) is not None):
+    # No job is stopped for a mistyped name, or for nothing. An unfinished rollback is finished whatever has changed since.
+    if not dry_run and (rollback_plan(view.lake) is not None or check_rollback(view, tables, target)):
         stop_the_job(view, checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             if (earlier := finish_earlier(view)) is not None:

@@ -90,6 +90,8 @@ class Status:
     now_paused: frozenset[str] = frozenset()
     going_back: Mapping[str, int | None] = field(default_factory=dict)
     """Tables whose rollback is unfinished, and the version that each goes to; None for one that is dropped."""
+    finishes_going_back: str = ""
+    """The command that finishes it."""
     replays: int = 0
     """Files that wait to be read again."""
     forgets: int = 0
@@ -143,10 +145,10 @@ class Status:
                 "finish it"
                 for one in self.begun
             ]
-        for table, version in list(self.going_back.items())[:1]:
-            what = "drop" if version is None else "rollback"
-            finish = command_of({"tables": [{"table": table, "to": version}]})
-            found.append(f"a {what} of {', '.join(self.going_back)} is unfinished (repeat `{finish}` to finish it)")
+        if self.going_back:
+            what = "drop" if None in self.going_back.values() else "rollback"
+            said = f"a {what} of {', '.join(self.going_back)} is unfinished"
+            found.append(f"{said} (repeat `{self.finishes_going_back}` to finish it)")
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
             found.append(f"{counted(dead, 'dead letter')} (`forebay queue dlq` says why)")
         if self.refused:
@@ -183,7 +185,7 @@ def status_of(
         LEDGER, f"select outcome, count(*) n, sum(records) r from t where day = date '{now.date()}' group by outcome"
     )
     runs = runs_since(on, month_of(now)) if on is not None else None
-    failed = waiting_for(view, TABLE_FAILED)
+    failed, going_back = waiting_for(view, TABLE_FAILED), rollback_plan(view.lake)
     files, parked = (facts.rows if (facts := view.facts(name)) else 0 for name in (LEDGER, PARKED))
     held = view.query(QUARANTINE, "select count(line) records, count(*) - count(line) files from t")
     return Status(
@@ -207,7 +209,8 @@ def status_of(
         ),
         {table: one.rows for table, one in waiting_for(view, PAUSED_TABLE).items()},
         paused_tables(view.lake),
-        {one["table"]: one["to"] for one in (rollback_plan(view.lake) or {}).get("tables", ())},
+        {one["table"]: one["to"] for one in going_back["tables"]} if going_back else {},
+        command_of(going_back) if going_back else "",
         _count(view, f"outcome = {quoted(REPLAY)} or reason = {quoted(WANTED_AGAIN)}"),
         _count(view, f"outcome = {quoted(FORGET)}"),
         len(there),
