@@ -106,5 +106,21 @@ def test_records_are_unknown_where_a_table_goes_back_to_between_the_two_commits_
     assert ids_of(lake) == []
 
 
+def test_records_are_unknown_where_the_log_of_the_ids_was_cleaned_up_to_a_later_version(tmp_path: Path) -> None:
+    """The cleanup leaves commits that no checkpoint comes before. The tables are back by then, so the rollback must end."""
+    lake = str(tmp_path)
+    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
+    for batch in range(1, 4):
+        commit_batch(table, rows_by(1), batch)
+        commit_batch(ids, ids_by(batch, [bytes([batch]) * 16]), batch, partition_by=["day"])
+    DeltaTable(table).delete()
+    DeltaTable(ids).delete()
+    DeltaTable(ids).create_checkpoint()
+    (Path(ids) / "_delta_log" / f"{0:020}.json").unlink()
+    write_ledger(lake, entry("in/e.json", outcome="superseded", records=3, dropped=3))
+    ran("rollback", "gamma", "--to", "1", "--lake", lake, "--yes")
+    assert ids_of(lake) == []
+
+
 def ids_of(lake: str) -> list[bytes]:
     return sorted(DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["id"].to_pylist())

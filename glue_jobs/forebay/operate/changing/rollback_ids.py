@@ -57,9 +57,9 @@ def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Tabl
     ids = view.table(IDS)
     if not files or ids is None:
         return None
-    version, later = _versions_then(view, one, ids)
-    asked = [(version, _of_others(later)), *((at, _of_service(name)) for name, at in sorted(later.items()))]
-    try:
+    try:  # the cleanup of a log may leave commits that no checkpoint comes before
+        version, later = _versions_then(view, one, ids)
+        asked = [(version, _of_others(later)), *((at, _of_service(name)) for name, at in sorted(later.items()))]
         parts = [_of(_at(view, at), one.table, files, whose) for at, whose in asked if at > NO_VERSION]
     except (DeltaError, FileNotFoundError):
         return None
