@@ -224,6 +224,7 @@ def test_a_lost_table_is_an_object_of_json_and_a_problem_of_the_declarations(tmp
         _, out, _ = given(("tables", command, "--lake", str(lake), "--json"), "")
         told = [one for one in map(json.loads, out.splitlines()) if "lost_rows" in one]
         assert told == [{name: "beta", "lost_rows": 1}], command
+    assert json.loads(given(("status", "--lake", str(lake), "--json"), "")[1])["lost_tables"] == {"beta": 1}
     check = ("tables", "check", str(declared), "--lake", str(lake), "--no-sql")
     assert "table beta: lost: the ledger counts 1 row" in failed(2, *check)
     _, out, _ = given((*check, "--json"), "")

@@ -47,8 +47,9 @@ def status(
     while True:
         now = status_of(view, queue_url=queue_url, checkpoint=checkpoint, on=on)
         if as_json:
+            lost = {name: its.rows for name, its in now.lost_tables.items()}
             more = {"lag_s": now.lag_s, "now_paused": sorted(now.now_paused), "problems": now.problems}
-            print_json([{**asdict(now), **more}])
+            print_json([{**asdict(now), "lost_tables": lost, **more}])
         else:
             if watch and console.is_terminal:
                 console.clear()
