@@ -37,7 +37,7 @@ def kept(lake: Path, last: Versions = LAST) -> KeptVersions:
     ],
 )
 def test_older_versions_halt_and_say_what_to_do(tmp_path: Path, now: Versions, says: str) -> None:
-    advice = "Restore the newest version, and start again. To continue .* delete .*/_forebay/last-versions/games.json"
+    advice = "Restore the version from before, and start again. To continue .* delete .*/_forebay/last-versions/games.json"
     with pytest.raises(Halt, match=f"service games: _forebay/{says}.*{advice}"):
         kept(tmp_path).must_not_be_older(lambda: now)
 
@@ -119,21 +119,24 @@ def test_a_restore_of_the_ids_halts_until_it_is_taken_back(tmp_path: Path) -> No
     DeltaTable(place).delete("n = 0")
     kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 3, 40), ids)
     DeltaTable(place).restore(1)
-    with pytest.raises(Halt, match="a RESTORE made version 4 of _forebay/ids: duplicates would pass"):
+    with pytest.raises(Halt, match="a RESTORE took _forebay/ids back from version 3: duplicates would pass"):
         kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 4, 40), ids)
     kept(tmp_path, last).must_not_be_older(lambda: Versions(7, None, 40), ids)
     kept(tmp_path, Versions(7, 4, 40)).must_not_be_older(lambda: Versions(7, 4, 40), ids)
+    DeltaTable(place).restore(0)
+    with pytest.raises(Halt, match="back from version 3"):
+        kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 5, 40), ids)
     DeltaTable(place).restore(3)
-    kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 5, 40), ids)
+    kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 6, 40), ids)
 
 
-def test_a_restore_of_ids_whose_log_does_not_reach_back_behind_it_halts(tmp_path: Path) -> None:
+def test_a_restore_is_named_where_the_log_before_it_was_cleaned_up(tmp_path: Path) -> None:
     place = f"{tmp_path}/_forebay/ids"
-    for number in range(3):
+    for number in range(2):
         write_deltalake(place, pa.table({"n": [number]}), mode="append")
-    DeltaTable(place).restore(1)
+    DeltaTable(place).restore(0)
     DeltaTable(place).create_checkpoint()
-    for version in range(3):
-        Path(place, "_delta_log", f"{version:020}.json").unlink()
-    with pytest.raises(Halt, match="a RESTORE made version 3 of _forebay/ids"):
-        kept(tmp_path, Versions(7, 1, 40)).must_not_be_older(lambda: Versions(7, 3, 40), open_objects(place))
+    (Path(place) / "_delta_log" / f"{0:020}.json").unlink()
+    last = Versions(ledger=7, ids=1, rows=40)
+    with pytest.raises(Halt, match="a RESTORE took _forebay/ids back from version 1"):
+        kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 2, 40), open_objects(place))

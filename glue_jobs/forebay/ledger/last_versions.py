@@ -86,7 +86,7 @@ class KeptVersions:
         if older := found.older_than(last) or _restored(ids, last, found):
             raise Halt(
                 f"service {self._service}: {older}. Somebody restored an older version, or deleted the table. Nothing was "
-                "changed. Restore the newest version, and start again. To continue with the present one, delete "
+                "changed. Restore the version from before, and start again. To continue with the present one, delete "
                 f"{self._store.place}/{self._name}. See docs/disasters.md, An older ledger"
             )
 
@@ -99,4 +99,4 @@ def _restored(ids: Objects | None, last: Versions, now: Versions) -> str:
     if ids is None or last.ids is None or now.ids is None or not 0 <= last.ids < now.ids:
         return ""
     version = restored_since(ids, last.ids)
-    return "" if version is None else f"a RESTORE made version {version} of {IDS}: {DUPLICATES}"
+    return "" if version is None else f"a RESTORE took {IDS} back from version {version}: {DUPLICATES}"

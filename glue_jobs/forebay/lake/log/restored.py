@@ -14,16 +14,13 @@ AT_ONCE = 32
 
 
 def restored_since(table: Objects, version: int) -> int | None:
-    """The last version that a `RESTORE` made after this one; None where there is none, or where it took back the first, as far
-    as the log reaches back."""
+    """The version before the first `RESTORE` after this one; None where there is none, or where the last one went back to it."""
     later = (version_of_commit(found.name) for found in table.found(LOG, after=commit_name(version)))
     numbers = [number for number in later if number is not None and number > version][-NEWEST:]
     operations = in_threads(lambda number: _operation(table, number), numbers, AT_ONCE)
     made = [number for number, operation in zip(numbers, operations, strict=True) if operation == "RESTORE"]
-    if not made:
-        return None
-    before, after = (_paths(table, number) for number in (made[0] - 1, made[-1]))
-    return None if before is not None and before == after else made[-1]
+    before = made[0] - 1 if made else None
+    return before if before is not None and _paths(table, before) != _paths(table, made[-1]) else None
 
 
 def _operation(table: Objects, version: int) -> str:
@@ -34,8 +31,8 @@ def _operation(table: Objects, version: int) -> str:
 
 
 def _paths(table: Objects, version: int) -> set[str] | None:
-    """None where maintenance deleted that part of the log."""
+    """None where the log no longer reaches back to this version."""
     try:
         return {file.path for file in read_snapshot(table, up_to=version).files}
-    except (NoTable, BrokenLog):
+    except (BrokenLog, NoTable):
         return None
