@@ -37,7 +37,9 @@ def kept(lake: Path, last: Versions = LAST) -> KeptVersions:
     ],
 )
 def test_older_versions_halt_and_say_what_to_do(tmp_path: Path, now: Versions, says: str) -> None:
-    advice = "Restore the version from before, and start again. To continue .* delete .*/_forebay/last-versions/games.json"
+    advice = (
+        "Restore the version from before, and start again. To continue .* delete .*/_forebay/last-versions/games.json"
+    )
     with pytest.raises(Halt, match=f"service games: _forebay/{says}.*{advice}"):
         kept(tmp_path).must_not_be_older(lambda: now)
 

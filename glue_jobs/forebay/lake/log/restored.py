@@ -14,7 +14,7 @@ AT_ONCE = 32
 
 
 def restored_since(table: Objects, version: int) -> int | None:
-    """The version before the first `RESTORE` after this one; None where there is none, or where the last one went back to it."""
+    """The version before the first `RESTORE` after this one; None without one, or where the last one went back to it."""
     later = (version_of_commit(found.name) for found in table.found(LOG, after=commit_name(version)))
     numbers = [number for number in later if number is not None and number > version][-NEWEST:]
     operations = in_threads(lambda number: _operation(table, number), numbers, AT_ONCE)
