@@ -22,6 +22,10 @@ from forebay.lake.paused import pause
 from forebay.operate.changing.replay import mark, replay_of, waiting
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice
+from forebay.privacy.erased import add_erased
+from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.token import token_of
+from forebay.upkeep.erase.plan import ErasePlan, Erasures
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import AT, entry, write_ledger, write_tables
 
@@ -180,6 +184,34 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
     assert "replay" not in outcomes(lake).values()
     told = json.loads(ran("history", "--lake", lake, "--json").splitlines()[0])
     assert (told["what"][:27], told["undo"]) == ("replay-into: 2 files into " + side[:1], f"delete {side}")
+
+
+@pytest.mark.parametrize(
+    ("name", "subject", "secret", "refused"),
+    [
+        ("games", "user.id", "secret", ""),
+        ("trial", "user.id", "secret", "--service: is trial, and the service games loaded these files"),
+        ("games", "", "secret", "privacy: subject: must not change: people were erased by the subject user.id"),
+        ("games", "user.id", "other", "privacy: secret: is another one than that of the erased people"),
+    ],
+)
+def test_no_record_of_an_erased_person_is_loaded_into_another_lake(
+    lake: str, tmp_path_factory: pytest.TempPathFactory, name: str, subject: str, secret: str, refused: str
+) -> None:
+    """Their list has tokens, by service: it finds nobody under another name, by another field, or with another secret."""
+    there = tmp_path_factory.mktemp("new")
+    declared = f'name = "{name}"\n[privacy]\nsubject = "{subject}"\nsecret = "{there}/{secret}"\n'
+    table = '[[tables]]\nname = "alpha"\n'
+    (there / "service.toml").write_text((declared if subject else f'name = "{name}"\n') + table)
+    for made in ("secret", "other"):
+        make_secret(f"{there}/{made}")
+    command = ("replay-into", f"{there}/side", "--table", "alpha", "--lake", lake, "--service", str(there), "--dry-run")
+    assert "2 files" in ran(*command), "nobody was erased yet"
+    token = token_of("anna", secret_at(f"{there}/secret"))
+    Erasures(lake, "games").begin(ErasePlan(0, AT.isoformat(), "games", (token,), subject="user.id"))
+    add_erased(lake, "games", [token])
+    status, out, err = given(command, "")
+    assert (status, refused in out + err) == (2 if refused else 0, True)
 
 
 @pytest.mark.parametrize("part", ["", "/", "/side", "/.."])

@@ -101,10 +101,13 @@ def replay_into(
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.changing.aside import side_lake
     from forebay.operate.lake_view import view_of
+    from forebay.upkeep.erase.keeping import must_leave_out_erased
 
     view = view_of(lake)
     into, declared = side_lake(view.lake, other_lake), service_for(service, view.lake)
     found = files.found(view)
+    for file in found.files[:1]:  # all are of one service
+        must_leave_out_erased(view.lake, declared, file.service or declared.name)
     what = f"for {into}. They have these rows here:"
     _show(view, found, what, {"dry_run": dry_run, "into": into}, as_json=as_json)
     if dry_run or not found.files:

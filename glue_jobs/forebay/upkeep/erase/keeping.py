@@ -1,6 +1,7 @@
 """The parts of declarations that must stay, so that people can be erased: the subject, and each declared column that has it.
 
-In: a lake, and declarations that will be in force. Out: nothing, or `InvalidConfiguration`.
+In: a lake, and declarations that will be in force, or that read its files into another lake. Out: nothing, or
+`InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -8,6 +9,9 @@ from __future__ import annotations
 from forebay.declaration.kept.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
+from forebay.privacy.erased import erased_at, newest_list
+from forebay.privacy.secret import secret_at
+from forebay.privacy.token import token_of
 from forebay.upkeep.erase.places import lost_columns
 from forebay.upkeep.erase.plan import Erasures
 
@@ -16,14 +20,7 @@ def must_keep_subject(lake: str, service: Service) -> None:
     """The erased are known by their values of one field. By another one, their late records would come back, those of others
     would stay out, and an erasure that continues would find the wrong people. So all erasures have one subject. In a column
     that is no longer declared so, nobody would look for them."""
-    newest = Erasures(lake, service.name).newest()
-    subject = (service.privacy and service.privacy.subject) or ""
-    if newest is not None and newest.subject not in ("", subject):
-        raise InvalidConfiguration.one(
-            "privacy: subject",
-            f"must not change: people were erased by the subject {newest.subject}, which keeps their late records out",
-            f'write subject = "{newest.subject}"',
-        )
+    subject = _must_have_its_subject(lake, service)
     before = kept_service(lake, service.name)
     if subject and before is not None and before.subject == service.subject:
         for table, column in lost_columns(before, service):
@@ -32,3 +29,38 @@ def must_keep_subject(lake: str, service: Service) -> None:
                 f"column {column.name} has the subject {subject} of earlier rows, which an erasure needs",
                 f'keep {{ name = "{column.name}", path = "{column.source}" }}; another column may have the same path',
             )
+
+
+def must_leave_out_erased(lake: str, service: Service, loaded_by: str) -> None:
+    """For files that the service `loaded_by` has loaded: only its own list, subject and secret find the people whose records
+    are in them."""
+    erased = newest_list(lake, loaded_by)
+    if not erased:
+        return
+    if service.name != loaded_by:
+        raise InvalidConfiguration.one(
+            "--service",
+            f"is {service.name}, and the service {loaded_by} loaded these files: records of erased people would come back",
+            f'write name = "{loaded_by}" in its service.toml',
+        )
+    _must_have_its_subject(lake, service)
+    if service.privacy is not None and _is_of_another_secret(erased, service.privacy.secret):
+        problem = "is another one than that of the erased people, whose records would come back"
+        raise InvalidConfiguration.one("privacy: secret", problem, "name the secret of the deployed declarations")
+
+
+def _must_have_its_subject(lake: str, service: Service) -> str:
+    newest = Erasures(lake, service.name).newest()
+    subject = (service.privacy and service.privacy.subject) or ""
+    if newest is not None and newest.subject not in ("", subject):
+        raise InvalidConfiguration.one(
+            "privacy: subject",
+            f"must not change: people were erased by the subject {newest.subject}, which keeps their late records out",
+            f'write subject = "{newest.subject}"',
+        )
+    return subject
+
+
+def _is_of_another_secret(erased: str, secret: str) -> bool:
+    """A token is its own token under one secret."""
+    return any(token_of(token, secret_at(secret)) != token for token in list(erased_at(erased))[:1])
