@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from forebay.lake.layout import DERIVED_FROM
 from forebay.lake.lease import hold
 from forebay.operate.looking.history import record_verb
 from tests.operate.command import failed, given, ran
@@ -59,6 +60,25 @@ def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None
     assert "OPTIMIZE" in quiet
     assert "alpha version 1" not in quiet
     assert "did you mean alpha?" in failed(2, "history", "--lake", lake, "--table", "alpah")
+
+
+def test_no_undo_is_told_that_a_rollback_refuses(lake: str) -> None:
+    """It never goes back before an erasure, and a table that is computed from others does not go back itself."""
+    for number in range(2):
+        write_deltalake(f"{lake}/alpha", pa.table({"v": [number]}), mode="append")
+    erased = CommitProperties(app_transactions=[Transaction("forebay/games/erase", 1)])
+    DeltaTable(f"{lake}/alpha").delete("v = 0", commit_properties=erased)
+    batch = CommitProperties(app_transactions=[Transaction("forebay/games/g1", 7)])
+    write_deltalake(f"{lake}/alpha", pa.table({"v": [2]}), mode="append", commit_properties=batch)
+    write_deltalake(f"{lake}/state", pa.table({"v": [2]}))
+    DeltaTable(f"{lake}/state").alter.set_table_properties({DERIVED_FROM: "alpha"}, raise_if_not_exists=False)
+    told = {}
+    for table in ("alpha", "state"):
+        for line in ran("history", "--lake", lake, "--table", table, "--json").splitlines():
+            if (one := json.loads(line))["kind"] == "table":
+                told[one["what"].partition(":")[0]] = one["undo"]
+    assert told.pop("alpha version 3") == "forebay rollback alpha --to 2"
+    assert (len(told), set(told.values())) == (5, {""})
 
 
 def test_rows_of_a_writer_that_counts_none_are_not_told_as_none(lake: str) -> None:

@@ -63,6 +63,11 @@ def application(service: str, name: str) -> str:
     return f"forebay/{service}/{name}"
 
 
+def is_erasure(app_id: str) -> bool:
+    """Whether rows of erased people left under a transaction with this id."""
+    return app_id == application(service_of(app_id), "erase")
+
+
 def service_of(app_id: str) -> str:
     """The service whose transactions have this id; other applications' ids may look otherwise."""
     return app_id.removeprefix("forebay/").split("/")[0]

@@ -19,7 +19,8 @@ from typing import Any
 from botocore.exceptions import ClientError
 
 from forebay.counted import counted
-from forebay.lake.layout import LEDGER, table_path, verbs_of
+from forebay.lake.layout import LEDGER, is_erasure, table_path, verbs_of
+from forebay.lake.log.definition import origins_in
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView, known_table
@@ -101,20 +102,23 @@ def _verbs(lake: str, since: datetime) -> Iterator[Happened]:
 
 
 def _of_table(view: LakeView, table: str, since: datetime, only_changes: bool) -> Iterator[Happened]:
-    """Its commits: columns, compactions, deletions, restores, and without `only_changes` also the rows that came."""
+    """Its commits: columns, compactions, deletions, restores, and without `only_changes` also the rows that came. `rollback`
+    undoes those that came after the last erasure, of a table that is not computed from others."""
     objects = open_objects(table_path(view.lake, table))
-    for found in objects.found(LOG):
+    goes_back = not origins_in(objects)
+    for found in reversed(list(objects.found(LOG))):
         version = version_of_commit(found.name)
         if version is None or found.modified < since:
             continue
         actions = [json.loads(line) for line in (objects.read(found.name) or b"").splitlines() if line.strip()]
         info: dict[str, Any] = next((action["commitInfo"] for action in actions if "commitInfo" in action), {})
+        goes_back &= not any(is_erasure(action["txn"]["appId"]) for action in actions if "txn" in action)
         operation = str(info.get("operation", "commit"))
         is_changed = operation != "RESTORE" and any("metaData" in action for action in actions)
         changes = ["new columns or properties"] if is_changed else []
         if changes or operation not in QUIET or not only_changes:
             what = f"{table} version {version}: {', '.join([operation, *_rows_of(actions), *changes])}"
-            undo = f"forebay rollback {table} --to {version - 1}" if version else ""
+            undo = f"forebay rollback {table} --to {version - 1}" if version and goes_back else ""
             yield Happened(found.modified, "table", what, str(info.get("userName") or ""), undo)
 
 
