@@ -22,6 +22,7 @@ from deltalake.exceptions import DeltaError
 
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
+from forebay.cli.people.report import _gone_from_disk
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.errors import InvalidConfiguration
@@ -270,7 +271,7 @@ def test_the_report_is_signed_and_says_what_is_left_where(lake: Path, declared: 
 def test_a_person_reads_the_report_as_sentences(lake: Path, declared: Callable[..., str]) -> None:
     where = ("--lake", str(lake), "--service", declared())
     given(("privacy", "erase", ANNA, *where, "--yes"), "")
-    first, head, *tables = ran("privacy", "report", "1", *where).splitlines()
+    first, head, *tables = ran("privacy", "report", *where).splitlines()
     assert re.fullmatch(r"erasure 1 of games, [\d-]{10} [\d:]{8}: 1 person", first)
     assert re.split(r"  +", head) == ["table", "rows deleted", "gone from disk"]
     assert re.fullmatch(r"alpha +3  on [\d-]{10} [\d:]{8}", tables[2])
@@ -285,6 +286,24 @@ def test_a_person_reads_the_report_as_sentences(lake: Path, declared: Callable[.
     ]
     given(("privacy", "erase", *where, "--now"), "")
     assert re.search(r"^alpha +3  yes$", ran("privacy", "report", "1", *where), re.M)
+
+
+def test_an_erasure_that_has_not_ended_has_no_report_yet(lake: Path, declared: Callable[..., str]) -> None:
+    where = ("--lake", str(lake), "--service", declared())
+    assert "service games has no erasure (" in failed(2, "privacy", "report", *where)
+    assert "service games has no erasure 7 (" in failed(2, "privacy", "report", "7", *where)
+    erasures = Erasures(str(lake), "games")
+    begun = erasures.begin(ErasePlan(0, "2026-11-21T10:00:00+00:00", "games", ()))
+    assert "erasure 1 has not ended, so it has no report yet" in failed(1, "privacy", "report", *where)
+    assert "has no erasure 7; the newest is 1 (" in failed(2, "privacy", "report", "7", *where)
+    erasures.keep(replace(begun, ended=True))
+    assert "erasure 1 of games" in ran("privacy", "report", *where), "the run died between its end and its report"
+
+
+def test_what_is_due_already_leaves_with_the_next_maintenance() -> None:
+    one = {"refused": "", "dropped": False, "searched": True, "gone": None}
+    assert _gone_from_disk({**one, "due_at": "2026-01-02T10:00:00+00:00"}) == "with the next maintenance"
+    assert _gone_from_disk({**one, "due_at": "2226-01-02T10:00:00+00:00"}) == "on 2226-01-02 10:00:00"
 
 
 def test_rows_become_anonymous_where_that_is_declared(lake: Path, declared: Callable[..., str]) -> None:

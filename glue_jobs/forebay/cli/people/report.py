@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import typer
@@ -11,7 +11,7 @@ import typer
 from forebay.cli.options import AsJson, Lake, Service
 from forebay.cli.show import at, columns, console, print_json, size
 from forebay.counted import agreed, counted
-from forebay.errors import InvalidConfiguration
+from forebay.errors import Halt, InvalidConfiguration
 
 Told = Mapping[str, Any]
 SHOWN = 20
@@ -20,7 +20,9 @@ SHOWN = 20
 
 def report(
     lake: Lake,
-    number: Annotated[int, typer.Argument(min=1, help="The number of the erasure.")],
+    number: Annotated[
+        int | None, typer.Argument(min=1, help="The number of the erasure; without it, the newest one.")
+    ] = None,
     service: Service = "",
     as_json: AsJson = False,
 ) -> None:
@@ -32,14 +34,19 @@ def report(
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import view_of
     from forebay.operate.people.erase_report import renewed_report
+    from forebay.upkeep.erase.plan import Erasures
 
-    declared = service_for(service, lake)
-    found = renewed_report(view_of(lake), declared, number)
+    declared, view = service_for(service, lake), view_of(lake)
+    newest = max((one.number for one in Erasures(view.lake, declared.name).plans()), default=0)
+    if not newest or (number or 0) > newest:
+        named = f" {number}" if number else ""
+        problem = f"service {declared.name} has no erasure{named}" + (f"; the newest is {newest}" if newest else "")
+        raise InvalidConfiguration.one("NUMBER", problem, "`forebay history --days 365` lists the erasures")
+    number = number or newest
+    found = renewed_report(view, declared, number)
     if found is None:
-        raise InvalidConfiguration.one(
-            "NUMBER",
-            f"service {declared.name} has no erasure {number}",
-            "`forebay history --days 365` lists the erasures",
+        raise Halt(
+            f"erasure {number} has not ended, so it has no report yet: `forebay privacy erase` without a subject ends it"
         )
     if as_json:
         print_json([found])
@@ -63,7 +70,8 @@ def _show(told: Told) -> None:
 
 
 def _gone_from_disk(one: Told) -> str:
-    return _stays(one) or ("yes" if one["gone"] else f"on {_time(one['due_at'])}")
+    later = f"on {_time(one['due_at'])}" if _lies_ahead(one["due_at"]) else "with the next maintenance"
+    return _stays(one) or ("yes" if one["gone"] else later)
 
 
 def _stays(one: Told) -> str:
@@ -105,7 +113,13 @@ def _gone(told: Told) -> str:
         return "Their rows are gone from all tables. Records of them may be left in the landing bucket"
     if any(told["not_judged"].values()) or any(map(_stays, told["tables"])):
         return "Rows of these people may be left in tables"
-    return f"Old versions of tables keep their rows until {_time(told['gone_by'])}"
+    until = _time(told["gone_by"]) if _lies_ahead(told["gone_by"]) else "the next maintenance"
+    return f"Old versions of tables keep their rows until {until}"
+
+
+def _lies_ahead(text: str) -> bool:
+    """Otherwise maintenance deletes the rows the next time that it runs."""
+    return datetime.fromisoformat(text) > datetime.now(UTC)
 
 
 def _time(text: str) -> str:

@@ -64,15 +64,14 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
 
 
 def renewed_report(view: LakeView, service: Service, number: int) -> dict[str, Any] | None:
-    """The kept report, updated where something left the disk since. `Halt` where the kept one was changed."""
+    """The kept report, updated where something left the disk since; None of an erasure that has not ended. `Halt` where the
+    kept one was changed."""
     erasures = Erasures(view.lake, service.name)
     report = erasures.report(number)
-    if report is None:
-        return None
-    if not is_signed(report, service):
+    if report is not None and not is_signed(report, service):
         raise Halt(f"the signature of report {number} does not hold: it was changed, or signed with another secret")
     for plan in erasures.plans():
-        if plan.number == number and not report["is_gone"]:
+        if plan.number == number and plan.ended and not (report and report["is_gone"]):
             report = report_of(view, service, plan)
             erasures.keep_report(plan, report)
     return report
