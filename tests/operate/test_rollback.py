@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import threading
 import time
 from collections.abc import Callable
@@ -202,6 +203,22 @@ def test_a_rollback_that_can_no_longer_go_there_is_finished_before_it_is_refused
     said = failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--yes")
     assert "alpha: stays unchanged: somebody changed it since the plan" in said
     assert "has rows in version 0 of people who have been erased since (name a later version)" in said
+    assert rollback_plan(lake) is None
+
+
+@pytest.mark.parametrize("gone", ["table", "version"])
+def test_a_table_that_is_gone_or_has_lost_that_version_stays_and_the_rollback_ends(lake: str, gone: str) -> None:
+    """Nothing else could start before."""
+    view, log = LakeView(lake), Path(lake, "alpha", "_delta_log")
+    write_plan(lake, asdict(plan_rollback(view, ["alpha"], 0, replay=False)), lambda: None)
+    if gone == "table":
+        shutil.rmtree(log.parent)
+    else:
+        DeltaTable(log.parent).create_checkpoint()
+        (log / f"{0:020}.json").unlink()
+    earlier = finish_earlier(LakeView(lake))
+    assert earlier is not None
+    assert [*earlier.stay] == ["alpha"]
     assert rollback_plan(lake) is None
 
 

@@ -102,13 +102,15 @@ def _carry_out(view: LakeView, plan: Rollback) -> Rollback:
 
 def _restore(view: LakeView, one: TableBack, number: str) -> str:
     """Why the table stays unchanged; empty where it went back, now or before."""
-    table = _there(view, one.table)
+    table = view.table(one.table)
+    if table is None:
+        return "it is gone"
     if _has(table, number):
         return ""
     if table.version() - _has(table, _before(number)) != one.now:
         return "somebody changed it since the plan"
-    then = _as_of(view, one)
     try:
+        then = _as_of(view, one)
         must_have_nobody_erased(view, one.table, table, then)  # again: an erasure that finds no rows makes no commit
         if not _only_in(table, then):
             _append_no_rows(table, open_objects(table_path(view.lake, one.table)), _before(number))
