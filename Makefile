@@ -26,7 +26,7 @@ demo: setup ## the whole story on this machine, in one to two minutes: files in 
 test: setup ## every promise and every feature, in ten to fifteen minutes: all tests but the deep ones (WORKERS=3 processes)
 	@$(PYTEST) -m "not deep"
 
-test-all: setup ## the whole test suite, in some forty minutes: also crashes at every point, random histories, 300 tables
+test-all: setup ## the whole test suite, in some thirty-five minutes: also crashes at every point, random histories, 300 tables
 	@$(PYTEST)
 
 # Six JVMs at once, 200 MB to fetch, and a Python of Glue's version: too much beside the suite's own on two cores.
