@@ -50,7 +50,6 @@ from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
-from forebay.privacy.vault import must_lie_apart
 from forebay.record.apart import check_transforms
 from forebay.record.transform import with_code_version
 from forebay.settings import IngestSettings, names_in
@@ -64,7 +63,7 @@ from forebay.threads import in_threads
 from forebay.upkeep.complete.look import Landing, Looker, periods_of
 from forebay.upkeep.complete.tell import sender
 from forebay.upkeep.complete.watch import Watch
-from forebay.upkeep.erase.keeping import must_keep_subject
+from forebay.upkeep.erase.keeping import must_fit_lake
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -83,14 +82,8 @@ MERGED_AT_ONCE = 8
 
 def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """The checks that need more than the text of the declarations."""
-    _must_fit_lake(service, lake)
+    must_fit_lake(lake, service)
     check_expressions(spark, service)
-
-
-def _must_fit_lake(service: Service, lake: str) -> None:
-    """Without Spark."""
-    must_keep_subject(lake, service)
-    must_lie_apart(service.privacy, lake)
 
 
 def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettings, emit: Emit) -> Service:
@@ -136,7 +129,7 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
     check_queue(settings.queue_url)
     check_lake(settings.lake)
     service = named or service_for("", settings.lake)
-    _must_fit_lake(service, settings.lake)
+    must_fit_lake(settings.lake, service)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     check_expressions(spark, service)
 

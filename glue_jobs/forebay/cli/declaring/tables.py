@@ -361,11 +361,9 @@ def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     from forebay.operate.declaring.drift import drift_of_lake
     from forebay.operate.declaring.former_archives import unnamed_archives
     from forebay.operate.lake_view import LakeView, lost_tables
-    from forebay.privacy.vault import must_lie_apart
-    from forebay.upkeep.erase.keeping import must_keep_subject
+    from forebay.upkeep.erase.keeping import must_fit_lake
 
-    must_keep_subject(lake, service)
-    must_lie_apart(service.privacy, lake)
+    must_fit_lake(lake, service)
     yield from (_Said("note", said) for said in unnamed_archives(lake, service))
     found, lost = drift_of_lake(service, lake), lost_tables(LakeView(lake))
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
@@ -390,11 +388,9 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     if lake:
         from forebay.operate.declaring.drift import drift_of_lake
         from forebay.operate.declaring.former_archives import unnamed_archives
-        from forebay.privacy.vault import must_lie_apart
-        from forebay.upkeep.erase.keeping import must_keep_subject
+        from forebay.upkeep.erase.keeping import must_fit_lake
 
-        must_keep_subject(lake, after)
-        must_lie_apart(after.privacy, lake)
+        must_fit_lake(lake, after)
         said += unnamed_archives(lake, after)
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
     if as_json:

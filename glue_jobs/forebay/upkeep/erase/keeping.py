@@ -12,8 +12,15 @@ from forebay.errors import InvalidConfiguration
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
+from forebay.privacy.vault import must_lie_apart
 from forebay.upkeep.erase.places import lost_columns
 from forebay.upkeep.erase.plan import Erasures
+
+
+def must_fit_lake(lake: str, service: Service) -> None:
+    """What a lake asks of declarations before they are in force, as far as nobody needs Spark to see it."""
+    must_keep_subject(lake, service)
+    must_lie_apart(service.privacy, lake)
 
 
 def must_keep_subject(lake: str, service: Service) -> None:
