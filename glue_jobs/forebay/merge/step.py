@@ -10,7 +10,6 @@ commits or files that maintenance deleted.
 
 from __future__ import annotations
 
-import json
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -20,7 +19,8 @@ from forebay.declaration.merge import Merge
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import table_path
 from forebay.lake.lease import Lease
-from forebay.lake.log.listing import NoTable, commit_name, list_log
+from forebay.lake.log.commit import info_of
+from forebay.lake.log.listing import NoTable, list_log
 from forebay.lake.objects import Objects, open_objects
 from forebay.lake.origin import origin_gone, origin_replaced
 from forebay.merge.difference import Difference, Unknown, difference
@@ -209,12 +209,8 @@ def _counted(winners: DataFrame) -> dict[str, int]:
 
 def _metrics(state: Objects) -> dict[str, int]:
     """The operation metrics of the state's last commit: only this run commits data to it."""
-    content = state.read(commit_name(list_log(state).version)) or b""
-    for line in content.splitlines():
-        if line.startswith(b'{"commitInfo"'):
-            metrics = json.loads(line)["commitInfo"].get("operationMetrics", {})
-            return {name: int(number) for name, number in metrics.items() if str(number).isdigit()}
-    return {}
+    metrics = info_of(state, list_log(state).version).get("operationMetrics", {})
+    return {name: int(number) for name, number in metrics.items() if str(number).isdigit()}
 
 
 def _must_have_columns(log: str, schema: StructType, merge: Merge) -> None:

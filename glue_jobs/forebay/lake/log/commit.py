@@ -74,6 +74,15 @@ def transactions_of(table: Objects, version: int) -> dict[str, int]:
     return {txn["appId"]: int(txn["version"]) for txn in txns}
 
 
+def info_of(table: Objects, version: int) -> dict[str, Any]:
+    """What one commit says of itself, such as its `operation`; empty if it is gone, or says nothing."""
+    for line in (table.read(commit_name(version)) or b"").splitlines():
+        if line.startswith(b'{"commitInfo"'):
+            found: dict[str, Any] = json.loads(line)["commitInfo"]
+            return found
+    return {}
+
+
 def newest_transactions(table: Objects, app_ids: Collection[str]) -> dict[str, int]:
     """The last versions of these applications, as far as a few of the newest commits carry them."""
     found: dict[str, int] = {}

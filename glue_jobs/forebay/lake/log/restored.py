@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 
-from forebay.lake.log.commit import NEWEST
+from forebay.lake.log.commit import NEWEST, info_of
 from forebay.lake.log.listing import LOG, BrokenLog, NoTable, commit_name, version_of_commit
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import Objects
@@ -17,17 +17,10 @@ def restored_since(table: Objects, version: int) -> int | None:
     """The version before the first `RESTORE` after this one; None without one, or where the last one went back to it."""
     later = (version_of_commit(found.name) for found in table.found(LOG, after=commit_name(version)))
     numbers = [number for number in later if number is not None and number > version][-NEWEST:]
-    operations = in_threads(lambda number: _operation(table, number), numbers, AT_ONCE)
-    made = [number for number, operation in zip(numbers, operations, strict=True) if operation == "RESTORE"]
+    infos = in_threads(partial(info_of, table), numbers, AT_ONCE)
+    made = [number for number, info in zip(numbers, infos, strict=True) if info.get("operation") == "RESTORE"]
     before = made[0] - 1 if made else None
     return before if before is not None and _paths(table, before) != _paths(table, made[-1]) else None
-
-
-def _operation(table: Objects, version: int) -> str:
-    for line in (table.read(commit_name(version)) or b"").splitlines():
-        if line.startswith(b'{"commitInfo"'):
-            return str(json.loads(line)["commitInfo"].get("operation"))
-    return ""
 
 
 def _paths(table: Objects, version: int) -> set[str] | None:

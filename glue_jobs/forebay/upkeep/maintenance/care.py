@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from forebay.lake.log.listing import COMMIT, LOG, commit_name, list_log
+from forebay.lake.log.commit import info_of
+from forebay.lake.log.listing import COMMIT, LOG, list_log
 from forebay.lake.objects import open_objects
 from forebay.upkeep.maintenance.orphans import unknown_files_of
 from forebay.upkeep.maintenance.retention import Retention
@@ -93,10 +94,9 @@ def _deleted_since(path: str, version: int) -> int:
     """The files deleted since then, as counted in the table's own log by every VACUUM."""
     table = open_objects(path)
     for number in range(list_log(table).version, version, -1):
-        for line in (table.read(commit_name(number)) or b"").splitlines():
-            info = json.loads(line).get("commitInfo", {}) if line.startswith(b'{"commitInfo"') else {}
-            if info.get("operation") == "VACUUM END":
-                return int(info.get("operationMetrics", {}).get("numDeletedFiles", 0))
+        info = info_of(table, number)
+        if info.get("operation") == "VACUUM END":
+            return int(info.get("operationMetrics", {}).get("numDeletedFiles", 0))
     return 0
 
 
