@@ -42,6 +42,15 @@ def rows_by(n: int, key: str = "in/e.json") -> pa.Table:
     return pa.table({"_file_id": [file_id(key)] * n, "n": list(range(n))})
 
 
+def lake_of_one_batch(place: Path) -> tuple[str, str, str]:
+    """And the addresses of its table and of its ids."""
+    lake = str(place)
+    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
+    commit_batch(table, rows_by(1), 1)
+    commit_batch(ids, ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    return lake, table, ids
+
+
 def compaction(lake: str) -> None:
     assert DeltaTable(f"{lake}/gamma").optimize.compact()["numFilesAdded"]
 
@@ -56,10 +65,7 @@ def test_returning_records_are_known_whatever_came_between_the_rows_and_the_ids_
     between: Callable[[str], None], tmp_path: Path
 ) -> None:
     """A batch commits the rows of the table before the ids."""
-    lake = str(tmp_path)
-    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
-    commit_batch(table, rows_by(1), 1)
-    commit_batch(ids, ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    lake, table, ids = lake_of_one_batch(tmp_path)
     commit_batch(table, rows_by(2), 2)
     between(lake)
     commit_batch(ids, ids_by(2, [b"2" * 16, b"3" * 16]), 2, partition_by=["day"])
@@ -76,10 +82,7 @@ def test_returning_records_are_known_whatever_came_between_the_rows_and_the_ids_
 
 def test_returning_records_are_known_where_later_ids_have_the_time_of_the_commit_that_followed(tmp_path: Path) -> None:
     """S3's times are whole seconds."""
-    lake = str(tmp_path)
-    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
-    commit_batch(table, rows_by(1), 1)
-    commit_batch(ids, ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    lake, table, ids = lake_of_one_batch(tmp_path)
     DeltaTable(table).delete()
     DeltaTable(ids).delete()
     for at, second in ((table, 1), (ids, 1)):
@@ -94,10 +97,7 @@ def test_returning_records_are_known_where_later_ids_have_the_time_of_the_commit
 
 def test_records_are_unknown_where_a_table_goes_back_to_between_the_two_commits_of_a_replay(tmp_path: Path) -> None:
     """One commit removes the rows of the file, the next one adds them again, and the ids follow both."""
-    lake = str(tmp_path)
-    table, ids = f"{lake}/gamma", f"{lake}/_forebay/ids"
-    commit_batch(table, rows_by(1), 1)
-    commit_batch(ids, ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    lake, table, ids = lake_of_one_batch(tmp_path)
     DeltaTable(table).delete()
     commit_batch(table, rows_by(1), 2)
     commit_batch(ids, ids_by(2, [b"1" * 16]), 2, mode="overwrite")

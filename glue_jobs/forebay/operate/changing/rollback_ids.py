@@ -45,17 +45,16 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
         return
     where = _meant(ids, one.table, files)
     stand = {row["_file_id"] for row in view.rows_with(one.table, 'distinct "_file_id"', "_file_id", files)}
-    known = _known_then(view, one, [file for file in files if file in stand])
+    known = _known_then(view, one, ids, [file for file in files if file in stand])
     if known is None or not known.num_rows:
         ids.delete(where)
     else:
         write_deltalake(ids, known, mode="overwrite", predicate=where)
 
 
-def _known_then(view: LakeView, one: TableBack, files: Sequence[str]) -> pa.Table | None:
+def _known_then(view: LakeView, one: TableBack, ids: DeltaTable, files: Sequence[str]) -> pa.Table | None:
     """The ids of the rows that the table had; None where they are no longer known."""
-    ids = view.table(IDS)
-    if not files or ids is None:
+    if not files:
         return None
     try:  # the cleanup of a log may leave commits that no checkpoint comes before
         version, later = _versions_then(view, one, ids)
