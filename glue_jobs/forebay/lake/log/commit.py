@@ -75,7 +75,7 @@ def transactions_of(table: Objects, version: int) -> dict[str, int]:
 
 
 def info_of(table: Objects, version: int) -> dict[str, Any]:
-    """What one commit says of itself, such as its `operation`; empty if it is gone, or says nothing."""
+    """The `commitInfo` of one commit, such as its `operation`; empty if the commit is gone, or has none."""
     for line in (table.read(commit_name(version)) or b"").splitlines():
         if line.startswith(b'{"commitInfo"'):
             found: dict[str, Any] = json.loads(line)["commitInfo"]

@@ -18,7 +18,7 @@ from forebay.upkeep.erase.plan import Erasures
 
 
 def must_fit_lake(lake: str, service: Service) -> None:
-    """What a lake asks of declarations before they are in force, as far as nobody needs Spark to see it."""
+    """The checks of declarations against a lake that need no Spark."""
     must_keep_subject(lake, service)
     must_lie_apart(service.privacy, lake)
 
