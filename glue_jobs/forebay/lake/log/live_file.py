@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 Partition = tuple[tuple[str, str | None], ...]
 """A partition's columns and values, in the table's order; a value is text as in the log, or None for null."""
 
 
-@dataclass(frozen=True, slots=True)
-class LiveFile:
-    """`rows` counts the deleted ones too; None: not in the log."""
+class LiveFile(NamedTuple):
+    """`rows` counts the deleted ones too; None: not in the log. A tuple, because a lake may have millions of them."""
 
     path: str
     partition: Partition

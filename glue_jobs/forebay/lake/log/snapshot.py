@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from forebay.lake.log.listing import (
@@ -65,7 +66,7 @@ OF_A_CHECKPOINT = (
     "txn.appId",
     "txn.version",
 )
-ROWS = re.compile(r'"numRecords"\s*:\s*(\d+)')
+ROWS = re.compile(r'"numRecords"\s*:\s*(?P<rows>\d+)')
 
 # A file and the rows deleted from it: another deletion vector makes it another thing in the log.
 Key = tuple[str, str]
@@ -257,19 +258,18 @@ class _Replay:
         """The same for a whole column of adds at once."""
         fields = {f.name for f in added.type}
         size, modified, path = (listed(added.field(name)) for name in ("size", "modificationTime", "path"))
-        stats = listed(added.field("stats")) if "stats" in fields else [None] * len(added)
-        rows = [_rows(text) for text in stats]
+        rows = _rows_of_all(added.field("stats")) if "stats" in fields else [None] * len(added)
         if "stats_parsed" in fields:
             parsed = added.field("stats_parsed").field("numRecords").to_pylist()
             rows = [known if known is not None else other for known, other in zip(rows, parsed, strict=True)]
-        vectors: Iterable[Any] = [None] * len(added)
+        vectors: list[Any] = [None] * len(added)
         if "deletionVector" in fields and added.field("deletionVector").null_count < len(added):
             vectors = added.field("deletionVector").to_pylist()
+        ids = map(_vector_id, vectors)
+        deleted = (vector["cardinality"] if vector else 0 for vector in vectors)
         values = _entries(added.field("partitionValues"))
-        for one in zip(path, size, modified, rows, vectors, values, strict=True):
-            where, bytes_, at, count, vector, partition = one
-            deleted = vector["cardinality"] if vector else 0
-            self.live[where, _vector_id(vector)] = (bytes_, at, count, deleted, partition)
+        facts = zip(size, modified, rows, deleted, values, strict=True)
+        self.live.update(zip(zip(path, ids, strict=True), facts, strict=True))
 
     def _files(self, columns: list[str], physical: list[str]) -> Iterator[LiveFile]:
         known: dict[Any, Partition] = {}  # the same tuple for all files of a partition: memory, and quicker to compare
@@ -300,6 +300,11 @@ def _entries(maps: Any) -> Iterator[tuple[Any, ...]]:
 
 def _moment(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+
+
+def _rows_of_all(stats: pa.StringArray) -> list[int | None]:
+    found = pc.extract_regex(stats, ROWS.pattern)
+    return listed(pc.struct_field(found, "rows").cast(pa.int64()))
 
 
 def _rows(stats: str | None) -> int | None:
