@@ -1,4 +1,6 @@
-"""A function of a text, with its answers remembered; but not those of long texts, which would fill the memory of a worker."""
+"""Functions with their answers remembered: of a text, but not of long ones, which would fill the memory of a worker, and of an
+object that never changes.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +12,7 @@ ANSWERS, LONGEST = 100_000, 1000
 """The most answers, and the most characters of a text whose answer is kept. A worker reads files of many producers."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Object, Answer = TypeVar("Object"), TypeVar("Answer")
 
 
 def remembered(function: Function) -> Function:
@@ -22,3 +25,24 @@ def remembered(function: Function) -> Function:
 
     answered.cache_clear = kept.cache_clear  # type: ignore[attr-defined]
     return cast(Function, answered)
+
+
+OBJECTS = 1000
+"""Objects whose answers are kept. There are some for each declaration."""
+
+
+def remembered_of(function: Callable[[Object], Answer]) -> Callable[[Object], Answer]:
+    """The same of an object that never changes, but that has no quick hash. The object is kept with its answer, so that no
+    other one gets its identity."""
+    kept: dict[int, tuple[Object, Answer]] = {}
+
+    @wraps(function)
+    def answered(one: Object) -> Answer:
+        found = kept.get(id(one))
+        if found is None:
+            if len(kept) >= OBJECTS:
+                kept.clear()
+            found = kept[id(one)] = one, function(one)
+        return found[1]
+
+    return answered

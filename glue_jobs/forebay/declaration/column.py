@@ -10,8 +10,10 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validat
 from forebay.declaration.column_type import PLAIN_TYPES, column_type
 from forebay.declaration.path import parse_path
 from forebay.nesting import DEEPEST_COLUMN
+from forebay.remembered import remembered
 
 
+@remembered
 def path_in_record(value: str) -> str:
     """The path in its one spelling, so that equal paths are equal texts."""
     return str(parse_path(value))

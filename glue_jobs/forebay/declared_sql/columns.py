@@ -14,6 +14,7 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.table import Table
 from forebay.declared_sql.attempt import tried, within_years
 from forebay.record.growth import Rules
+from forebay.remembered import remembered_of
 from forebay.table.shaping import RESCUED
 
 if TYPE_CHECKING:
@@ -36,8 +37,9 @@ SPARK_TYPES = {
 }
 
 
+@remembered_of
 def rules_of(table: Table) -> Rules:
-    """The rules by which a record's other fields become columns."""
+    """The rules by which a record's other fields become columns. A thousand tables may have one declaration."""
     undeclared, of_state = table.undeclared, table.merge.own_columns if table.merge else ()
     tree: dict[str, Any] = {}
     paths = [parse_path(column.source) for column in table.columns if column.of_record]

@@ -1,0 +1,38 @@
+"""Answers that are remembered by the identity of an object: never those of another object."""
+
+from __future__ import annotations
+
+import gc
+
+from forebay.remembered import OBJECTS, remembered_of
+
+
+class One:
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def test_an_object_is_asked_once() -> None:
+    asked: list[str] = []
+
+    @remembered_of
+    def name_of(one: One) -> str:
+        asked.append(one.name)
+        return one.name
+
+    one = One("a")
+    assert [name_of(one), name_of(one)] == ["a", "a"]
+    assert asked == ["a"]
+
+
+def test_objects_that_come_and_go_get_their_own_answers() -> None:
+    """Python gives the identity of an object that is gone to the next one."""
+
+    @remembered_of
+    def name_of(one: One) -> str:
+        return one.name
+
+    for number in range(3 * OBJECTS):
+        assert name_of(One(str(number))) == str(number)
+        if number % 500 == 0:
+            gc.collect()
