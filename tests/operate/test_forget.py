@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import boto3
 import pyarrow as pa
@@ -21,6 +22,7 @@ from forebay.lake.paused import pause
 from forebay.ledger.withheld import withheld_in
 from forebay.operate import lake_view
 from forebay.operate.changing import replay as replaying
+from forebay.operate.changing.replay import Replay, mark
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice
 from tests.operate.command import failed, given, ran
@@ -163,6 +165,18 @@ def test_a_version_that_is_half_forgotten_for_a_later_one_comes_back_once_all_of
     }
 
 
+@pytest.mark.parametrize("first", [{"outcome": "loaded"}, {"outcome": "forget", "quarantined": 1, "dropped": 0}])
+def test_a_version_beside_a_later_one_is_read_again_unless_it_is_half_forgotten(
+    first: dict[str, Any], lake: str
+) -> None:
+    """A service may keep both versions. And where rows wait in the quarantine, the reason is that of the file's load."""
+    half = {"reason": "table-failed", "tables": {"beta_log": 2}, "records": 3, "dropped": 1, **first}
+    write_ledger(Path(lake), entry("in/b.json", **half), entry("in/b.json", etag="e2", at=AT + timedelta(hours=1)))
+    view = LakeView(lake)
+    (chosen,) = [one for one in lake_view_files(lake) if (one.key, one.etag) == ("in/b.json", "e1")]
+    assert mark(view, Replay((chosen,), {})) == 1
+
+
 def test_a_replay_brings_back_only_what_is_named(lake: str) -> None:
     says(lake, "test-1", outcome="forgotten")
     assert json.loads(ran("replay", "--key", "*", "--lake", lake, "--dry-run", "--json"))["left_out"]["forgotten"] == 1
@@ -216,11 +230,13 @@ def test_a_file_that_a_batch_may_replace_is_to_be_forgotten_once_it_ended(lake: 
     assert f"batch 7 of games is working on 1 of these files, such as {TEST_1}" in said
 
 
+@pytest.mark.parametrize("shown", ["replay", "loaded"])
 def test_a_mark_over_a_mark_that_a_batch_ended_meanwhile_is_to_be_repeated(
-    lake: str, queue: str, monkeypatch: pytest.MonkeyPatch
+    shown: str, lake: str, queue: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its commit came after the mark, and its plan is gone when somebody looks for plans."""
-    says(lake, "test-1", outcome="replay")
+    """Its commit came after the mark, and its plan is gone when somebody looks for plans. Another operator may have made the
+    earlier mark after the files were shown."""
+    says(lake, "test-1", outcome=shown)
     says(lake, "test-2", outcome="forget")
     real = replaying.commit
 

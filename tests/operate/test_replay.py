@@ -15,10 +15,12 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.aws.announce import announce_paced
+from forebay.batch.plan import Plan, Plans
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
-from forebay.lake.layout import DERIVED_FROM
-from forebay.lake.paused import pause
+from forebay.lake.layout import DERIVED_FROM, LEDGER, PLANS
+from forebay.lake.objects import open_objects
+from forebay.lake.paused import ALL, pause, resume
 from forebay.operate.changing.replay import mark, replay_of, waiting
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice
@@ -113,8 +115,22 @@ def test_wrong_use_is_told_before_anything_is_marked(lake: str) -> None:
     )
     mistyped = failed(2, "replay", "--table", "alpah", "--lake", lake, "--dry-run")
     assert "table alpah: is not in" in mistyped
-    pause(lake, ["beta"])
-    assert "table beta: is paused" in failed(2, "replay", "--table", "beta", "--lake", lake, "--dry-run")
+    of_nobody = failed(2, "replay", "--table", "alpha", "--of", "gamse", "--lake", lake, "--dry-run")
+    assert "--of gamse: never loaded files here" in of_nobody
+    for paused, says in (("beta", "table beta: is paused"), (ALL, "table alpha: is paused")):
+        pause(lake, [paused])
+        assert says in failed(2, "replay", "--table", "beta", "--lake", lake, "--dry-run")
+        resume(lake, [paused])
+
+
+def test_files_that_are_marked_already_are_announced_again_while_a_batch_is_at_work_on_them(lake: str) -> None:
+    view = LakeView(lake)
+    mark(view, replay_of(view, FileChoice(table="alpha")))
+    marked, there = waiting(view), view.facts(LEDGER)
+    nothing = {"began_at": AT, "service": {}, "ends": (), "fates": ()}
+    plan = Plan(generation="g1", batch=7, files=(marked.files[0].landed,), **nothing)  # type: ignore[arg-type]
+    Plans(open_objects(f"{lake}/{PLANS}"), "games").pin(plan)
+    assert (mark(view, marked), view.facts(LEDGER)) == (2, there)
 
 
 def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue: str) -> None:

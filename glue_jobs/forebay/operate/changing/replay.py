@@ -72,15 +72,21 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
         chosen = f"{URI} in ({', '.join(map(quoted, uris))})"
         where = f"{where} and {chosen}" if where else f"where {chosen}"
     found = [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
-    if choice.service and not found:
-        known_service(view, choice.service)
-    if choice.table and not found:
-        _must_have_own_files(view, choice.table)
+    if not found:
+        _must_be_known(view, choice)
     if choice.batch is not None:
         _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:
         raise InvalidConfiguration(Problem(uri, "it is not in the ledger", HOW_TO_NAME) for uri in sorted(unknown))
     return plan_of(view, found, (*REPLAYED, *FORGOTTEN_FILES) if uris else REPLAYED)
+
+
+def _must_be_known(view: LakeView, choice: FileChoice) -> None:
+    """The service and the table of a choice that no file fits."""
+    if choice.service:
+        known_service(view, choice.service)
+    if choice.table:
+        _must_have_own_files(view, choice.table)
 
 
 def _must_have_own_files(view: LakeView, name: str) -> None:
@@ -138,7 +144,7 @@ def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
         _must_not_be_leaving(view, wanted)
     may_become = ", ".join(map(quoted, (*STANDING, *([FORGOTTEN] if to == REPLAY else []))))
     ids = pa.table({"file_id": pa.array([file.file_id for file in wanted], pa.string())})
-    days = sorted({file.committed_at.date().isoformat() for file in wanted if file.committed_at is not None})
+    days = sorted({file.committed_at.date().isoformat() for file in wanted})
     in_days = ", ".join(f"date '{day}'" for day in days)
     same = f"t.day in ({in_days}) and t.file_id = s.file_id"
 
@@ -175,7 +181,7 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
                     f"batch {plan.batch} of {service} is working on {len(at_work):,} of these files, such as {at_work[0]}, and "
                     "began earlier: repeat this command when it has ended"
                 )
-    ids = {one.file_id: one.uri for one in files if one.outcome in (REPLAY, FORGET)}
+    ids = {one.file_id: one.uri for one in files if one.outcome != FORGOTTEN}
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
     rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids)
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
@@ -187,11 +193,7 @@ def later_versions(view: LakeView, files: Sequence[LedgerFile]) -> list[LedgerFi
     """The versions that were loaded under the keys of these files after them."""
     before = {file.uri: file for file in files}
     found = [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", URI, before)]
-    return [one for one in found if one.outcome in REPLAYED and _is_later(one, before[one.uri])]
-
-
-def _is_later(one: LedgerFile, other: LedgerFile) -> bool:
-    return one.committed_at is not None and other.committed_at is not None and one.committed_at > other.committed_at
+    return [one for one in found if one.outcome in REPLAYED and one.committed_at > before[one.uri].committed_at]
 
 
 def _must_not_be_leaving(view: LakeView, files: Sequence[LedgerFile]) -> None:

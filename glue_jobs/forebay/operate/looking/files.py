@@ -42,7 +42,7 @@ class LedgerFile:
     size: int | None
     event_time: datetime | None
     claimed_at: datetime | None
-    committed_at: datetime | None
+    committed_at: datetime
     service: str | None
     service_version: str | None
     generation: str | None
