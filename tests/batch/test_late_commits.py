@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from forebay.batch.late_commits import LateCommits
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, QUARANTINE
@@ -77,6 +78,14 @@ def test_a_table_fails_once_nothing_can_arrive_any_more(scene: Scene) -> None:
     scene.batch()
     assert scene.waited == [960], "once for the batch"
     assert (scene.tables()["a"], held(scene.lake)) == (("loaded", {"alpha": 2}), ["beta"])
+
+
+@pytest.mark.parametrize(("since_s", "left"), [(0, [960]), (959.5, [0.5]), (960, []), (2000, [])])
+def test_the_wait_lasts_until_nothing_can_arrive_and_is_told_if_there_is_one(since_s: float, left: list[float]) -> None:
+    waited, told, now = list[float](), list[Any](), AT + timedelta(seconds=since_s)
+    names: dict[str, Any] = {"emit": told.append, "clock": lambda: now, "sleep": waited.append}
+    LateCommits(service="s", since=AT, wait_s=960, **names).wait_out(7, "said the test")
+    assert (waited, [event.seconds for event in told]) == (left, [round(one) for one in left])
 
 
 def test_a_driver_that_began_the_batch_itself_waits_for_nobody(scene: Scene) -> None:
