@@ -121,6 +121,11 @@ def test_what_was_forgotten_comes_back_by_its_undo_alone(lake: str, queue: str) 
     assert "replays     2 files to be read again" in ran("status", "--lake", lake)
     assert "2 files announced again" in given(("files", "retry", *to), "")[1], "an announcement may be lost"
     assert "1 wanted-again" in ran("files", "forget", TEST_1, "--lake", lake, "--dry-run")
+    by_id = next(file.file_id for file in lake_view_files(lake) if file.uri == TEST_1)
+    assert ran("files", "retry", "--forgotten", "--file-id", by_id, *to, "--dry-run").splitlines()[0] == TEST_1
+    none = ("files", "retry", "--forgotten", "--key", "in/a.json", *to, "--dry-run")
+    assert ran(*none) == "0 forgotten files would be read again\n"
+    assert "--of gamse: never loaded files here" in failed(2, *none, "--of", "gamse")
 
 
 def test_the_undo_of_a_pattern_brings_back_no_file_of_another_bucket(lake: str, queue: str) -> None:

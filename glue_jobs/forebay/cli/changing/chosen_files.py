@@ -56,14 +56,14 @@ class ChosenFiles:
         if not self:
             raise InvalidConfiguration.one("files", "must be chosen", "such as --table alpha --since 2026-05-01")
         choice = FileChoice(
-            key=self.key or None,
+            key=self.key,
             since=self.since,
             until=self.until,
-            table=self.table or None,
+            table=self.table,
             batch=self.batch,
-            generation=self.generation or None,
+            generation=self.generation,
             quarantined=self.quarantined,
-            service=self.of or None,
+            service=self.of,
         )
         found = replay_of(view, choice, self.file or ())
         if self.table and not found.files:

@@ -51,7 +51,7 @@ def list_files(
     from forebay.operate.looking.files import list_files as chosen
 
     _must_be_an_outcome(outcome)
-    choice = FileChoice(outcome or None, reason or None, table or None, key or None, batch, since, until)
+    choice = FileChoice(outcome, reason, table, key, batch, since, until)
     view = begun_view(lake)
     found = chosen(view, choice, limit=limit)
     if table and not found:
@@ -91,7 +91,7 @@ def tail(
     view = begun_view(lake)
     if table:
         known_table(view, table)
-    choice = FileChoice(outcome=outcome or None, table=table or None)
+    choice = FileChoice(outcome=outcome, table=table)
     for file in follow(view, choice, last=last, every_s=every_s):
         if as_json:
             print_json([{"uri": file.uri, **asdict(file)}])

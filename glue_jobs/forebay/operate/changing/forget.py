@@ -43,7 +43,7 @@ def to_forget(view: LakeView, addresses: Sequence[str], file_ids: Sequence[str] 
 
 def forgotten(view: LakeView, *, key: str = "", file_id: str = "", service: str = "") -> Replay:
     """Files that were forgotten, or wait for it."""
-    chosen = FileChoice(key=key or None, service=service or None).where()
+    chosen = FileChoice(key=key, service=service).where()
     condition = f"outcome in ({', '.join(map(quoted, FORGOTTEN_FILES))})"
     condition += f" and file_id = {quoted(file_id)}" if file_id else ""
     rows = view.query(LEDGER, f"select * from t {chosen} {'and' if chosen else 'where'} {condition} order by key")

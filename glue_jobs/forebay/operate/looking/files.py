@@ -80,7 +80,8 @@ class LedgerFile:
 
 @dataclass(frozen=True)
 class FileChoice:
-    """Selects the files that fit every given field. `key` may be an address; times are those of the batch."""
+    """Selects the files that fit every given field; an empty text is none. `key` may be an address; times are those of the
+    batch."""
 
     outcome: str | None = None
     reason: str | None = None
@@ -100,9 +101,9 @@ class FileChoice:
     def where(self) -> str:
         names = ("outcome", "reason", "service", "generation")
         conditions = [f"{name} = {quoted(value)}" for name in names if (value := getattr(self, name))]
-        if self.key is not None:
+        if self.key:
             conditions.append(f"{URI if is_address(self.key) else 'key'} like {like(self.key)}")
-        if self.table is not None:
+        if self.table:
             has, had = f"array_has(map_keys(tables), {quoted(self.table)})", quoted(dropped_with(self.table))
             conditions.append(f"({has} or coalesce(strpos(detail, {had}), 0) > 0)")
         if self.quarantined:
