@@ -23,6 +23,7 @@ from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
 from forebay.lake.layout import SERVICES
 from forebay.lake.lease import FolderLease, Lease, hold
+from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import rollback_plan, write_plan
 from forebay.landed_file import LandedFile
@@ -376,6 +377,24 @@ def test_one_table_that_cannot_go_back_keeps_no_other_and_its_counts_stay(
     assert ([one.table for one in done.tables], done.stay) == (["alpha"], {"beta": "no room"})
     assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 5)
     assert accounts(view).differences() == []
+
+
+def test_a_table_goes_back_to_the_moment_of_a_commit(lake: str) -> None:
+    at = committed_at(open_objects(f"{lake}/alpha"), 1)
+    assert at is not None
+    (back,) = plan_rollback(LakeView(lake), ["alpha"], at, replay=False).tables
+    assert back.to == 1
+
+
+def test_a_moment_whose_commit_was_cleaned_up_is_refused(lake: str) -> None:
+    DeltaTable(f"{lake}/alpha").create_checkpoint()
+    moment = datetime.now(UTC).isoformat()
+    time.sleep(0.05)
+    append(lake, "alpha", "in/b.json", 0)
+    for version in range(3):
+        Path(lake, "alpha", "_delta_log", f"{version:020}.json").unlink()
+    said = failed(2, "rollback", "alpha", "--to", moment, "--lake", lake, "--dry-run")
+    assert "table alpha: has no version of 2" in said
 
 
 def test_a_table_with_a_feature_that_is_not_understood_is_refused(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:

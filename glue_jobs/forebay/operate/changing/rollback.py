@@ -174,7 +174,7 @@ def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaT
         raise InvalidConfiguration.one(f"table {name}", what, f"roll {log} back; the next merge updates {name}")
     try:
         then.load_as_version(to)
-    except (DeltaError, ValueError, OverflowError) as refused:
+    except (DeltaError, ValueError, OverflowError, FileNotFoundError) as refused:  # also where its log was cleaned up
         what = f"has no version {'of ' if isinstance(to, datetime) else ''}{to}"
         hint = f"its newest is {table.version()}; `forebay history --table {name} --days 30` lists versions"
         raise InvalidConfiguration.one(f"table {name}", what, hint) from refused
@@ -222,7 +222,7 @@ def _only_in(one: DeltaTable, other: DeltaTable) -> set[str]:
 
 
 def _paths(table: DeltaTable) -> set[str]:
-    return {unquote(path) for path in pa.table(table.get_add_actions(flatten=True))["path"].to_pylist()}
+    return {unquote(path) for path in pa.table(table.get_add_actions())["path"].to_pylist()}
 
 
 def _rows_by_file(view: LakeView, name: str, table: DeltaTable, paths: set[str]) -> Counter[str]:
