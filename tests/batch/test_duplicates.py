@@ -116,11 +116,16 @@ def made_of(batch: Told, random: Random) -> Pass:
 
 
 def rows_of(lake: Path, made: Pass) -> Iterator[tuple[str, dict[str, Any]]]:
+    for name, _, row in rows_with_files(lake, made):
+        yield name, row
+
+
+def rows_with_files(lake: Path, made: Pass) -> Iterator[tuple[str, str, dict[str, Any]]]:
     for name, files in made.written.files.items():
         for file in files:
             rows = pq.read_table(pa.BufferReader((lake / name / file.path).read_bytes()))
-            assert json.loads(file.stats)["numRecords"] == file.rows == rows.num_rows
-            yield from ((name, {**row, **dict(file.partitions)}) for row in rows.to_pylist())
+            assert json.loads(file.stats)["numRecords"] == file.rows == rows.num_rows > 0
+            yield from ((name, file.path, {**row, **dict(file.partitions)}) for row in rows.to_pylist())
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.deep) for seed in (1, 2, 3))])
@@ -143,6 +148,7 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
             random,
         )
         rows = sorted(rows_of(tmp_path, made), key=lambda one: (one[1]["_file_id"], one[1]["n"]))
+        before = list(rows_with_files(tmp_path, made))
         stay, here = [], dict[Any, date]()
         for name, row in rows:
             values = tuple(row[column] for column in BY[name])
@@ -158,6 +164,9 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
         fates = Counter(fate.fate for fate in left.fates for _ in range(fate.rows))
         assert (fates["write"], fates["drop"]) == (len(stay), len(rows) - len(stay))
         assert left.unaccounted() == []
+        assert all(fate.rows for fate in left.fates)
+        fewer = {path for name, path, row in before if (name, row) not in stay}
+        assert {path for _, path, _ in before} - {path for _, path, _ in rows_with_files(tmp_path, left)} == fewer
         ids = [one for some in left.ids for one in some.to_pylist()]
         assert Counter((one["table"], one["file_id"]) for one in ids) == Counter(
             (name, row["_file_id"]) for name, row in stay if any(row[column] is not None for column in BY[name])
@@ -215,16 +224,19 @@ def test_rows_of_tables_with_and_without_dedupe_wait_in_one_data_file(
     dedupe = { by = ["id"], days = 1 }
     [[tables]]
     name = "rest"
+    where = { event = "see" }
     """
     lines = [{"event": event, "id": id_} for event in ("buy", "see") for id_ in ("x", "x", "y")]
+    lines.append({"event": "nobody's", "id": "x"})
     batch, _ = told(service, {"a.json": "\n".join(map(json.dumps, lines)).encode()}, monkeypatch)
     unwritten = {name: KeptOut("paused") for name in ("buys", "rest")}
     batch = replace(batch, lake=f"file://{tmp_path}", storage=Storage(), unwritten=unwritten)
     left = duplicates.without_duplicates(made_of(batch, Random(0)), Known(days={0: 1}), SPARK, Storage())  # type: ignore[arg-type]
     waiting = Counter((row["table"], json.loads(row["record"])["id"]) for _, row in rows_of(tmp_path, left))
-    assert waiting == {("buys", "x"): 1, ("buys", "y"): 1, ("rest", "x"): 2, ("rest", "y"): 1}
-    assert Counter({(one.table, one.fate): one.rows for one in left.fates if one.fate == "drop"}) == {
-        ("buys", "drop"): 1
+    assert waiting == {("buys", "x"): 1, ("buys", "y"): 1, ("rest", "x"): 2, ("rest", "y"): 1, (None, "x"): 1}
+    assert {(one.table, one.fate): one.rows for one in left.fates if one.fate != "write"} == {
+        ("buys", "drop"): 1,
+        (None, "park"): 1,
     }
 
 

@@ -87,7 +87,7 @@ class _Rows:
     def gone(self, dedupe: Dedupe, landed: Mapping[str, str]) -> list[Bits]:
         """The duplicate rows of each data file."""
         found = [np.zeros(one.count, bool) for one in self.files]
-        bits = max(0, (sum(one.count for one in self.files) // ROWS_AT_ONCE).bit_length())
+        bits = (sum(one.count for one in self.files) // ROWS_AT_ONCE).bit_length()
         since = dedupe.since  # rows of a table without `dedupe` wait in a data file with others, and have no id
         first = np.array([since.get(one.declared, date.max) for one in self.files], "datetime64[D]")
         for round_ in range(1 << bits):
@@ -218,7 +218,6 @@ def _of_vault(files: Sequence[Vaulted], of: _Rows, gone: Sequence[Bits]) -> dict
     if not files:
         return {}
     left = of.places(gone)
-    left = left.append_column("gone", pa.repeat(True, left.num_rows))
     file_ids, made = pa.array(of.file_ids, pa.string()), {}
     for file in files:
         rows = unpacked(file.rows).rows
