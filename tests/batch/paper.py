@@ -396,15 +396,13 @@ class PaperWriting(Writing):
         return self.committed(destination, rows)
 
     def replaced_beside(self, table: Destination, coming: Any, leaving: Sequence[str], staying: Staying | None) -> Any:
+        assert leaving, "Spark has no condition without an id"
+        assert table.if_lost or table.name in self.paper.tables, "the table must exist"
         there = self.paper.rows(table.name)
         stay = [r for r in there if staying and r["file_id"] in staying.file_ids and r["table"] in staying.tables]
         kept = [row for row in stay if row["file_id"] in leaving]
         result = self.committed(table, [*kept, *(coming(None) if coming else ())], leaving, "file_id")
         return replace(result, rows=result.rows - len(kept)) if isinstance(result, Appended) else result
-
-    def write_beside(self, table: Destination, rows: Any, wanted: int, leaving: Sequence[str] = ()) -> None:
-        if rows is not None or (leaving and table.name in self.paper.tables):
-            self.must_be_in(table, wanted, self.committed(table, rows or (), leaving, "file_id"))
 
     def committed(
         self, table: Destination, rows: Sequence[Any], leaving: Sequence[str] = (), column: str = "_file_id"
@@ -515,7 +513,7 @@ class PaperPass:
         _drop_duplicates(rows, dedupe.known_to(self.lake, made.landed, rows))
         written: Any = SimpleNamespace(**told | {"rows": pickle.dumps(rows)})
         ids = dedupe.ids(rows, told["kept_out"])
-        return replace(made, fates=_fates(rows), written=written, ids=[ids] if len(ids) else [])
+        return replace(made, fates=_fates(rows), written=written, ids=[Rows(ids[:1]), Rows(ids[1:])])
 
     def records_of(self, files: Sequence[LandedFile], service: Service) -> tuple[Rows, list[FileEnd]]:
         ends, rows = [], []

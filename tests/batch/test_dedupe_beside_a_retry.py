@@ -129,7 +129,7 @@ def test_a_job_that_starts_ends_a_retry_and_its_own_batch_although_it_no_longer_
 
 def test_a_retry_waits_for_a_batch_that_a_job_is_about_to_finish(monkeypatch: pytest.MonkeyPatch) -> None:
     scene = Scene(monkeypatch)
-    scene.second(dies_after=4)
+    scene.second(dies_after=5)
     scene.lake.dies_after = None
     (plan,) = (name.split("/")[-1] for name in scene.lake.objects if "/plans/" in name)
     tries = retry_in(monkeypatch, scene.lake, SERVICE)

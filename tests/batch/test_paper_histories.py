@@ -929,6 +929,8 @@ def test_files_that_no_log_names_are_gone_after_a_batch_that_replaced_rows() -> 
         play.put("new/a")
         play.attempt()
         before = {name for name in play.lake.objects if "part-" in name}
+        places = [name.rpartition("/")[0] for name in before if IDS not in name]
+        assert len({*places}) == len(places) > 2, "no row is written twice"
         play.put("new/a")
         play.attempt()
         assert {name for name in play.lake.objects if "part-" in name} == before

@@ -70,12 +70,22 @@ def test_nothing_is_retried_before_the_first_batch_has_ended(tmp_path: Path) -> 
     assert [*tmp_path.rglob("*.json")] == []
 
 
+def test_a_retry_is_begun_for_an_unfinished_one_and_not_where_nothing_was_ever_held(tmp_path: Path) -> None:
+    logs: Any = SimpleNamespace(version_at=lambda path, *, again: 0 if path.endswith("/ledger") else NO_VERSION)
+    no_spark: Any = None
+    tries = Retry(no_spark, parse_service({"service.toml": SERVICE}), lake=f"file://{tmp_path}", emit=print, logs=logs)
+    assert not tries.concerns_any(Choice("quarantine"))
+    tries.planning.plans.write(planning.PLAN, PLAN.as_json())
+    assert tries.concerns_any(Choice("quarantine"))
+
+
 def test_a_batch_that_ends_while_a_retry_begins_is_not_taken_for_an_older_ledger(tmp_path: Path) -> None:
     """It commits the ledger, then keeps its version."""
     lake, ledger = f"file://{tmp_path}", iter(range(7, 100))
     kept = KeptVersions(open_objects(last_versions_of(lake)), "studio")
 
     def version_at(path: str, *, again: bool) -> int:
+        assert again, "others commit beside it"
         if not path.endswith("/ledger"):
             return NO_VERSION
         version = next(ledger)

@@ -144,13 +144,13 @@ class Commits:
     # --- rows that need no plan: their transaction is all that a repetition goes by ---
 
     def write_beside(
-        self, table: Destination, rows: DataFrame | pa.Table | None, wanted: int, leaving: Sequence[str] = ()
+        self, table: Destination, rows: DataFrame | pa.Table, wanted: int, leaving: Sequence[str] = ()
     ) -> None:
-        """A table that is not the service's; if it cannot be written, nothing may be marked as done."""
-        if leaving and self.logs.look(table.path) is not None:
-            coming = None if rows is None else lambda seen: rows
-            self.must_be_in(table, wanted, self.replaced_beside(table, coming, leaving, None))
-        elif rows is not None:
+        """A table that is not the service's; if it cannot be written, nothing may be marked as done. It exists where rows are
+        `leaving` it, or says why it must."""
+        if leaving:
+            self.must_be_in(table, wanted, self.replaced_beside(table, lambda seen: rows, leaving, None))
+        else:
             staged = self.stage_beside(table, rows, wanted)
             result = Skipped() if staged is None else self.commit_all([(table, staged)])[table.name]
             self.must_be_in(table, wanted, result)

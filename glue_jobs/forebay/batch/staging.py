@@ -39,7 +39,7 @@ from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.table.commit import LogFailed
 from forebay.table.data_files.in_arrow import columns_of_ddl
 from forebay.table.destination import Destination, Failed, Skipped
-from forebay.table.staged import StagedTable
+from forebay.table.staged import StagedTable, together
 from forebay.table.staging import FilesDoNotFit, StagingFromTasks
 from forebay.threads import answers_by, in_threads
 
@@ -125,14 +125,10 @@ class Staging(Commits):
 
     def ids_of(self, made: Pass, *, replaces: bool, without: Collection[str] = ()) -> StagedTable | None:
         """The ids of the written rows, for later batches: `without` those of some tables."""
-        staged: StagedTable | None = None
-        for rows in made.ids:
-            rows = self.without_tables(rows, without)
-            if not rows.num_rows:
-                continue
-            more = self.stage_beside(self.own(IDS), rows, rows.num_rows, replaces=replaces)
-            staged = more if staged is None or more is None else staged.with_files(more)
-        return staged
+        stay = (self.without_tables(rows, without) for rows in made.ids)
+        return together(
+            self.stage_beside(self.own(IDS), rows, rows.num_rows, replaces=replaces) for rows in stay if rows.num_rows
+        )
 
     def without_tables(self, ids: pa.Table, names: Collection[str]) -> pa.Table:
         return ids.filter(pc.invert(pc.is_in(ids["table"], value_set=pa.array(sorted(names), pa.string()))))
@@ -154,7 +150,7 @@ class Staging(Commits):
             return records
         whole = whole_files(files, self.shared_beside)
         staged = self.stage_beside(self.own(QUARANTINE), whole, len(files), replaces=replaces)
-        return staged if records is None or staged is None else staged.with_files(records)
+        return together([staged, records])
 
     def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
         """Records beside the tables; None where there are none, or where the place has this batch already."""
@@ -200,7 +196,7 @@ class Staging(Commits):
 
     def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:
         """Tables that are paused, derived, too many for a day, or have too many rows that violate an expectation."""
-        names = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
+        names = by_table(by_declaration(fates)).keys()
         origins = self.origins(names | {*leaving})
         unwritten = dict.fromkeys(self.paused(origins), PAUSED_TABLE)
         unwritten |= dict.fromkeys({name for name in origins if origins[name]} - unwritten.keys(), DERIVED_TABLE)

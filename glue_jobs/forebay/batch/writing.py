@@ -48,7 +48,7 @@ from forebay.table.kernel import Seen
 from forebay.table.removal import remove_then_append
 from forebay.table.replace import Staying, replace
 from forebay.table.schema import misfits
-from forebay.table.staged import StagedTable
+from forebay.table.staged import StagedTable, together
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -96,11 +96,12 @@ class Writing(Staging):
 
     def write_again(self, made: Pass, leaving: Mapping[str, Sequence[str]]) -> None:
         """Held records that are retried. Records that cannot be written stay where they are, so `ReadAgain` comes before the
-        first commit. Rows of the files that are `leaving` a table leave it before."""
+        first commit, and the pass is undone. Rows of the files that are `leaving` a table leave it before."""
         wanted = by_declaration(made.fates)
         counts = by_table(wanted)
         found, misfits = self.all_tables_of(made, made.fates, self.paused(counts))
         if misfits.known:
+            made.undo()
             raise ReadAgain(misfits.why, known=misfits.known)
         self.keep_verdicts(made.fates)
         leaving = {name: ids for name, ids in leaving.items() if self.is_there(name)}
@@ -263,7 +264,7 @@ class Writing(Staging):
             )
             failed = self.kept_by(made, QUARANTINE, more, replaces=bool(split.leaving_quarantine))
             assert failed is not None
-            staged = failed if staged is None else staged.with_files(failed)
+            staged = together([staged, failed])
         self.commit_beside(table, staged, wanted + refused, split.leaving_quarantine)
 
     def without(self, ids: StagedTable | None, failed: Collection[str]) -> StagedTable | None:

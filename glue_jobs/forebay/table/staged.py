@@ -7,9 +7,9 @@ commits the same files, so the commit does not depend on anything that is read a
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import TYPE_CHECKING, Any
 
 from forebay.record.conform import writable
@@ -122,3 +122,9 @@ class StagedTable:
             tuple(file(one) for one in told["files"]),
             told["replaces"],
         )
+
+
+def together(some: Iterable[StagedTable | None]) -> StagedTable | None:
+    """All of them as one; None where there are none."""
+    there = [one for one in some if one is not None]
+    return reduce(StagedTable.with_files, there) if there else None

@@ -137,19 +137,16 @@ class Retry:
         return tried
 
     def _moved(self, plan: RetryPlan, service: Service) -> Retried:
-        """A pass that cannot be used is deleted, and the records are read again."""
+        """Where a pass cannot be used, the records are read again."""
         dedupe, writing, why = self._dedupe(plan, service), self._writing(plan, service), ""
         known: dict[str, Known] = {}
         for _ in range(IN_VAIN_AT_MOST):
-            chosen = None
             try:
                 chosen = self._chosen_of(plan, service, dedupe, writing, known)
                 keep = partial(self._keep_written, plan)
                 return Moving(plan, chosen, dedupe, writing, self.reserved, self.still_ours, keep).run()
             except ReadAgain as found:
                 why, known = str(found), {**known, **found.known}
-                if chosen is not None and chosen.made is not None:
-                    chosen.made.undo()
         raise Halt(f"the records were read {IN_VAIN_AT_MOST} times, and their data files could not be used: {why}")
 
     def _keep_written(self, plan: RetryPlan, tables: Collection[str]) -> None:
