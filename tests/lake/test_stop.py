@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import Halt, TryAgain
-from forebay.lake.lease import hold, holder
+from forebay.lake.lease import Lease, hold, holder
 from forebay.lake.objects import FolderObjects, open_objects
 from forebay.lake.stop import StopRequest
 from forebay.operate.changing.stop import stop
@@ -66,6 +66,21 @@ def test_stopping_waits_until_the_job_has_ended(tmp_path: Path) -> None:
     assert stop(str(tmp_path), wait_s=60, sleep=nap) == runs
     assert len(naps) == 3
     assert holder(str(tmp_path)) is None
+
+
+def test_stopping_does_not_wait_for_a_job_that_began_since(tmp_path: Path) -> None:
+    lease, naps = hold(str(tmp_path), wait_s=0), list[float]()
+    runs = holder(str(tmp_path))
+
+    def nap(seconds: float) -> None:
+        naps.append(seconds)
+        lease.let_go()
+        later.append(hold(str(tmp_path), wait_s=0))
+
+    later: list[Lease] = []
+    assert stop(str(tmp_path), wait_s=60, sleep=nap) == runs
+    assert len(naps) == 1
+    later[0].let_go()
 
 
 def test_a_job_that_takes_too_long_is_named_and_the_wish_stands(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def reopen(view: LakeView, file_ids: Collection[str]) -> None:
     """Repeated, it changes nothing that is open."""
     periods = periods_of(view.lake)
     there = periods.rows()
-    if not there or not file_ids:
+    if not there:
         return
     rows = view.rows_with(LEDGER, "*", "file_id", file_ids)
     keys = {key for name in {one.service for one in there.values()} for key in _keys(view, name, rows, there)}
@@ -49,8 +49,10 @@ def _keys(view: LakeView, name: str, rows: Sequence[Mapping[str, Any]], there: C
     rules, found = rules_of(service), set[Key]()
     for file in files:
         feed = service.feed_of(file.bucket, file.key)
-        rule = rules[feed.name][1] if feed is not None and feed.name in rules else None
-        if feed is not None and rule is not None and (period := rule.period_of(file)) is not None:
+        if feed is None or feed.name not in rules:
+            continue
+        _, rule = rules[feed.name]
+        if (period := rule.period_of(file)) is not None:
             found.add((name, feed.name, period.start))
     return found
 
