@@ -92,7 +92,7 @@ def _carry_out(view: LakeView, plan: Rollback) -> Rollback:
     reopen(view, plan.files)
     stay = {one.table: why for one in plan.tables if (why := _restore(view, one, plan.number))}
     done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
-    if done.files and not _has(_there(view, LEDGER), plan.number):
+    if not _has(_there(view, LEDGER), plan.number):
         _change_ledger(view, done)
     reopen(view, plan.files)  # again: somebody may have looked before the ledger changed
     ids_as_then(view, done)
