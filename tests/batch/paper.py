@@ -364,6 +364,7 @@ class PaperWriting(Writing):
         return Rows(row for row in pickle.loads(made.written.rows) if row["_file_id"] in made.landed)  # type: ignore[attr-defined]
 
     def stage_beside(self, table: Destination, rows: Any, wanted: int, *, replaces: bool = False) -> StagedTable | None:
+        assert wanted, "no data file is without rows"
         staged = self.staged(table, rows, wanted)
         return replace(staged, replaces=replaces) if isinstance(staged, StagedTable) else None
 
