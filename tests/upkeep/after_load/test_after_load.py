@@ -39,6 +39,7 @@ from forebay.upkeep.after_load import job
 from forebay.upkeep.after_load import notes as taking_notes
 from forebay.upkeep.after_load.events import LandedFilesCleared, LandedFilesLeft
 from forebay.upkeep.after_load.job import Cleared, clear_landed, landed_due
+from forebay.upkeep.after_load.lost import LostRows
 from forebay.upkeep.after_load.notes import Notes
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from tests.operate.command import failed, ran
@@ -215,6 +216,22 @@ def duplicate_of(name: str) -> dict[str, Any]:
     """A multipart upload of the same bytes has another etag."""
     more = {"outcome": "duplicate", "reason": "same-key-same-bytes", "etag": "e2", "tables": {}}
     return row(name, at=AT + timedelta(minutes=5), **more)
+
+
+@pytest.mark.parametrize(
+    ("tables", "is_lost"), [(None, False), ({}, False), ({"gone": 0}, False), ({"gone": 0, "lost": 1}, True)]
+)
+def test_only_rows_that_the_ledger_counts_are_lost(tmp_path: Path, tables: Any, is_lost: bool) -> None:
+    assert LostRows(str(tmp_path)).of({"file_id": "f", "committed_at": NOW, "tables": tables}) is is_lost
+
+
+def test_a_table_that_does_not_say_when_it_was_made_has_lost_nothing(tmp_path: Path) -> None:
+    write_deltalake(tmp_path / "old", pa.table({"n": [1]}))
+    log = tmp_path / "old" / "_delta_log" / f"{0:020}.json"
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [action["metaData"].pop("createdTime") for action in actions if "metaData" in action]
+    log.write_text("\n".join(map(json.dumps, actions)))
+    assert not LostRows(str(tmp_path)).of({"file_id": "f", "committed_at": AT, "tables": {"old": 1}})
 
 
 @pytest.mark.parametrize("checkpoint", [False, True])
