@@ -380,6 +380,13 @@ def test_one_table_that_cannot_go_back_keeps_no_other_and_its_counts_stay(
     assert accounts(view).differences() == []
 
 
+def test_rows_that_another_tool_wrote_leave_and_no_file_of_ours_counts_them(lake: str) -> None:
+    foreign = pa.table({"_file_id": pa.array([None, ""], pa.string()), "n": [7, 8]})
+    write_deltalake(f"{lake}/alpha", foreign, mode="append")
+    (back,) = plan_rollback(LakeView(lake), ["alpha"], 0, replay=False).tables
+    assert back.changes == {file_id("in/b.json"): -2}
+
+
 def test_a_table_goes_back_to_the_moment_of_a_commit(lake: str) -> None:
     at = committed_at(open_objects(f"{lake}/alpha"), 1)
     assert at is not None
