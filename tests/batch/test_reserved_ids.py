@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date
 from functools import partial
 from pathlib import Path
@@ -50,6 +51,17 @@ def test_records_without_ids_are_retried_where_no_record_ever_had_one(monkeypatc
     )
     monkeypatch.setattr("forebay.batch.retrying.reserved.every_id", lambda made, dedupe: [])
     assert reserved().reserve(pass_with(0), dedupe, writing) == NO_VERSION
+
+
+@pytest.mark.parametrize(("as_of", "identified"), [(7, ["a data file"]), (None, [])])
+def test_a_retry_that_goes_on_compares_with_the_ids_of_its_plan_and_one_without_ids_adds_none(
+    as_of: int | None, identified: Any
+) -> None:
+    """Later ids may have come once a window had passed: rows that are in a table already would count as duplicates."""
+    dedupe: Any = SimpleNamespace(as_of=as_of)
+    nobody: Any = Unasked()
+    made = replace(pass_with(1), identified=identified)
+    assert reserved().compared_with(made, dedupe, nobody, nobody) is dedupe
 
 
 @pytest.mark.parametrize(("written", "takes_back"), [(2, False), (1, True), (0, True)])
