@@ -70,6 +70,12 @@ def test_a_record_that_was_rescued_whole_is_that_text_and_gets_no_column() -> No
         ([("a", "1"), ("b", None)], pa.map_(pa.string(), pa.string()), '{"a":"1"}'),
         (0.1, pa.float32(), "0.1"),
         (7, pa.int32(), "7"),
+        (
+            [{"price": Decimal("12345678901234567890.10")}],
+            pa.list_(pa.struct([("price", pa.decimal128(38, 2))])),
+            '[{"price":12345678901234567890.10',
+        ),
+        ([("a", Decimal("1.50"))], pa.map_(pa.string(), pa.decimal128(5, 2)), '{"a":1.50}'),
         ({"at": [date(2026, 11, 21)]}, pa.struct([("at", pa.list_(pa.date32()))]), '{"at":["2026-11-21"]}'),
     ],
 )

@@ -49,7 +49,7 @@ class AsRecords:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             values = [_values(batch.column(name)) for name in self.from_records]
-            has_digits = any(pa.types.is_decimal(batch.schema.field(name).type) for name in self.from_records)
+            has_digits = any(_has_decimals(batch.schema.field(name).type) for name in self.from_records)
             rescued = batch.column(RESCUED).to_pylist() if RESCUED in batch.schema.names else [None] * batch.num_rows
             texts = [
                 _whole(row, left)
@@ -75,6 +75,11 @@ def with_doubles(column: pa.Array) -> pa.Array:
     """Doubles in the place of floats, by their texts: the nearest double of a float has digits that nobody wrote."""
     texts, doubles = (_without_floats(column.type, kind) for kind in (pa.string(), pa.float64()))
     return column if texts == column.type else column.cast(texts).cast(doubles)
+
+
+def _has_decimals(kind: pa.DataType) -> bool:
+    """Also inside arrays and structs. `json` would write the nearest double of one."""
+    return pa.types.is_decimal(kind) or any(_has_decimals(kind.field(n).type) for n in range(kind.num_fields))
 
 
 def _without_floats(kind: pa.DataType, by: pa.DataType) -> pa.DataType:
