@@ -207,6 +207,19 @@ def test_a_rollback_that_can_no_longer_go_there_is_finished_before_it_is_refused
     assert rollback_plan(lake) is None
 
 
+def test_json_is_all_that_a_rollback_prints_to_programs(lake: str) -> None:
+    """Also of an earlier one, which it finishes."""
+    plan = plan_rollback(LakeView(lake), ["alpha"], 0, replay=False)
+    write_plan(lake, asdict(plan), lambda: None)
+    status, out, err = given(("rollback", "alpha", "--to", "0", "--lake", lake, "--yes", "--json"), "")
+    first, then = map(json.loads, out.splitlines())
+    assert (status, first["leaving"], first["earlier"], then["unchanged"]) == (0, 2, True, True)
+    assert "alpha: is as in version 0; 2 rows left, 0 came" in err
+    status, out, err = given(("rollback", "alpha", "--to", "2", "--lake", lake, "--yes", "--json"), "")
+    assert (status, [json.loads(line)["coming"] for line in out.splitlines()]) == (0, [2])
+    assert "alpha: is as in version 2" in err
+
+
 @pytest.mark.parametrize("gone", ["table", "version"])
 def test_a_table_that_is_gone_or_has_lost_that_version_stays_and_the_rollback_ends(lake: str, gone: str) -> None:
     """Nothing else could start before."""

@@ -15,7 +15,7 @@ from typing import Any
 import typer
 
 from forebay.cli.options import AsJson
-from forebay.cli.show import console, print_json
+from forebay.cli.show import print_json
 
 _told: ContextVar[dict[str, Any] | None] = ContextVar("told", default=None)
 
@@ -33,14 +33,13 @@ def answers(command: Callable[..., Any]) -> Callable[..., Any]:
             command(*arguments, **options)
             return
         told = {name: value for name, value in options.items() if name == "dry_run"}
-        before, console.stderr = _told.set(told), True
+        before = _told.set(told)
         try:
             command(*arguments, **options)
         except typer.Exit:
             print_json([told])
             raise
         finally:
-            console.stderr = False
             _told.reset(before)
         print_json([told])
 

@@ -23,6 +23,18 @@ def _in_utc(text: str) -> datetime:
         raise typer.BadParameter(f"{text!r} is not a time, such as 2026-05-01T12:00") from None
 
 
+def _sentences_aside(context: typer.Context, as_json: bool) -> bool:
+    """Programs read standard output. So sentences of a command that prints JSON go to standard error."""
+    from forebay.cli.show import console
+
+    def speak_again() -> None:
+        console.stderr = False
+
+    console.stderr = as_json
+    context.call_on_close(speak_again)
+    return as_json
+
+
 Lake = Annotated[
     str,
     typer.Option(
@@ -48,7 +60,9 @@ Service = Annotated[
 ]
 SUCH_A_KEY = "this key, or s3://bucket/key; * matches any text."
 Of = Annotated[str, typer.Option("--of", help="The name of the service, if the lake has several.", show_default=False)]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON, one object per line.")]
+AsJson = Annotated[
+    bool, typer.Option("--json", callback=_sentences_aside, help="Print JSON, one object per line.")
+]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, but do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 QueueUrl = Annotated[

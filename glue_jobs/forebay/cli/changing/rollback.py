@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated
@@ -64,12 +65,12 @@ def rollback(
         stop_the_job(view, checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             if (earlier := finish_earlier(view)) is not None:
+                if as_json:
+                    print_json({**row, "earlier": True} for row in _rows(earlier, dry_run))
                 _told(view, earlier)
     plan = plan_rollback(view, tables, target, replay=and_replay)
     if as_json:
-        print_json(
-            {**asdict(one), "leaving": one.leaving, "coming": one.coming, "dry_run": dry_run} for one in plan.tables
-        )
+        print_json(_rows(plan, dry_run))
         print_json({"table": name, "unchanged": True, "dry_run": dry_run} for name in _unchanged(plan, tables))
     else:
         _show(view, plan, tables)
@@ -81,6 +82,11 @@ def rollback(
     if and_replay:  # also where an earlier run had rolled them back, and announced nothing
         _announce(view, queue_url)
     raise typer.Exit(1 if stay else 0)
+
+
+def _rows(plan: Rollback, dry_run: bool) -> Iterator[dict[str, object]]:
+    for one in plan.tables:
+        yield {**asdict(one), "leaving": one.leaving, "coming": one.coming, "dry_run": dry_run}
 
 
 def _carried_out(view: LakeView, plan: Rollback, *, yes: bool) -> bool:
