@@ -33,7 +33,7 @@ from forebay.operate.changing import rollback
 from forebay.operate.changing.reopen import WHY
 from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
 from forebay.operate.changing.rollback_ledger import Rollback
-from forebay.operate.lake_view import LakeView
+from forebay.operate.lake_view import LakeView, checkpoint_of
 from forebay.operate.looking.accounts import accounts
 from forebay.upkeep.complete.look import periods_of
 from forebay.upkeep.run import TableResult, over_tables
@@ -424,13 +424,33 @@ def test_a_table_with_a_feature_that_is_not_understood_is_refused(lake: str, mon
     assert "has the feature" in failed(2, "rollback", "alpha", "--to", "0", "--lake", lake, "--dry-run")
 
 
+AFTER_LOAD = "_forebay/maintenance/_forebay/after_load/games"
+"""The lease of a run that may delete the files whose rows leave."""
+
+
+@pytest.mark.parametrize("command", [("rollback", "alpha", "--to", "0"), ("tables", "drop", "alpha")])
+def test_no_job_is_stopped_where_the_command_would_be_refused_afterwards(lake: str, command: tuple[str, ...]) -> None:
+    job, cleaning = hold(checkpoint_of(lake, ""), wait_s=0), hold(f"{lake}/{AFTER_LOAD}", wait_s=0)
+    assert "is moving or deleting landed files of games" in failed(1, *command, "--lake", lake, "--yes")
+    job.check()
+    request = Path(f"{checkpoint_of(lake, '')}/stop")
+    assert not request.exists()
+    cleaning.let_go()
+    assert "is still working on its batch after 0 s" in failed(1, *command, "--lake", lake, "--yes", "--wait-s", "0")
+    assert request.exists()
+    job.let_go()
+
+
 def test_nobody_writes_meanwhile_and_nothing_half_done_is_forgotten(lake: str) -> None:
     view = LakeView(lake)
     plan = plan_rollback(view, ["alpha"], 0, replay=False)
-    after_load = f"{lake}/_forebay/maintenance/_forebay/after_load/games"  # it may delete the files whose rows leave
-    for place in (f"{lake}/_forebay/writers/games", f"{lake}/_forebay/maintenance/alpha", after_load):
+    for place, does in (
+        (f"{lake}/_forebay/writers/games", "is ingesting for games: `forebay stop`"),
+        (f"{lake}/_forebay/maintenance/alpha", "is compacting, merging or maintaining alpha"),
+        (f"{lake}/{AFTER_LOAD}", "is moving or deleting landed files of games .*the next run continues it"),
+    ):
         lease = hold(place, wait_s=0)
-        with pytest.raises(Halt):
+        with pytest.raises(Halt, match=f"process .* {does}.*Nothing was changed. Wait .* repeat this command"):
             roll_back(view, plan)
         lease.let_go()
     left = Path(lake, "_forebay/plans/games/g1-7.json.gz")

@@ -62,7 +62,7 @@ def drop(
             return
         if not yes:
             confirm(f"Drop {', '.join(plan.names)} for good?")
-        stop_the_job(view, checkpoint, wait_s, yes=yes)
+        stop_the_job(view, plan.names, checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             done = drop_tables(view, plan, catalog)
             _told(view, done)

@@ -62,7 +62,7 @@ def rollback(
         check_queue(queue_url)
     # No job is stopped for a mistyped name, or for nothing. An unfinished rollback is finished whatever has changed since.
     if not dry_run and (rollback_plan(view.lake) is not None or check_rollback(view, tables, target)):
-        stop_the_job(view, checkpoint, wait_s, yes=yes)
+        stop_the_job(view, tables, checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             if (earlier := finish_earlier(view)) is not None:
                 if as_json:
@@ -150,9 +150,10 @@ def _show(view: LakeView, plan: Rollback, tables: list[str]) -> None:
         console.print(f"{name}: stays: nothing changed in it since then")
 
 
-def stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -> None:
+def stop_the_job(view: LakeView, tables: list[str], checkpoint: str, wait_s: float, *, yes: bool) -> None:
     """Asks first, if one runs; ends when it has ended its batch."""
     from forebay.lake.lease import holder
+    from forebay.operate.changing.alone import must_be_free
     from forebay.operate.changing.stop import stop
     from forebay.operate.lake_view import checkpoint_of
 
@@ -160,6 +161,7 @@ def stop_the_job(view: LakeView, checkpoint: str, wait_s: float, *, yes: bool) -
     runs = holder(folder)
     if runs is None:
         return
+    must_be_free(view, tables)
     if not yes:
         confirm(f"{printable(runs.who)} is ingesting. Stop it after its batch?")
     stop(folder, wait_s=wait_s)

@@ -12,7 +12,7 @@ from contextlib import ExitStack, contextmanager
 from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PLANS, after_load_of, lease_of, plans_of, writer_of, writers_of
-from forebay.lake.lease import Lease, hold
+from forebay.lake.lease import Lease, LeaseHeld, hold, holder
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 
@@ -34,15 +34,37 @@ def alone(view: LakeView, tables: Iterable[str]) -> Iterator[Callable[[], None]]
         all_must_be_finished()  # a retry takes none of these leases
 
     with ExitStack() as leases:
-        for place in (
-            *(writer_of(view.lake, one) for one in begun),
-            *(lease_of(view.lake, one) for one in sorted(tables)),
-            *(after_load_of(view.lake, one) for one in _services(view, begun)),
-        ):
-            held.append(hold(place, wait_s=0))
+        for place, does in _places(view, begun, tables).items():
+            held.append(_held(place, does))
             leases.callback(held[-1].let_go)
         all_must_be_finished()
         yield must_be_alone
+
+
+def must_be_free(view: LakeView, tables: Iterable[str]) -> None:
+    """`Halt` where something works there that no `forebay stop` ends: no job is stopped in vain."""
+    for place, does in _places(view, (), tables).items():
+        if (found := holder(place)) is not None:
+            raise _is_busy(found.who, does)
+
+
+def _places(view: LakeView, begun: Iterable[str], tables: Iterable[str]) -> dict[str, str]:
+    """The leases that keep others away, with the work of whoever holds one."""
+    found = {writer_of(view.lake, one): f"is ingesting for {one}: `forebay stop` ends it after its batch" for one in begun}
+    found |= {lease_of(view.lake, one): f"is compacting, merging or maintaining {one}" for one in sorted(tables)}
+    moves = "is moving or deleting landed files of {} (after_load). That may take hours, and the next run continues it"
+    return found | {after_load_of(view.lake, one): moves.format(one) for one in _services(view, begun)}
+
+
+def _held(place: str, does: str) -> Lease:
+    try:
+        return hold(place, wait_s=0)
+    except LeaseHeld as taken:
+        raise _is_busy(taken.holder, does) from None
+
+
+def _is_busy(who: str, does: str) -> Halt:
+    return Halt(f"{who} {does}. Nothing was changed. Wait until it has ended or end it, then repeat this command")
 
 
 def _begun(view: LakeView) -> list[str]:
