@@ -32,6 +32,7 @@ import forebay.batch.retrying.planning as planning
 import forebay.batch.retrying.reserved as reserved
 import forebay.batch.retrying.retry as retrying
 import forebay.batch.staging as staging
+import forebay.ledger.last_versions as last_versions
 import forebay.threads as threads
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
@@ -100,6 +101,8 @@ class Table:
     carried: list[dict[str, int]] = field(default_factory=list)
     """The transactions that each carried."""
     derived_from: str = ""
+    restores: list[int] = field(default_factory=list)
+    """The versions that a `RESTORE` by hand made."""
 
     @property
     def version(self) -> int:
@@ -111,6 +114,18 @@ class Table:
         self.at.append(next(CLOCK))
         self.carried.append(carried)
         self.txns |= carried
+
+    def restore(self, to: int) -> None:
+        self.change(self.versions[to])
+        self.restores.append(self.version)
+
+    def restored_since(self, version: int) -> int | None:
+        """As `lake.log.restored` finds it."""
+        before = None
+        for number in (number for number in self.restores if number > version):
+            was = number - 1 if before is None else before
+            before = None if self.versions[was] == self.versions[number] else was
+        return before
 
     def txns_at(self, version: int) -> dict[str, int]:
         return {app: batch for carried in self.carried[: version + 1] for app, batch in carried.items()}
@@ -735,6 +750,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(attempt, "Dedupe", PaperDedupe)
     patch.setattr(attempt, "Writing", PaperWriting)
     patch.setattr(carrying_out, "change_times", lambda _, path, rows: change_times_in(lake, rows))
+    patch.setattr(last_versions, "restored_since", lambda ids, version: lake.tables[IDS].restored_since(version))
     _without_spark(patch, lake)
     lake.effects = 0
     return PaperBatch(

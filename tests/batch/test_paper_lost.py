@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +21,8 @@ from forebay.batch.plan import Plan
 from forebay.batch.retrying.plan import Choice
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE
-from tests.batch.paper import FIRST, PLACE, Table, retry_in
-from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, play_all
+from tests.batch.paper import FIRST, PLACE, Record, Table, retry_in
+from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, plain_play, play_all
 
 OTHERS = "rows of others"
 
@@ -42,7 +43,7 @@ class Lost(Play):
 
     def more_deeds(self) -> dict[Callable[[str], None], int]:
         deeds = {self.lose_ledger: 10, self.delete_plan: 10, self.append: 3, self.lose_held: 3}
-        return deeds | {self.make_older: 10, self.bring_held_back: 10}
+        return deeds | {self.make_older: 10, self.bring_held_back: 10, self.restore_ids: 6}
 
     def lose_ledger(self, key: str) -> None:
         """Right before one of the next effects."""
@@ -129,6 +130,41 @@ class Lost(Play):
         assert {one: there.version for one, there in self.lake.tables.items()} == before
         self.lake.tables[name] = table
 
+    def restore_ids(self, key: str) -> None:
+        """By hand, before any effect of a batch. The batch halts before it commits anything, or it goes by the ids from before
+        and the next one halts. Both sets of ids are good for the rows that stand."""
+        for _ in range(2):
+            self.put(key)
+            self.attempt()
+        table = self.lake.tables.get(IDS)
+        if table is None or not self.dedupe or self.taken:
+            return
+        self.put(key)
+        older = [to for to in range(table.version) if table.versions[to] != table.rows]
+        if not older:
+            return
+        done: list[int] = []
+
+        def somebody() -> None:
+            self.said.append(f"somebody restores version {(to := self.draw.choice(older))} of the ids")
+            table.restore(to)
+            done.append(table.version - 1)
+
+        self.lake.meanwhile = (self.draw.randint(0, 10), somebody)
+        self.attempt(self.draw.choice((None, None, *range(12))))
+        self.lake.meanwhile = None
+        if done:
+            (before,) = done
+            self.put(key)
+            rows = [row for name in TABLES for row in self.lake.rows(name)]
+            with pytest.raises(Halt, match=f"a RESTORE took _forebay/ids back from version {before}"):
+                self.driver().process_files(self.batch, self.taken or self.waiting)
+            assert rows == [row for name in TABLES for row in self.lake.rows(name)]
+            stand = {(row["_file_id"], (name, row["id"])) for name in TABLES for row in self.lake.rows(name)}
+            known = [*table.versions[before], *(row for row in table.rows if row not in table.versions[before])]
+            table.change([row for row in known if (row["file_id"], row["id"]) in stand])
+            table.restores.clear()
+
     def bring_held_back(self, key: str) -> None:
         """An older version of the quarantine or of the parked records, with some that a retry has moved. A retry refuses it."""
         name = self.draw.choice((QUARANTINE, PARKED))
@@ -182,3 +218,29 @@ class Lost(Play):
 @in_time
 def test_whatever_of_ours_is_deleted_and_restored_every_record_comes_once() -> None:
     play_all(Lost)
+
+
+@pytest.mark.parametrize("effect", range(12))
+def test_a_driver_that_runs_notices_ids_that_are_restored_before_any_effect_of_its_batch(
+    effect: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A copy of a record whose id is gone comes with that batch, or with the next one."""
+    play = plain_play(0, monkeypatch, dedupe=True)
+    driver = play.driver()
+    for _ in range(4):
+        play.put("add/a")
+    for file, names in zip(play.waiting, ("12", "34", "51", "63"), strict=True):
+        play.lake.answers[file.file_id] = [Record("alpha", name) for name in names]
+    for number, file in enumerate(play.waiting[:2]):
+        driver.process_files(number, [file])
+    ids = play.lake.tables[IDS]
+    play.lake.effects, play.lake.meanwhile = 0, (effect, lambda: ids.restore(0))
+    for number, file in enumerate(play.waiting[2:], 2):
+        with suppress(Halt):
+            driver.process_files(number, [file])
+        if play.lake.meanwhile is not None:  # such a batch has fewer effects
+            ids.restore(0)
+    with pytest.raises(Halt, match="a RESTORE took _forebay/ids back from version"):
+        driver.process_files(4, play.waiting[3:])
+    rows = [row["id"] for row in play.lake.rows("alpha")]
+    assert len(rows) == len(set(rows)), "a duplicate passed"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import pyarrow as pa
@@ -11,7 +13,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from forebay.errors import Halt
 from forebay.lake.layout import last_versions_of
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import Objects, open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.ledger.ledger import Ledger
@@ -22,7 +24,7 @@ LAST = Versions(ledger=7, ids=3, rows=40)
 
 def kept(lake: Path, last: Versions = LAST) -> KeptVersions:
     store = open_objects(last_versions_of(str(lake)))
-    KeptVersions(store, "games").keep(last)
+    store.write("games.json", json.dumps(asdict(last)).encode())
     return KeptVersions(store, "games")
 
 
@@ -130,6 +132,56 @@ def test_a_restore_of_the_ids_halts_until_it_is_taken_back(tmp_path: Path) -> No
         kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 5, 40), ids)
     DeltaTable(place).restore(3)
     kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 6, 40), ids)
+
+
+def ids_of(lake: Path, count: int) -> tuple[str, Objects]:
+    place = f"{lake}/_forebay/ids"
+    for number in range(count):
+        write_deltalake(place, pa.table({"n": [number]}), mode="append")
+    return place, open_objects(place)
+
+
+def test_a_restore_beside_a_driver_that_runs_halts_its_next_batch_and_every_start(tmp_path: Path) -> None:
+    """Whether it came between two batches, or beside the batch's own commit: there is one more than that."""
+    place, ids = ids_of(tmp_path, 3)
+    running = kept(tmp_path, Versions(ledger=7, ids=1, rows=40))
+    running.must_not_be_older(lambda: Versions(7, 1, 40), ids)
+    running.ids_must_stand(1, ids)
+    running.keep(Versions(8, 2, 41), own_commits=1)
+    running.ids_must_stand(2, ids)
+    DeltaTable(place).restore(0)
+    write_deltalake(place, pa.table({"n": [7]}), mode="append")
+    running.keep(Versions(9, 4, 42), own_commits=1)
+    for again in (running, KeptVersions(open_objects(last_versions_of(str(tmp_path))), "games")):
+        with pytest.raises(Halt, match="a RESTORE took _forebay/ids back from version 2: duplicates would pass"):
+            again.ids_must_stand(4, ids)
+    DeltaTable(place).restore(2)
+    running.ids_must_stand(5, ids)
+
+
+def test_commits_of_others_to_the_ids_are_looked_at_once(tmp_path: Path) -> None:
+    _, ids = ids_of(tmp_path, 4)
+    running = kept(tmp_path, Versions(ledger=7, ids=0, rows=40))
+    running.keep(Versions(8, 3, 41), own_commits=1)
+    assert running.last.ids == 0
+    running.ids_must_stand(3, ids)
+    running.keep(Versions(8, 3, 41))
+    assert running.last.ids == 3
+
+
+def test_services_that_share_the_ids_name_the_same_version_after_several_restores(tmp_path: Path) -> None:
+    """One of them was idle since before the first one, which was taken back."""
+    place, ids = ids_of(tmp_path, 3)
+    for to in (0, 2):
+        DeltaTable(place).restore(to)
+    write_deltalake(place, pa.table({"n": [7]}), mode="append")
+    DeltaTable(place).restore(4)
+    for last in (2, 4, 5):
+        with pytest.raises(Halt, match="back from version 5"):
+            kept(tmp_path, Versions(ledger=7, ids=last, rows=40)).ids_must_stand(6, ids)
+    DeltaTable(place).restore(5)
+    for last in (2, 4, 5):
+        kept(tmp_path, Versions(ledger=7, ids=last, rows=40)).ids_must_stand(7, ids)
 
 
 def test_a_restore_is_named_where_the_log_before_it_was_cleaned_up(tmp_path: Path) -> None:

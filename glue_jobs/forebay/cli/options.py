@@ -60,9 +60,7 @@ Service = Annotated[
 ]
 SUCH_A_KEY = "this key, or s3://bucket/key; * matches any text."
 Of = Annotated[str, typer.Option("--of", help="The name of the service, if the lake has several.", show_default=False)]
-AsJson = Annotated[
-    bool, typer.Option("--json", callback=_sentences_aside, help="Print JSON, one object per line.")
-]
+AsJson = Annotated[bool, typer.Option("--json", callback=_sentences_aside, help="Print JSON, one object per line.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, but do nothing.")]
 Yes = Annotated[bool, typer.Option("--yes", help="Do not ask for confirmation.")]
 QueueUrl = Annotated[

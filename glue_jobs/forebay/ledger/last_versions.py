@@ -89,8 +89,19 @@ class KeptVersions:
                 "changed. Restore the version from before, and start again. To continue with the present one, delete "
                 f"{self._store.place}/{self._name}. See docs/disasters.md, An older ledger"
             )
+        if ids is not None and found.ids is not None:
+            self._last = replace(last, ids=found.ids)
 
-    def keep(self, now: Versions) -> None:
+    def ids_must_stand(self, version: int, ids: Objects) -> None:
+        """The same for the ids alone, at this version. Each batch asks. Only commits since the last one are read."""
+        self.must_not_be_older(lambda: replace(self.last, ids=version), ids)
+
+    def keep(self, now: Versions, *, own_commits: int = 0) -> None:
+        """The batch made so many commits to the ids since they were looked at. There may be a `RESTORE` among further ones:
+        the next look tells."""
+        seen = self.last.ids
+        if seen is not None and now.ids is not None and now.ids > seen + own_commits:
+            now = replace(now, ids=seen)
         self._last = now
         self._store.write(self._name, json.dumps(asdict(now)).encode())
 

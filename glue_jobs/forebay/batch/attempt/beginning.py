@@ -128,7 +128,9 @@ class Beginning(Attempt):
         return plan
 
     def last_try(self) -> int:
-        """The number of the last try that left ids."""
+        """The number of the last try that left ids, which nobody may have restored."""
         if not self.service.drops_duplicates:
             return NO_VERSION
-        return self.parts.logs.last_version_at(table_path(self.parts.lake, IDS), app_id(self.service), again=True)
+        number = self.parts.logs.last_version_at(table_path(self.parts.lake, IDS), app_id(self.service), again=True)
+        self.parts.ended.ids_must_stand()
+        return number

@@ -14,12 +14,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Standing, entries_of, without_failed_replays
-from forebay.batch.plan import Plan
+from forebay.batch.plan import Plan, Staged
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, table_path
+from forebay.lake.layout import IDS, LEDGER, table_path
 from forebay.lake.objects import Objects
 from forebay.ledger.entry import COLUMNS, FORGOTTEN, REPLAY, WITHHELD, Entry
 from forebay.ledger.last_versions import Versions
@@ -134,6 +134,11 @@ class EndedBatches:
         self.had_ledger = seen is not None
         return isinstance(seen, Skipped)
 
+    def ids_must_stand(self) -> None:
+        """As they were looked at last. `Halt` where somebody restored older ones since the last batch."""
+        version = self.logs.version_at(table_path(self.lake, IDS))
+        self.ledger.last_versions.ids_must_stand(version, self._ids)
+
     def add(self, ending: Ending, writing: Writing, at: datetime) -> bool:
         """The new results of files that are tried again replace their earlier rows. Says whether there are any rows."""
         new, changed, leaving = ending.new, ending.changed, ending.leaving
@@ -152,9 +157,10 @@ class EndedBatches:
             self.ledger.remember(new, at, more=len(new) + len(changed) - len(leaving))
         return bool(new or changed)
 
-    def keep_versions(self, service: Service) -> None:
+    def keep_versions(self, service: Service, staged: Staged) -> None:
         """Those that the tables have now, for the next driver."""
-        self.ledger.last_versions.keep(self._versions(has_ids=service.drops_duplicates))
+        now = self._versions(has_ids=service.drops_duplicates)
+        self.ledger.last_versions.keep(now, own_commits=int(IDS in staged.beside))
 
     def _versions(self, *, has_ids: bool) -> Versions:
         """Those of the ledger, and of the ids."""

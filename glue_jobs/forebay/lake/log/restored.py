@@ -14,18 +14,22 @@ AT_ONCE = 32
 
 
 def restored_since(table: Objects, version: int) -> int | None:
-    """The version before the first `RESTORE` after this one; None without one, or where the last one went back to it."""
+    """The version before a `RESTORE` after this one that no later one took back; None without one."""
     later = (version_of_commit(found.name) for found in table.found(LOG, after=commit_name(version)))
     numbers = [number for number in later if number is not None and number > version][-NEWEST:]
     infos = in_threads(partial(info_of, table), numbers, AT_ONCE)
-    made = [number for number, info in zip(numbers, infos, strict=True) if info.get("operation") == "RESTORE"]
-    before = made[0] - 1 if made else None
-    return before if before is not None and _paths(table, before) != _paths(table, made[-1]) else None
+    before: int | None = None
+    for number, info in zip(numbers, infos, strict=True):
+        if info.get("operation") == "RESTORE":
+            was = number - 1 if before is None else before
+            before = None if _are_equal(table, was, number) else was
+    return before
 
 
-def _paths(table: Objects, version: int) -> set[str] | None:
-    """None where the log no longer reaches back to this version."""
+def _are_equal(table: Objects, one: int, other: int) -> bool:
+    """Whether both versions have the same files. The log may no longer reach back to them."""
     try:
-        return {file.path for file in read_snapshot(table, up_to=version).files}
+        first, then = ({file.path for file in read_snapshot(table, up_to=at).files} for at in (one, other))
     except (BrokenLog, NoTable):
-        return None
+        return False
+    return first == then

@@ -50,7 +50,9 @@ def must_be_free(view: LakeView, tables: Iterable[str]) -> None:
 
 def _places(view: LakeView, begun: Iterable[str], tables: Iterable[str]) -> dict[str, str]:
     """The leases that keep others away, with the work of whoever holds one."""
-    found = {writer_of(view.lake, one): f"is ingesting for {one}: `forebay stop` ends it after its batch" for one in begun}
+    found = {
+        writer_of(view.lake, one): f"is ingesting for {one}: `forebay stop` ends it after its batch" for one in begun
+    }
     found |= {lease_of(view.lake, one): f"is compacting, merging or maintaining {one}" for one in sorted(tables)}
     moves = "is moving or deleting landed files of {} (after_load). That may take hours, and the next run continues it"
     return found | {after_load_of(view.lake, one): moves.format(one) for one in _services(view, begun)}
