@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -14,13 +15,15 @@ import pytest
 from deltalake import ColumnProperties, DeltaTable, WriterProperties, write_deltalake
 from deltalake.transaction import AddAction
 
+from forebay.batch.plan import Plan, Plans
 from forebay.declaration.loading import parse_service
-from forebay.lake.layout import DERIVED_FROM
-from forebay.lake.objects import FolderObjects
+from forebay.lake.layout import DERIVED_FROM, PLANS
+from forebay.lake.objects import FolderObjects, open_objects
 from forebay.landed_file import LandedFile
 from forebay.operate.changing.rollback import plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
+from forebay.upkeep.erase import age
 from forebay.upkeep.erase.age import drop_old
 from tests.operate.ledger import entry, write_ledger
 
@@ -72,6 +75,50 @@ def test_rows_that_are_too_old_leave_and_the_ledger_has_them_as_dropped(lake: Pa
     assert drop(lake, now=NOW + timedelta(days=1)) == 2
     assert moments(lake) == []
     assert accounts(LakeView(str(lake))).differences() == []
+
+
+def plan_of(*keys: str) -> Plan:
+    files = tuple(LandedFile("landing", key, 100, "e2") for key in keys)
+    return Plan(generation="g1", batch=7, began_at=NOW, service={}, files=files, ends=(), fates=())
+
+
+def test_rows_of_files_in_an_open_batch_stay_until_it_has_ended(lake: Path) -> None:
+    """The batch goes by what the ledger counts of a version that it replaces, also after a crash."""
+    append(lake, "alpha", "d.json", OLD)
+    write_ledger(lake, entry("d.json", tables={"alpha": 1}))
+    plans, plan = Plans(open_objects(f"{lake}/{PLANS}"), "games"), plan_of("a.json")
+    plans.pin(plan)
+    assert drop(lake) == 1
+    assert counts(lake)["a.json"] == (3, 0, {"alpha": 3})
+    assert counts(lake)["d.json"] == (0, 1, {})
+    plans.forget("g1", 7)
+    assert drop(lake) == 2
+    assert counts(lake)["a.json"] == (1, 2, {"alpha": 1})
+
+
+@pytest.mark.parametrize("at", ["before the commit", "before the ledger"])
+def test_a_batch_that_begins_beside_the_run_makes_it_wait(lake: Path, at: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    plans = Plans(open_objects(f"{lake}/{PLANS}"), "games")
+    with monkeypatch.context() as patched:
+        if at == "before the commit":
+            looks = iter(([], [SimpleNamespace(keys={"a.json"})]))
+            patched.setattr(age, "open_batches", lambda lake: next(looks))
+            assert drop(lake) == 0
+        else:
+            patched.setattr(age, "change_ledger", dies)
+            with pytest.raises(KeyboardInterrupt):
+                drop(lake)
+    left = moments(lake)
+    plans.pin(plan_of("a.json"))
+    assert drop(lake) == 0
+    assert (counts(lake)["a.json"], moments(lake)) == ((3, 0, {"alpha": 3}), left)
+    plans.forget("g1", 7)
+    assert drop(lake) == 2
+    assert accounts(LakeView(str(lake))).differences() == []
+
+
+def dies(*_: Any, **__: Any) -> None:
+    raise KeyboardInterrupt
 
 
 def test_rows_that_a_rollback_brought_back_leave_again_on_the_same_day(lake: Path) -> None:

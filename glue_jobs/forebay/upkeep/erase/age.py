@@ -3,6 +3,9 @@
 In: a table, and the days that its rows are kept (`keep_days`). Out: how many rows left. A row's age is that of its
 `_ingested_at`, whole days in UTC. Rows to delete are noted first, so the next run finishes a run that died. Older versions
 of the table hold the rows until VACUUM takes their files, as with every deleted row.
+
+A batch that replaces or replays a file goes by the ledger's row of it, from its plan to its end. So rows of files whose keys
+are in an open batch stay until a later run. It looks again before the commit: a batch may have begun meanwhile.
 """
 
 from __future__ import annotations
@@ -21,9 +24,11 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import DERIVED_FROM, EXPIRED, LEDGER, application, table_path
 from forebay.lake.log.listing import list_log
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import Snapshot
+from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import open_objects
+from forebay.ledger.data_files import opened
 from forebay.plain import known
+from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.erase.counts import change_ledger
 from forebay.upkeep.erase.plan import Done
 from forebay.upkeep.erase.rows import MOMENT, Found
@@ -60,12 +65,21 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
         left = _Expiry(first, list_log(open_objects(table_path(lake, LEDGER))).version)
 
     def note(done: Done) -> None:
+        if not done.files.keys().isdisjoint(_in_open_batches(lake)):
+            raise _Busy
         notes.write(name, json.dumps(asdict(replace(left, done=asdict(done)))).encode())
 
     app_id, until = application(service.name, f"expiry/{table}"), EPOCH + left.number * DAY
-    leaving = Leaving(app_id, left.ledger_version, lambda snapshot: _finder(snapshot, until))
+    in_batches = _in_open_batches(lake)
+    if left.done and not in_batches.isdisjoint(left.done["files"]):
+        return 0
+    busy = pa.array(sorted(in_batches), pa.string())
+    leaving = Leaving(app_id, left.ledger_version, lambda snapshot: _finder(snapshot, until, busy))
     exchange = TableErasure(table, open_objects(table_path(lake, table)), leaving, keep=keep, note=note)
-    done = exchange.erase(Done(**known(Done, left.done)) if left.done else None)
+    try:
+        done = exchange.erase(Done(**known(Done, left.done)) if left.done else None)
+    except _Busy:
+        return 0
     leaves = {id_: {table: rows} for id_, rows in done.files.items()}
     at = datetime.fromisoformat(done.at)
     change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, at=at)
@@ -73,19 +87,35 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     return done.rows
 
 
-def _finder(snapshot: Snapshot, until: datetime) -> Find | None:
+class _Busy(Exception):
+    """A batch that began meanwhile goes by files whose rows were to leave."""
+
+
+def _in_open_batches(lake: str) -> set[str]:
+    """The ids of all versions of the files of batches that have not ended, as far as the ledger has them."""
+    keys = {key for one in open_batches(lake) for key in one.keys}
+    named, found = pa.array(sorted(keys), pa.string()), set[str]()
+    ledger = open_objects(table_path(lake, LEDGER))
+    for live in read_snapshot(ledger).files if keys else ():
+        with opened(ledger, live) as parquet:
+            rows = parquet.read(columns=["key", "file_id"])
+        found |= {*rows["file_id"].filter(pc.is_in(rows["key"], named)).to_pylist()}
+    return found
+
+
+def _finder(snapshot: Snapshot, until: datetime, busy: pa.StringArray) -> Find | None:
     """Computed tables follow those that they are computed from."""
     if AGE not in snapshot.columns or DERIVED_FROM in snapshot.configuration:
         return None
 
     def find(content: BinaryIO, file: LiveFile) -> Found:
-        return _older(content, until)
+        return _older(content, until, busy)
 
     return find
 
 
-def _older(content: BinaryIO, until: datetime) -> Found:
-    """The older rows of a file. For most files, the statistics say that there are none."""
+def _older(content: BinaryIO, until: datetime, busy: pa.StringArray) -> Found:
+    """The older rows of a data file, without those of `busy` files. For most files, the statistics say that there are none."""
     parquet, found = pq.ParquetFile(content), Found()
     for group in range(parquet.num_row_groups):
         if _is_young(parquet.metadata.row_group(group), until):
@@ -93,12 +123,12 @@ def _older(content: BinaryIO, until: datetime) -> Found:
             continue
         rows = parquet.read_row_group(group, columns=[AGE, FILE])
         age = rows[AGE].combine_chunks().cast(MOMENT)
-        old = pc.fill_null(pc.less(age, pa.scalar(until, MOMENT)), False)
+        files = rows[FILE].combine_chunks().cast(pa.string())
+        old = pc.and_not(pc.fill_null(pc.less(age, pa.scalar(until, MOMENT)), False), pc.is_in(files, busy))
         count = pc.sum(old).as_py() or 0
         found.groups.append(old if count else None)
         found.rows += count
-        files = rows[FILE].combine_chunks().cast(pa.string()).filter(old)
-        found.files.update(Counter(one for one in files.to_pylist() if one is not None))
+        found.files.update(Counter(one for one in files.filter(old).to_pylist() if one is not None))
     return found
 
 
