@@ -409,6 +409,25 @@ def test_a_table_that_was_laid_out_anew_since_the_last_batch_is_written_as_it_is
     assert all(add["partitionValues"].keys() == {"id"} for add in adds(f"{lake}/a")[-3:])
 
 
+@pytest.mark.parametrize("columns", [["id"], ["id", "'other' region", *(f"{n} more_{n}" for n in range(40))]])
+def test_a_table_that_somebody_deletes_and_makes_anew_gets_our_columns(
+    spark: SparkSession, lake: str, columns: list[str]
+) -> None:
+    """Its first commit has the name of the one that is remembered, and other columns."""
+    logs, table = TableLogs(spark), Destination("a", f"{lake}/a")
+    rows = spark.range(10).selectExpr("'a' _table", "id", "'f' _file_id")
+    append(spark, rows, [table], txn=Txn("x", 1), logs=logs)
+    shutil.rmtree(folder(table.path))
+    spark.range(3).selectExpr(*columns).write.format("delta").save(table.path)
+    for batch in (2, 3):
+        append(spark, rows, [table], txn=Txn("x", batch), logs=logs)
+    logs.close()
+    assert spark.read.format("delta").load(table.path).groupBy("_file_id").count().orderBy("count").collect() == [
+        (None, 3),
+        ("f", 20),
+    ]
+
+
 def test_a_table_whose_folder_is_replaced_is_made_anew(spark: SparkSession, lake: str) -> None:
     rows, tables, logs = rows_for(spark, ("a", 1)), [Destination("a", f"{lake}/a")], TableLogs(spark)
     for batch in range(3):

@@ -112,6 +112,21 @@ def test_kernel_knows_a_commit_that_it_made_as_s3_does(spark: SparkSession, far_
     logs.close()
 
 
+@pytest.mark.parametrize("more", [0, 40])
+def test_a_commit_that_somebody_made_anew_is_not_cut_at_the_size_of_the_old_one(
+    spark: SparkSession, far_lake: tuple[str, FaultProxy], twin: Twin, more: int
+) -> None:
+    (lake, _), logs, s3 = far_lake, TableLogs(spark), twin.client("s3")
+    table, bucket = Destination("a", f"{lake}/a"), lake.removeprefix("s3://")
+    append(spark, ten_rows(spark).withColumn("_file_id", F.lit("f")), [table], txn=Txn("x", 1), logs=logs)
+    for found in s3.list_objects_v2(Bucket=bucket)["Contents"]:
+        s3.delete_object(Bucket=bucket, Key=found["Key"])
+    spark.range(3).selectExpr("id", *(f"{n} more_{n}" for n in range(more))).write.format("delta").save(table.path)
+    append(spark, ten_rows(spark).withColumn("_file_id", F.lit("f")), [table], txn=Txn("x", 2), logs=logs)
+    logs.close()
+    assert spark.read.format("delta").load(table.path).where("_file_id = 'f'").count() == 10
+
+
 def test_a_driver_that_starts_anew_soon_knows_as_much_as_the_old_one(
     spark: SparkSession, far_lake: tuple[str, FaultProxy]
 ) -> None:

@@ -43,17 +43,20 @@ public final class KernelLog {
   private static final int RETRIES = 20;
 
   private final Configuration conf;
+  private final LogFiles files;
   private final Engine engine;
 
   public KernelLog(Configuration conf) {
     this.conf = conf;
-    this.engine = DefaultEngine.create(new LogFiles(conf));
+    this.files = new LogFiles(conf);
+    this.engine = DefaultEngine.create(files);
   }
 
   /** The newest version of the table; null where there is none. */
   public Snapshot newest(String path) throws IOException {
     // To ask first is cheaper than an exception of Kernel.
     Path log = new Path(path, "_delta_log");
+    files.forget(log);
     if (!log.getFileSystem(conf).exists(log)) {
       return null;
     }
