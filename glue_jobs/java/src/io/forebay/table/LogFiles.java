@@ -37,8 +37,8 @@ import org.apache.hadoop.util.functional.FutureIO;
  *   <li>It makes folders, which S3 does not have: four requests.
  * </ul>
  *
- * <p>Kernel reads a commit again by a snapshot that it remembers, though the table may have been deleted and made anew since.
- * Then another commit has its name, perhaps of another size: {@link MadeAnew}. A commit is known by how it begins, since its
+ * <p>Kernel reads a commit again by a snapshot that it remembers, though the table may have been deleted and created again since.
+ * Then another commit has its name, perhaps of another size: {@link CommitReplaced}. A commit is known by how it begins, since its
  * first action holds the time of the commit, or a random id.
  *
  * <p>Other files work as Kernel has them, and so do commits of other file systems but for that.
@@ -51,11 +51,11 @@ final class LogFiles extends HadoopFileIO {
   private static final int LOGS = 10_000;
 
   /** The commit is another one than that which was read, or made, under this name. */
-  static final class MadeAnew extends IOException {
+  static final class CommitReplaced extends IOException {
     private static final long serialVersionUID = 1L;
 
-    MadeAnew(Path path) {
-      super(path + " is another commit than before: the table was deleted and made anew");
+    CommitReplaced(Path path) {
+      super(path + " is another commit than before: the table was deleted and created again");
     }
   }
 
@@ -154,7 +154,7 @@ final class LogFiles extends HadoopFileIO {
         UUID now = UUID.nameUUIDFromBytes(head);
         UUID before = headsBeside(path).putIfAbsent(path.getName(), now);
         if (before != null && !before.equals(now)) {
-          throw new MadeAnew(path);
+          throw new CommitReplaced(path);
         }
         return new AfterHead(head, in);
       } catch (IOException | RuntimeException e) {
@@ -169,7 +169,7 @@ final class LogFiles extends HadoopFileIO {
     }
   }
 
-  /** A stream whose first bytes were read already. S3 would send them again if it was told to go back. */
+  /** A stream whose first bytes were read already. Seeking back would make S3 send them again. */
   private static final class AfterHead extends SeekableInputStream {
     private final byte[] head;
     private final FSDataInputStream in;
