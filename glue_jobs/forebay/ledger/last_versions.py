@@ -97,8 +97,8 @@ class KeptVersions:
         self.must_not_be_older(lambda: replace(self.last, ids=version), ids)
 
     def keep(self, now: Versions, *, own_commits: int = 0) -> None:
-        """The batch made so many commits to the ids since they were looked at. There may be a `RESTORE` among further ones:
-        the next look tells."""
+        """`own_commits` is the number of commits that the batch made to the ids since they were looked at. There may be a
+        `RESTORE` among further ones: the next look tells."""
         seen = self.last.ids
         if seen is not None and now.ids is not None and now.ids > seen + own_commits:
             now = replace(now, ids=seen)

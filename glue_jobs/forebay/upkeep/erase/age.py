@@ -88,7 +88,7 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
 
 
 class _Busy(Exception):
-    """A batch that began meanwhile goes by files whose rows were to leave."""
+    """A batch that began meanwhile goes by files whose old rows should leave."""
 
 
 def _in_open_batches(lake: str) -> set[str]:

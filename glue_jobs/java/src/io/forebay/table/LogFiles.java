@@ -37,9 +37,9 @@ import org.apache.hadoop.util.functional.FutureIO;
  *   <li>It makes folders, which S3 does not have: four requests.
  * </ul>
  *
- * <p>Kernel reads a commit again by a snapshot that it remembers, though the table may have been deleted and created again since.
- * Then another commit has its name, perhaps of another size: {@link CommitReplaced}. A commit is known by how it begins, since its
- * first action holds the time of the commit, or a random id.
+ * <p>Kernel reads a commit again by a snapshot that it remembers, though the table may have been deleted and created again.
+ * Then another commit has its name, perhaps of another size: {@link CommitReplaced}. A commit is known by how it begins,
+ * since its first action holds the time of the commit, or a random id.
  *
  * <p>Other files work as Kernel has them, and so do commits of other file systems but for that.
  */
