@@ -135,7 +135,7 @@ class EndedBatches:
         return isinstance(seen, Skipped)
 
     def ids_must_stand(self) -> None:
-        """As they were looked at last. `Halt` where somebody restored older ones since the last batch."""
+        """At the version that was seen last. `Halt` if somebody restored older ids since the last batch."""
         version = self.logs.version_at(table_path(self.lake, IDS))
         self.ledger.last_versions.ids_must_stand(version, self._ids)
 
