@@ -119,11 +119,15 @@ def put(
         str, typer.Option("--below", help="The folder for them in the landing prefix, such as 2026/11/24/10.")
     ] = "",
 ) -> None:
-    """Put your own files into the landing bucket of the twin."""
+    """Put your own files into the landing bucket of the twin.
+
+    The key of a file is its path in the named folder, in/ before it unless
+    it is there already.
+    """
     twin = _running(state)
     s3, landed, folder = twin.client("s3"), list[str](), f"{below.rstrip('/')}/" if below else ""
     for file, name in [found for place in files for found in _files_at(place)]:
-        key = f"{twin.prefix}{folder}{name}"
+        key = f"{twin.prefix}{folder}{name.removeprefix(twin.prefix)}"
         s3.upload_file(str(file), twin.landing_bucket, key)
         landed.append(f"s3://{twin.landing_bucket}/{key}")
         console.print(landed[-1])

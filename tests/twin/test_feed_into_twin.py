@@ -71,3 +71,11 @@ def test_files_of_ones_own_land_below_the_prefix_and_are_announced(twin: Twin, t
     (tmp_path / "empty").mkdir()
     assert "empty: holds no file" in failed(2, *put, str(tmp_path / "a.json"), str(tmp_path / "empty"))
     assert announced(twin) == []
+
+
+def test_samples_that_are_laid_out_for_try_land_under_the_keys_that_it_read(twin: Twin, tmp_path: Path) -> None:
+    (tmp_path / "in" / "clicks").mkdir(parents=True)
+    (tmp_path / "in" / "clicks" / "a.json").write_text('{"n": 1}')
+    said = ran("local", "put", "--state", str(twin.state), str(tmp_path))
+    assert said.splitlines()[0] == f"s3://{twin.landing_bucket}/in/clicks/a.json"
+    assert [about["key"] for about in announced(twin)] == ["in/clicks/a.json"]
