@@ -67,7 +67,10 @@ def test_a_budget_that_is_too_small_is_said_to_delay_files(lake: str) -> None:
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (("--freshness", "soon"), "--freshness: must be a duration from 30 s to 24 h, such as 5 min"),
+        (
+            ("--freshness", "soon"),
+            "--freshness: must be a duration from 30 s to 24 h, such as 5 min, 90 s or 1 h; got 'soon'",
+        ),
         (("--worker-type", "G.3X"), "--worker-type: must be one of G.025X"),
         (("--days", "0"), "days"),
     ],

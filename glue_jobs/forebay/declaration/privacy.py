@@ -15,6 +15,8 @@ from forebay.declaration.column import Declared, RecordPath
 from forebay.declaration.path import parse_path
 from forebay.declaration.personal import ANY_KEY, Become, PersonalField, begins
 
+MADE_BY = ': secret = "s3://BUCKET/KEY", which `forebay privacy secret s3://BUCKET/KEY` makes'
+
 
 class Personal(Declared):
     """One field, at any depth of a record."""
@@ -144,9 +146,7 @@ class Privacy(Declared):
             self._must_know_the_subject_again(parse_path(self.subject).keys)
             return self
         if has_tokens and not self.secret:
-            raise ValueError(
-                "has a token field, so it needs a secret: the address of an object, such as s3://bucket/forebay-tokens"
-            )
+            raise ValueError(f"has a token field, so it needs a secret{MADE_BY}")
         if self.secret and not has_tokens:
             raise ValueError("has a secret, but no field becomes a token")
         return self
@@ -164,7 +164,9 @@ class Privacy(Declared):
                     f"the subject {self.subject} is {one.become}, so nobody could search for it: make it a token"
                 )
         if not self.secret:
-            raise ValueError("has a subject, so it needs a secret: forebay remembers erased subjects by their tokens")
+            raise ValueError(
+                f"has a subject, so it needs a secret, because erased subjects are remembered by tokens{MADE_BY}"
+            )
 
     @model_validator(mode="after")
     def _says_something(self) -> Privacy:
