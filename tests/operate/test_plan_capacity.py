@@ -59,6 +59,19 @@ def test_each_freshness_has_its_delay_and_its_price(lake: str) -> None:
     assert 5 < one["usd_a_month"] < 100
 
 
+def test_in_a_lake_of_several_services_one_is_named_and_only_its_files_count(tmp_path: Path, lake: str) -> None:
+    others = {"service": "others", "file_id": "f2", "batch": 3}
+    write_ledger(tmp_path, entry("in/1-0.json", at=NOW - timedelta(minutes=30), **others))
+    assert f"--of: is needed, because {lake} has the services games, others" in failed(
+        2, "plan-capacity", "--lake", lake
+    )
+    assert "289 files of the last 2 days" in ran("plan-capacity", "--lake", lake, "--of", "games")
+    assert "1 file of the last 1 day" in ran("plan-capacity", "--lake", lake, "--of", "others")
+    assert "--of gamse: never loaded files here (did you mean games?" in failed(
+        2, "plan-capacity", "--lake", lake, "--of", "gamse"
+    )
+
+
 def test_a_budget_that_is_too_small_is_said_to_delay_files(lake: str) -> None:
     said = failed(0, "plan-capacity", "--lake", lake, "--days", "3", "--budget-usd-month", "1")
     assert "the budget delays files" in said

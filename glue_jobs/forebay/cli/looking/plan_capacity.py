@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from forebay.cli.options import AsJson, Lake
+from forebay.cli.options import AsJson, Lake, Of
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
@@ -28,6 +28,7 @@ def plan_capacity(
     workers: Annotated[int, typer.Option(min=2, max=100, help="The number of workers in the deployment.")] = 2,
     worker_type: Annotated[str, typer.Option(help="The deployment's worker_type.")] = "G.1X",
     prices: Annotated[Path | None, typer.Option(help="A file of prices; without it, forebay's own price list.")] = None,
+    of: Of = "",
     as_json: AsJson = False,
 ) -> None:
     """Show the delay and the cost of each freshness.
@@ -40,7 +41,7 @@ def plan_capacity(
     from forebay.capacity.plan import choices, usd_an_hour
     from forebay.capacity.rules import DAY_S
     from forebay.operate.lake_view import view_of
-    from forebay.operate.looking.capacity import arrivals_of, pace_of
+    from forebay.operate.looking.capacity import arrivals_of, pace_of, rows_of_service
     from forebay.spark.runtime import DPU_OF
 
     if worker_type not in DPU_OF:
@@ -50,13 +51,14 @@ def plan_capacity(
     except ValueError as refused:
         raise InvalidConfiguration.one("--freshness", str(refused)) from None
     view, listed = view_of(lake), read_prices(prices or PRICES)
-    arrivals, span_s = arrivals_of(view, days=days)
+    rows = rows_of_service(view, of)
+    arrivals, span_s = arrivals_of(view, days=days, of=rows)
     if not arrivals:
         raise InvalidConfiguration.one(
             f"lake {lake}", f"loaded no file in the last {counted(days, 'day')}", "use a larger --days"
         )
     hour = usd_an_hour(listed, worker_type, workers)
-    found = choices(arrivals, pace_of(view), tried, span_s=span_s, usd_hour=hour, budget_usd=budget_usd_month)
+    found = choices(arrivals, pace_of(view, rows), tried, span_s=span_s, usd_hour=hour, budget_usd=budget_usd_month)
     if as_json:
         print_json(map(asdict, found))
         return
