@@ -87,6 +87,13 @@ def test_a_table_whose_log_was_deleted_is_told_as_such(lake: str) -> None:
     assert told in failed(2, "where", "1", "--row", "alpha", "--by", "v", "--lake", lake)
 
 
+def test_a_data_file_that_was_deleted_is_named_with_the_page_that_says_what_to_do(lake: str) -> None:
+    (gone,) = DeltaTable(f"{lake}/alpha").file_uris()
+    Path(gone).unlink()
+    told = f"forebay: query: the data file {gone} was deleted (see docs/disasters.md, Deleted objects)\n"
+    assert failed(2, "query", "select * from alpha", "--lake", lake) == told
+
+
 def test_a_table_of_forebay_that_no_batch_has_needed_yet_is_told_to_be_empty(lake: str) -> None:
     said = failed(2, "query", "select * from quarantine", "--lake", lake)
     assert said == "forebay: query: quarantine has no rows yet (forebay creates this table with its first row)\n"

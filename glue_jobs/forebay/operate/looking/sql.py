@@ -21,6 +21,7 @@ from forebay.operate.lake_view import LakeView, lost_table, without_log
 BEGINS = ("select", "with", "explain", "describe", "values")
 WRITES = ("insert", "update", "delete", "merge", "copy", "create", "drop", "alter", "truncate", "set", "into")
 TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.S)
+FILE_GONE = re.compile(r"Object at location (.*?) not found")
 NAMED = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
 
 
@@ -40,7 +41,10 @@ def query(view: LakeView, sql: str) -> pa.Table:
 
 
 def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidConfiguration:
-    """The refusal in the words of the engine, except for a missing table."""
+    """The refusal in the words of the engine, except for a missing table and a missing data file."""
+    if gone := FILE_GONE.search(said):
+        problem = f"the data file {gone[1]} was deleted"
+        return InvalidConfiguration.one("query", problem, "see docs/disasters.md, Deleted objects")
     known = ", ".join(there[:20])
     missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
     if missing is None:
