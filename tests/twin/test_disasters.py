@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import jmespath
+import pyarrow as pa
 import pytest
 from botocore.exceptions import ClientError
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.lake.layout import LEDGER
 from forebay.notification.reading import read_message
@@ -124,6 +126,26 @@ def test_what_was_deleted_of_a_lake_with_versions_is_back_and_nothing_else_is_to
     assert [s3.get_object(Bucket=lake, Key=key)["Body"].read().decode() for key in ours] == ours
     with pytest.raises(ClientError, match="NoSuchKey"):
         s3.get_object(Bucket=lake, Key="alpha/part-0.parquet")
+
+
+def test_a_table_that_lost_a_data_file_is_readable_after_the_lines_of_the_page_and_keeps_its_other_rows(
+    shared_twin: Twin, deploy: Deploy, administrator: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The policy of the lake's bucket lets their commit in."""
+    lake = deploy("saved").lake_bucket
+    who = clients.access_key("administrator", shared_twin.endpoint)
+    there = {"AWS_ENDPOINT_URL": shared_twin.endpoint, "AWS_REGION": shared_twin.region, "AWS_ALLOW_HTTP": "true"}
+    for name, value in {**who, **there}.items():
+        monkeypatch.setenv(name, value)
+    for number in range(2):
+        write_deltalake(f"s3://{lake}/orders", pa.table({"n": [number]}), mode="append")
+    _, gone = sorted(DeltaTable(f"s3://{lake}/orders", version=1).file_uris())
+    administrator.delete_object(Bucket=lake, Key=gone.removeprefix(f"s3://{lake}/"))
+    with pytest.raises(OSError, match="404"):
+        DeltaTable(f"s3://{lake}/orders").to_pyarrow_table()
+    (lines,) = re.findall(r"```python\n(.*?)```", PAGE, re.S)
+    exec(lines.replace("LAKE", lake), {})
+    assert DeltaTable(f"s3://{lake}/orders").to_pyarrow_table().num_rows == 1
 
 
 def test_the_schedule_that_starts_the_job_is_disabled_and_enabled_by_the_commands_of_the_page(deploy: Deploy) -> None:
