@@ -37,6 +37,7 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay.operate.people import erase
 from forebay.privacy.erased import newest_list
+from forebay.privacy.known_secret import keep_secret
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from forebay.upkeep.erase.keeping import must_keep_subject
@@ -948,6 +949,25 @@ def test_the_subject_stays_as_it_was_when_people_were_erased(lake: Path, declare
     assert "by the subject user.id" in failed(2, *command(lake, service, "--search-landing", "--yes"))
     Path(service).write_text(others[0].rpartition("[[tables]]")[0])
     assert "by the subject user.id" in failed(2, "tables", "check", service, "--lake", str(lake), "--no-sql")
+
+
+def test_a_job_and_an_erasure_refuse_another_secret_than_that_of_the_lake(
+    lake: Path, declared: Callable[..., str], tmp_path: Path
+) -> None:
+    """Somebody lost it, and made a new one in its place. No command would find anybody by it."""
+    service = declared()
+    keep_secret(str(lake), load_service(service))
+    assert told(lake, ANNA)
+    (tmp_path / "secret").unlink()
+    make_secret(f"{tmp_path}/secret")
+    secret_at.cache_clear()
+    for more in ((ANNA, "--dry-run"), (ANNA, "--yes")):
+        assert "is not the secret that made the tokens in this lake" in failed(2, *command(lake, service, *more))
+    retry = ("quarantine", "retry", "--lake", str(lake), "--service", service)
+    assert "is not the secret" in failed(2, *retry)
+    with pytest.raises(InvalidConfiguration, match="is not the secret"):
+        _check(None, str(lake), load_service(service))  # type: ignore[arg-type]
+    assert told(lake, ANNA)
 
 
 def test_a_declared_column_that_has_the_subject_stays(lake: Path, declared: Callable[..., str]) -> None:

@@ -50,6 +50,7 @@ from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
+from forebay.privacy.known_secret import keep_secret, must_be_known_secret
 from forebay.record.apart import check_transforms
 from forebay.record.transform import with_code_version
 from forebay.settings import IngestSettings, names_in
@@ -83,6 +84,7 @@ MERGED_AT_ONCE = 8
 def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """The checks that need more than the text of the declarations."""
     must_fit_lake(lake, service)
+    must_be_known_secret(lake, service)
     check_expressions(spark, service)
 
 
@@ -106,6 +108,12 @@ def _place_of(service: Service, settings: IngestSettings) -> str:
 def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
     _check(spark, lake, service)
     check_transforms(service)
+    _keep(lake, service)
+
+
+def _keep(lake: str, service: Service) -> None:
+    """In the lake, before the first batch with these declarations."""
+    keep_secret(lake, service)
     keep_in_force(lake, service)
 
 
@@ -130,13 +138,14 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
     check_lake(settings.lake)
     service = named or service_for("", settings.lake)
     must_fit_lake(settings.lake, service)
+    must_be_known_secret(settings.lake, service)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     check_expressions(spark, service)
 
     with alone(service, settings, emit) as still_ours, stopping_on_signals(stop):
         service = _with_deployed(spark, service, settings, emit)
         emit(DeclarationsChosen(service=service.name, version=service.version, place=_place_of(service, settings)))
-        keep_in_force(settings.lake, service)
+        _keep(settings.lake, service)
         watch = watch_of(settings, emit)
         batch = batch_of(spark, service, settings, still_ours, emit, watch)
         try:

@@ -34,6 +34,8 @@ REPLACED = f"{HOME}/replaced-declarations"
 """Declarations in whose place a deployment put newer ones, by their version."""
 CHECKPOINT = f"{HOME}/checkpoints/ingest"
 ERASED = f"{HOME}/erased"
+TOKENS = f"{HOME}/tokens"
+"""A token of each service's secret, by which the secret is known again."""
 EXPIRED = f"{HOME}/expired"
 """Rows that left a table because they were too old, by table."""
 HEALTH = f"{HOME}/health"
@@ -115,6 +117,11 @@ def backfill_of(lake: str) -> str:
 def erased_of(lake: str, service: str) -> str:
     """The folder of the lists of erased subjects, and of the plans of erasures."""
     return f"{lake.rstrip('/')}/{ERASED}/{service}"
+
+
+def known_token_of(lake: str, service: str) -> str:
+    """The object with a token of the service's secret."""
+    return f"{lake.rstrip('/')}/{TOKENS}/{service}"
 
 
 def rollback_of(lake: str) -> str:

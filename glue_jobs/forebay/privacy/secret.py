@@ -18,7 +18,7 @@ from forebay.lake.objects import open_objects
 BYTES = 32
 MARK = b"forebay token secret 1\n"
 """Before the secret, so that no other file is taken for one."""
-MAKE = "`forebay privacy secret` makes one"
+MAKE = "restore it; for a new lake, `forebay privacy secret` makes one"
 
 
 @lru_cache(maxsize=10)

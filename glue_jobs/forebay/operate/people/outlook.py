@@ -19,6 +19,7 @@ from forebay.operate.lake_view import LakeView, quoted
 from forebay.operate.people.person import known_to_vault
 from forebay.operate.people.unseen import Unseen, unseen
 from forebay.privacy.erased import erased_at, newest_list
+from forebay.privacy.known_secret import must_be_known_secret
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import one_spelling, token_of
 from forebay.upkeep.erase.due import erasure_of
@@ -65,6 +66,7 @@ class Outlook:
 
 def look(view: LakeView, service: Service, people: Iterable[str]) -> Outlook:
     must_keep_subject(view.lake, service)
+    must_be_known_secret(view.lake, service)
     tokens = {person: token_of(person, _secret(service)) for person in dict.fromkeys(people)}
     plan = ErasePlan(0, "", service.name, tuple(sorted(tokens.values())))
     looked = {

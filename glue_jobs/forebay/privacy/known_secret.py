@@ -1,0 +1,41 @@
+"""The secret that a lake's tokens are of. Somebody may lose it and make another one: equal values would then get other tokens,
+and records of erased people would come back.
+
+In: a lake, and a service. Out: nothing, or `InvalidConfiguration`. The lake keeps one token for each service, of a fixed value.
+Only the same secret recognises it, and nobody can compute the secret from it.
+"""
+
+from __future__ import annotations
+
+from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import known_token_of
+from forebay.lake.objects import open_objects
+from forebay.privacy.secret import secret_at
+from forebay.privacy.token import token_of
+
+VALUE = "the secret of this lake"
+
+
+def keep_secret(lake: str, service: Service) -> None:
+    """Keeps a token of the first secret that the service has here. A second call changes nothing."""
+    if service.privacy is None or not service.privacy.secret:
+        return
+    folder, _, name = known_token_of(lake, service.name).rpartition("/")
+    if not open_objects(folder).write_once(name, token_of(VALUE, secret_at(service.privacy.secret)).encode()):
+        must_be_known_secret(lake, service)
+
+
+def must_be_known_secret(lake: str, service: Service) -> None:
+    if service.privacy is None or not service.privacy.secret:
+        return
+    secret = secret_at(service.privacy.secret)
+    folder, _, name = known_token_of(lake, service.name).rpartition("/")
+    known = open_objects(folder).read(name)
+    if known is not None and token_of(known.decode(), secret) != known.decode():
+        raise InvalidConfiguration.one(
+            "privacy: secret",
+            f"{service.privacy.secret} is not the secret that made the tokens in this lake: equal values would get other "
+            "tokens, and records of erased people would come back",
+            f"restore the first one, see docs/disasters.md, A secret; {folder}/{name} has a token of it",
+        )
