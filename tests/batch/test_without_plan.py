@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from forebay.errors import Halt
+from forebay.lake.layout import LEDGER
 from tests.batch.paper import Record
 from tests.batch.test_paper_histories import TABLES, Play, plain_play, two_files
 from tests.batch.world import Died, World, records, unread
@@ -134,6 +135,42 @@ def test_a_checkpoint_that_somebody_made_older_halts_where_its_numbers_come_agai
     with pytest.raises(Halt, match=r"alpha has batch 1 of forebay/s/g0, and batch 0 comes now: .* older checkpoint"):
         play.driver().process_files(play.batch, play.waiting)
     assert state(play) == before
+
+
+@pytest.mark.parametrize("dies_after", [None, *range(12)])
+def test_a_lake_goes_on_with_an_older_ledger_after_the_steps_of_the_page_on_disasters(
+    play: Play, dies_after: int | None
+) -> None:
+    """It came from a backup. The last batch has ended since, or its driver died: then its plan goes, and the checkpoint."""
+    play.operator_acts = False
+    for key in ("add/a", "add/b", "new/a"):
+        play.put(key)
+        play.attempt(dies_after if key == "new/a" else None)
+        if key == "add/a":
+            older = deepcopy(play.lake.tables[LEDGER])
+    play.lake.tables[LEDGER] = older
+    play.put("new/b")
+    before = state(play)
+    with pytest.raises(Halt, match=r"ledger is at version 0, and was at .* To continue with the present one, delete"):
+        play.driver().process_files(play.batch, play.taken or play.waiting)
+    assert state(play) == before
+    follow_the_page(play)
+    play.end()
+    play.check()
+    assert {row["outcome"] for row in play.ledger()} == {"loaded"}
+
+
+def follow_the_page(play: Play) -> None:
+    objects, known = play.lake.objects, {row["file_id"] for row in play.lake.rows(LEDGER)}
+    plans = {name for name in objects if "/plans/" in name}
+    if plans:
+        play.generation, play.batch, play.taken = "g1", 0, []
+    for name, table in play.lake.tables.items():
+        if name != LEDGER:
+            table.change([row for row in table.rows if row["_file_id"] in known])
+    last = {name for name in objects if "/last-versions/" in name}
+    play.lake.objects = {name: told for name, told in objects.items() if name not in plans | last}
+    play.waiting = [put.file for put in play.model.puts.values() if put.file.file_id not in known]
 
 
 @pytest.mark.deep
