@@ -128,6 +128,21 @@ def test_what_was_deleted_of_a_lake_with_versions_is_back_and_nothing_else_is_to
         s3.get_object(Bucket=lake, Key="alpha/part-0.parquet")
 
 
+def test_a_plan_that_was_overwritten_comes_back_by_a_copy_of_the_version_before(
+    deploy: Deploy, administrator: Any
+) -> None:
+    s3, lake = administrator, deploy("versioned", keep_deleted_days=30).lake_bucket
+    key = "_forebay/plans/shop/g1/7.json"
+    for body in (b"planned", b"by mistake"):
+        s3.put_object(Bucket=lake, Key=key, Body=body)
+    before = next(one for one in s3.list_object_versions(Bucket=lake, Prefix=key)["Versions"] if not one["IsLatest"])
+    (source,) = re.findall(r"aws s3api copy-object --copy-source '(.*?)' --bucket LAKE --key KEY", PAGE)
+    for word, meant in {"LAKE": lake, "KEY": key, "ID": before["VersionId"]}.items():
+        source = source.replace(word, meant)
+    s3.copy_object(CopySource=source, Bucket=lake, Key=key)
+    assert s3.get_object(Bucket=lake, Key=key)["Body"].read() == b"planned"
+
+
 def test_a_table_that_lost_a_data_file_is_readable_after_the_lines_of_the_page_and_keeps_its_other_rows(
     shared_twin: Twin, deploy: Deploy, administrator: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
