@@ -40,6 +40,7 @@ from forebay.privacy.erased import newest_list
 from forebay.privacy.known_secret import keep_secret
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
+from forebay.upkeep.erase.due import gone_from
 from forebay.upkeep.erase.keeping import must_keep_subject
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from tests.operate.command import failed, given, ran
@@ -967,6 +968,8 @@ def test_a_job_and_an_erasure_refuse_another_secret_than_that_of_the_lake(
     assert "is not the secret" in failed(2, *retry)
     with pytest.raises(InvalidConfiguration, match="is not the secret"):
         _check(None, str(lake), load_service(service))  # type: ignore[arg-type]
+    with pytest.raises(InvalidConfiguration, match="is not the secret"):
+        gone_from(str(lake), "alpha", load_service(service), write_checkpoint=lambda *_: None)
     assert told(lake, ANNA)
 
 

@@ -19,6 +19,7 @@ from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
+from forebay.privacy.known_secret import must_be_known_secret
 from forebay.privacy.secret import secret_at
 from forebay.upkeep.erase.keeping import must_keep_subject
 from forebay.upkeep.erase.places import Place, is_of_nobody, keys_of, personal_columns, subject_places
@@ -108,6 +109,7 @@ def gone_from(
     must_keep_subject(lake, service)
     if not service.subject:
         return 0
+    must_be_known_secret(lake, service)
     now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name), 0
     for plan in erasures.plans():
         done = erasures.done(plan).get(table) if plan.ended and not plan.gone_at else None
