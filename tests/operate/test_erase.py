@@ -868,6 +868,11 @@ def test_a_rollback_brings_nobody_back_whose_rows_had_left_before_the_erasure(
     said = failed(2, *back, f"{looked - 1}")
     assert f"has rows in version {looked - 1} of people who have been erased since" in said
     assert "alpha" in ran(*back, f"{looked}")
+    keep_secret(str(lake), load_service(service))
+    (lake.parent / "secret").rename(lake.parent / "lost")
+    make_secret(f"{lake.parent}/secret")
+    secret_at.cache_clear()
+    assert "this cannot be checked: privacy: secret: " in failed(2, *back, f"{looked - 1}")
     shutil.rmtree(lake / SERVICES)
     assert "this cannot be checked" in failed(2, *back, f"{looked - 1}")
     assert "alpha" in ran(*back, f"{looked}"), "all files of this version were searched"

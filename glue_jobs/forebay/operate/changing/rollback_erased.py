@@ -22,6 +22,7 @@ from forebay.lake.layout import ERASED, table_path
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
+from forebay.privacy.known_secret import must_be_known_secret
 from forebay.upkeep.erase.due import erased_by, places_in
 from forebay.upkeep.erase.plan import ErasePlan, Erasures
 from forebay.upkeep.erase.rows import found_in
@@ -72,6 +73,7 @@ def _declared(view: LakeView, of: str) -> Service:
     service = kept_service(view.lake, of)
     if service is None or not service.subject:
         raise ForebayError(f"the declarations of {of} that are in force have no subject")
+    must_be_known_secret(view.lake, service)
     return service
 
 
