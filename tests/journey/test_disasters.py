@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from forebay.lake.layout import CHECKPOINT
 from forebay_local.twin.twin import Twin
 from tests.journey.story import Story, event, lines
-from tests.operate.command import failed
+from tests.operate.command import failed, given
 
 
 def landed(told: Story, name: str, first: int) -> None:
@@ -91,3 +93,33 @@ def test_a_lake_whose_ledger_is_lost_for_good_is_loaded_anew_beside_it(told: Sto
         announced_again(told, name)
     sums = told.run()
     assert (sums.rows["alpha"], sums.files) == (4, {"loaded": 2})
+
+
+PRIVATE = """
+name = "studio"
+[privacy]
+subject = "event_id"
+secret = "{place}/secret"
+[[tables]]
+name = "{{game}}"
+columns = [{{ name = "event_id" }}]
+"""
+
+
+@pytest.mark.deep
+def test_a_lake_that_is_gone_is_loaded_again_from_the_landed_files_without_the_people_that_were_erased(
+    told: Story, tmp_path: Path
+) -> None:
+    told.declare_private(PRIVATE, tmp_path)
+    landed(told, "a.json", 0)
+    landed(told, "b.json", 2)
+    told.run()
+    at = ("--lake", told.lake)
+    assert given(("privacy", "erase", "alpha-0", "--service", told.service, *at, "--yes"), "")[0] == 0
+    for key in keys_below(told, f"{told.name}/"):
+        if "/_forebay/erased/" not in key and "/_forebay/tokens/" not in key:
+            told.twin.client("s3").delete_object(Bucket=told.twin.lake_bucket, Key=key)
+    assert given(("backfill", f"s3://{told.bucket}/in/", *at, "--queue-url", told.queue_url), "")[0] == 0
+    sums = told.run()
+    assert (sums.files, sums.differences()) == ({"loaded": 2}, [])
+    assert sorted(row["event_id"] for row in told.rows("alpha")) == ["alpha-1", "alpha-2", "alpha-3"]
