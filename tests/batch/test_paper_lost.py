@@ -132,7 +132,7 @@ class Lost(Play):
 
     def restore_ids(self, key: str) -> None:
         """By hand, before any effect of a batch. The batch halts before it commits anything, or it goes by the ids from before
-        and the next one halts. Both sets of ids are good for the rows that stand."""
+        and the next one halts. Then the ids from before come back, with those that the batch added."""
         for _ in range(2):
             self.put(key)
             self.attempt()
@@ -143,25 +143,25 @@ class Lost(Play):
         older = [to for to in range(table.version) if table.versions[to] != table.rows]
         if not older:
             return
-        done: list[int] = []
+        done: list[tuple[int, int]] = []
 
         def somebody() -> None:
             self.said.append(f"somebody restores version {(to := self.draw.choice(older))} of the ids")
             table.restore(to)
-            done.append(table.version - 1)
+            done.append((table.version - 1, to))
 
         self.lake.meanwhile = (self.draw.randint(0, 10), somebody)
         self.attempt(self.draw.choice((None, None, *range(12))))
         self.lake.meanwhile = None
         if done:
-            (before,) = done
+            ((before, to),) = done
             self.put(key)
             rows = [row for name in TABLES for row in self.lake.rows(name)]
             with pytest.raises(Halt, match=f"a RESTORE took _forebay/ids back from version {before}"):
                 self.driver().process_files(self.batch, self.taken or self.waiting)
             assert rows == [row for name in TABLES for row in self.lake.rows(name)]
             stand = {(row["_file_id"], (name, row["id"])) for name in TABLES for row in self.lake.rows(name)}
-            known = [*table.versions[before], *(row for row in table.rows if row not in table.versions[before])]
+            known = [*table.versions[before], *(row for row in table.rows if row not in table.versions[to])]
             table.change([row for row in known if (row["file_id"], row["id"]) in stand])
             table.restores.clear()
 

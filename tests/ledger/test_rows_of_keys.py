@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -109,7 +108,7 @@ def test_spark_finds_the_same_versions(
 def test_spark_reads_a_ledger_in_which_deletion_vectors_hide_rows(tmp_path: Path, rows: list[dict[str, Any]]) -> None:
     ledger = open_objects(str(tmp_path / "_forebay" / "ledger"))
     first, *others = read_snapshot(ledger).files
-    hiding = [replace(first, deleted_rows=1), *others]
+    hiding = [first._replace(deleted_rows=1), *others]
     assert rows_of_keys(ledger, hiding, {AT.date(), LATER.date()}, {key_hash(A)}, ["games"]) is None
 
 
