@@ -46,13 +46,14 @@ def queried(answer: dict[str, Any], command: str, **said: str) -> Any:
 
 @pytest.fixture(scope="module")
 def deploy(shared_twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deploy]:
-    """As `cdk deploy -c NAME=VALUE` does."""
-    made = set()
+    """As `cdk deploy -c NAME=VALUE` does. What was synthesized once is deployed again."""
+    made, folders = set(), dict[str, Path]()
 
     def deployed(name: str, **settings: Any) -> Deployment:
-        folder = tmp_path_factory.mktemp(name)
-        synthesized(folder, env=name, prefix=name, **settings)
-        plan = assembly.read(folder)
+        if (asked := f"{name} {settings}") not in folders:
+            folders[asked] = tmp_path_factory.mktemp(name)
+            synthesized(folders[asked], env=name, prefix=name, **settings)
+        plan = assembly.read(folders[asked])
         assembly.deploy(plan, client=shared_twin.client)
         made.add(plan.stack)
         on = look_up(plan.stack, shared_twin.client)
