@@ -45,25 +45,21 @@ def test_the_state_equals_the_model_whatever_happens_to_the_log(story: Story, mo
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("how", ["delete", "restore"])
-def test_a_state_that_somebody_changed_by_hand_is_computed_from_scratch_with_the_next_changes(
-    story: Story, how: str
-) -> None:
-    for _ in range(2):
-        story.bring()
-        story.merge()
+def test_a_state_that_somebody_changed_by_hand_is_computed_from_scratch_with_the_next_changes(story: Story) -> None:
+    story.bring()
+    story.merge()
     state = Delta.forPath(story.spark, f"{story.lake}/players")
-    if how == "delete":
-        state.delete("world = 'a'")
-    else:
-        state.restoreToVersion(state.history(1).collect()[0].version - 1)
-    Delta.forPath(story.spark, f"{story.lake}/players").optimize().executeCompaction()
-    story.bring(count=1)
-    assert how.upper() in (story.merge().recomputed or "")
-    story.must_agree()
-    story.bring(count=1)
-    assert not story.merge().recomputed
-    story.must_agree()
+    for how in ("delete", "restore"):
+        story.bring()
+        assert not story.merge().recomputed
+        if how == "delete":
+            state.delete("world = 'a'")
+        else:
+            state.restoreToVersion(state.history(1).collect()[0].version - 1)
+        state.optimize().executeCompaction()
+        story.bring(count=1)
+        assert how.upper() in (story.merge().recomputed or "")
+        story.must_agree()
 
 
 @pytest.mark.deep
@@ -161,9 +157,12 @@ def test_a_state_that_nothing_leaves_equals_the_model_and_is_told_alike(
     assert (found.keys, found.inserted, found.updated) == (0, 0, 0)
     assert DeltaTable(f"{story.lake}/players").file_uris() == files, "a late change rewrites no file"
     assert story.merge() is None
+    if counted:
+        story.must_agree()
+        return  # `crash` is the rest of its story
     story.bring()
     with monkeypatch.context() as patched:
-        patched.setattr(State, "_merge_rows" if counted else "add", die)
+        patched.setattr(State, "add", die)
         with pytest.raises(KeyboardInterrupt):
             story.merge()
     story.bring()
@@ -304,10 +303,13 @@ def test_only_the_newest_snapshot_counts_whatever_happens_to_its_files(story: St
     land(13, "next", "p2")
     assert story.merge().keys == 1
     story.must_agree()
-    for happens in (lambda: story.bring(into="next"), story.roll_back, lambda: story.bring(into="part-0")):
-        happens()
-        story.merge()
-        story.must_agree()
+    story.bring(into="next")
+    story.merge()
+    story.must_agree()
+    story.roll_back()
+    story.bring(into="part-0")
+    story.merge()
+    story.must_agree()
 
 
 def crash(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
