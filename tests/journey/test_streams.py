@@ -41,7 +41,7 @@ def test_a_stream_gets_every_new_row_once_and_a_copy_follows_each_correction(
 
     for number in (1, 2):
         told.put(f"{number}.json", lines([event("alpha", number * 10 + n) for n in range(2)]))
-        then()
+    then()
     first, second = (f"s3://{told.bucket}/in/{number}.json" for number in (1, 2))
     before = LakeView(told.lake).facts("alpha")
     assert before is not None
