@@ -117,7 +117,7 @@ def test_erased_persons_are_nowhere_and_others_keep_all(told: Story, tmp_path: P
         told.put(f"all{number}.json.gz", lines(everybody, gz=True))
         told.put(f"anna{number}.json", lines(of(ERASED[0], number + 2)))
         told.put(f"cleo{number}.json", lines(of(OTHERS[0], number + 2)))
-        assert told.run().differences() == []
+    assert told.run().differences() == []
     tables = (*TABLES, *KEPT)
     before = {table: of_others(told.rows(table)) for table in tables}
     assert [table for table in tables if not before[table] or len(before[table]) == len(told.rows(table))] == []
