@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
+from weakref import ref
 
-from forebay.remembered import OBJECTS, remembered_of
+from forebay.remembered import remembered_of
 
 
 class One:
@@ -25,14 +26,19 @@ def test_an_object_is_asked_once() -> None:
     assert asked == ["a"]
 
 
-def test_objects_that_come_and_go_get_their_own_answers() -> None:
-    """Python gives the identity of an object that is gone to the next one."""
+def test_objects_that_come_and_go_get_their_own_answers_and_do_not_stay() -> None:
+    """Python gives the identity of an object that is gone to the next one. A worker gets new declarations with each batch."""
 
     @remembered_of
     def name_of(one: One) -> str:
         return one.name
 
-    for number in range(3 * OBJECTS):
-        assert name_of(One(str(number))) == str(number)
+    seen = []
+    for number in range(3000):
+        one = One(str(number))
+        seen.append(ref(one))
+        assert name_of(one) == str(number)
+        del one
         if number % 500 == 0:
             gc.collect()
+    assert not any(one() for one in seen)

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import lru_cache, wraps
 from typing import Any, TypeVar, cast
+from weakref import ref
 
 ANSWERS, LONGEST = 100_000, 1000
 """The most answers, and the most characters of a text whose answer is kept. A worker reads files of many producers."""
@@ -27,22 +28,16 @@ def remembered(function: Function) -> Function:
     return cast(Function, answered)
 
 
-OBJECTS = 1000
-"""Objects whose answers are kept. There are some for each declaration."""
-
-
 def remembered_of(function: Callable[[Object], Answer]) -> Callable[[Object], Answer]:
-    """The same of an object that never changes, but that has no quick hash. The object is kept with its answer, so that no
-    other one gets its identity."""
-    kept: dict[int, tuple[Object, Answer]] = {}
+    """The same of an object that never changes, but that has no quick hash. The answer is forgotten with its object: a worker
+    gets other objects with each task."""
+    kept: dict[int, tuple[ref[Object], Answer]] = {}
 
     @wraps(function)
     def answered(one: Object) -> Answer:
-        found = kept.get(id(one))
+        found = kept.get(at := id(one))
         if found is None:
-            if len(kept) >= OBJECTS:
-                kept.clear()
-            found = kept[id(one)] = one, function(one)
+            found = kept[at] = ref(one, lambda _: kept.pop(at, None)), function(one)
         return found[1]
 
     return answered
