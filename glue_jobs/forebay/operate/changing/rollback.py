@@ -137,8 +137,9 @@ def _append_no_rows(table: DeltaTable, store: Objects, mark: str) -> None:
     that only adds files for new rows, and would get those again that come back. It skips one that removes something."""
     partitions = table.metadata().partition_columns
     schema = pa.schema(table.schema())
+    inside = pa.schema([field for field in schema if field.name not in partitions])
     sink, path = pa.BufferOutputStream(), f"part-{uuid.uuid4().hex}.parquet"
-    pq.write_table(schema.empty_table(), sink)
+    pq.write_table(inside.empty_table(), sink)
     content = sink.getvalue().to_pybytes()
     store.write(path, content)
     nowhere = dict.fromkeys(partitions)
