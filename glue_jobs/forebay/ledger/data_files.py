@@ -88,6 +88,19 @@ def _rows_of_keys(table: Objects, wanted: pa.Array, services: Collection[str], f
     return [{**row, DAY: day, "tables": None if row["tables"] is None else dict(row["tables"])} for row in ours]
 
 
+def ids_of_keys(table: Objects, hashes: Collection[int]) -> frozenset[str]:
+    """The ids of all files with these keys. The ledger may be large: of most data files, only the hashes are read."""
+    wanted = pa.array(hashes, pa.int64())
+    return frozenset().union(*in_threads(partial(_ids_of_keys, table, wanted), live_files(table), READ_AT_ONCE))
+
+
+def _ids_of_keys(table: Objects, wanted: pa.Array, file: LiveFile) -> list[str]:
+    with opened(table, file) as parquet:
+        chosen = pc.is_in(parquet.read(columns=[KEY_HASH], use_threads=False)[KEY_HASH], value_set=wanted)
+        found = plainly_typed(parquet.read(columns=["file_id"])).filter(chosen) if pc.any(chosen).as_py() else None
+    return [] if found is None else list(found["file_id"].to_pylist())
+
+
 def services_in(parquet: pq.ParquetFile) -> frozenset[str]:
     """The services with rows in this data file. Its index usually tells: a batch is one service's."""
     return values_in(parquet, SERVICE) if SERVICE in parquet.schema_arrow.names else frozenset()

@@ -101,7 +101,7 @@ def test_a_batch_that_begins_beside_the_run_makes_it_wait(lake: Path, at: str, m
     plans = Plans(open_objects(f"{lake}/{PLANS}"), "games")
     with monkeypatch.context() as patched:
         if at == "before the commit":
-            looks = iter(([], [SimpleNamespace(keys={"a.json"})]))
+            looks = iter(([], [SimpleNamespace(landed=plan_of("a.json").files)]))
             patched.setattr(age, "open_batches", lambda lake: next(looks))
             assert drop(lake) == 0
         else:
@@ -114,6 +114,36 @@ def test_a_batch_that_begins_beside_the_run_makes_it_wait(lake: Path, at: str, m
     assert (counts(lake)["a.json"], moments(lake)) == ((3, 0, {"alpha": 3}), left)
     plans.forget("g1", 7)
     assert drop(lake) == 2
+    assert accounts(LakeView(str(lake))).differences() == []
+
+
+def test_a_batch_after_an_operator_changed_the_ledger_keeps_its_rows(lake: Path) -> None:
+    """Commands write the ledger through delta-rs, whose texts Arrow reads as views."""
+    ledger = DeltaTable(f"{lake}/_forebay/ledger")
+    change = pa.table({"key": ["a.json", "b.json"]})
+    merge = ledger.merge(change, "t.key = s.key", source_alias="s", target_alias="t")
+    merge.when_matched_update({"outcome": "'replay'"}).execute()
+    Plans(open_objects(f"{lake}/{PLANS}"), "games").pin(plan_of("a.json"))
+    assert (drop(lake), len(moments(lake))) == (0, 4)
+
+
+def test_rows_of_a_file_that_a_whole_batch_read_again_meanwhile_are_counted(
+    lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its table was paused, so its old rows stayed, as the batch's entry says."""
+    looks = 0
+
+    def a_batch_passes(lake: str) -> list[Any]:
+        nonlocal looks
+        looks += 1
+        if looks == 2:
+            DeltaTable(f"{lake}/_forebay/ledger").delete("key = 'a.json'")
+            write_ledger(Path(lake), entry("a.json", tables={"alpha": 3}, batch=8))
+        return []
+
+    monkeypatch.setattr(age, "open_batches", a_batch_passes)
+    assert drop(lake) == 2
+    assert counts(lake)["a.json"] == (1, 2, {"alpha": 1})
     assert accounts(LakeView(str(lake))).differences() == []
 
 

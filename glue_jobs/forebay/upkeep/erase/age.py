@@ -24,9 +24,10 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import DERIVED_FROM, EXPIRED, LEDGER, application, table_path
 from forebay.lake.log.listing import list_log
 from forebay.lake.log.live_file import LiveFile
-from forebay.lake.log.snapshot import Snapshot, read_snapshot
+from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import open_objects
-from forebay.ledger.data_files import opened
+from forebay.ledger.data_files import ids_of_keys
+from forebay.ledger.entry import key_hash
 from forebay.plain import known
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.erase.counts import change_ledger
@@ -41,14 +42,15 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True)
 class _Expiry:
-    """The expiry of one table; `number` is the first day that stays, counted from 1970. Files lose rows as of the ledger's
-    version `ledger_version`. Its transactions have that number, and not the day's: rows may come back by a rollback, and leave
-    again on the same day. `settled`: the ledger agrees."""
+    """The expiry of one table; `number` is the first day that stays, counted from 1970. Its transactions have the number
+    `ledger_version`, and not the day's: rows may come back by a rollback, and leave again on the same day. Files lose rows as
+    of the ledger's version `as_of`: notes of earlier code have only the other one. `settled`: the ledger agrees."""
 
     number: int
     ledger_version: int
     settled: bool = False
     done: dict[str, Any] | None = None
+    as_of: int | None = None
 
 
 def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: datetime) -> int:
@@ -58,16 +60,19 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     notes, name = open_objects(lake), f"{EXPIRED}/{table}.json"
     if not days:
         return 0
-    found = notes.read(name)
-    left = _Expiry(**known(_Expiry, json.loads(found))) if found else None
-    first = (now - EPOCH) // DAY - days
-    if left is None or left.settled:
-        left = _Expiry(first, list_log(open_objects(table_path(lake, LEDGER))).version)
+    ledger, found = open_objects(table_path(lake, LEDGER)), notes.read(name)
+    before = _Expiry(**known(_Expiry, json.loads(found))) if found else None
+    left = (
+        _Expiry((now - EPOCH) // DAY - days, list_log(ledger).version) if before is None or before.settled else before
+    )
 
     def note(done: Done) -> None:
-        if not done.files.keys().isdisjoint(_in_open_batches(lake)):
+        nonlocal left
+        if done.files and not done.files.keys().isdisjoint(_in_open_batches(lake)):
             raise _Busy
-        notes.write(name, json.dumps(asdict(replace(left, done=asdict(done)))).encode())
+        # After the look: what a batch that has ended meanwhile told the ledger is in this version.
+        left = replace(left, done=asdict(done), as_of=list_log(ledger).version)
+        notes.write(name, json.dumps(asdict(left)).encode())
 
     app_id, until = application(service.name, f"expiry/{table}"), EPOCH + left.number * DAY
     in_batches = _in_open_batches(lake)
@@ -82,8 +87,9 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
         return 0
     leaves = {id_: {table: rows} for id_, rows in done.files.items()}
     at = datetime.fromisoformat(done.at)
-    change_ledger(lake, app_id, left.ledger_version, leaves, as_of=left.ledger_version, at=at)
-    notes.write(name, json.dumps(asdict(replace(left, settled=True))).encode())
+    as_of = left.ledger_version if left.as_of is None else left.as_of
+    change_ledger(lake, app_id, left.ledger_version, leaves, as_of=as_of, at=at)
+    notes.write(name, json.dumps(asdict(replace(left, settled=True, done=None))).encode())
     return done.rows
 
 
@@ -91,16 +97,10 @@ class _Busy(Exception):
     """A batch that began meanwhile goes by files whose old rows should leave."""
 
 
-def _in_open_batches(lake: str) -> set[str]:
+def _in_open_batches(lake: str) -> frozenset[str]:
     """The ids of all versions of the files of batches that have not ended, as far as the ledger has them."""
-    keys = {key for one in open_batches(lake) for key in one.keys}
-    named, found = pa.array(sorted(keys), pa.string()), set[str]()
-    ledger = open_objects(table_path(lake, LEDGER))
-    for live in read_snapshot(ledger).files if keys else ():
-        with opened(ledger, live) as parquet:
-            rows = parquet.read(columns=["key", "file_id"])
-        found |= {*rows["file_id"].filter(pc.is_in(rows["key"], named)).to_pylist()}
-    return found
+    hashes = {key_hash(file) for one in open_batches(lake) for file in one.landed}
+    return ids_of_keys(open_objects(table_path(lake, LEDGER)), hashes) if hashes else frozenset()
 
 
 def _finder(snapshot: Snapshot, until: datetime, busy: pa.StringArray) -> Find | None:
