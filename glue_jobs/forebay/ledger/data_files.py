@@ -88,17 +88,21 @@ def _rows_of_keys(table: Objects, wanted: pa.Array, services: Collection[str], f
     return [{**row, DAY: day, "tables": None if row["tables"] is None else dict(row["tables"])} for row in ours]
 
 
-def ids_of_keys(table: Objects, hashes: Collection[int]) -> frozenset[str]:
-    """The ids of all files with these keys. The ledger may be large: of most data files, only the hashes are read."""
-    wanted = pa.array(hashes, pa.int64())
-    return frozenset().union(*in_threads(partial(_ids_of_keys, table, wanted), live_files(table), READ_AT_ONCE))
+def pairs_of(table: Objects, wanted: pa.Array, by: str, other: str) -> list[tuple[Any, Any]]:
+    """The values of two columns, of the rows that have a `wanted` value in the first one. The ledger may be large: of most data
+    files, only that column is read."""
+    found = in_threads(partial(_pairs_of, table, wanted, by, other), live_files(table), READ_AT_ONCE)
+    return [pair for pairs in found for pair in pairs]
 
 
-def _ids_of_keys(table: Objects, wanted: pa.Array, file: LiveFile) -> list[str]:
+def _pairs_of(table: Objects, wanted: pa.Array, by: str, other: str, file: LiveFile) -> list[tuple[Any, Any]]:
     with opened(table, file) as parquet:
-        chosen = pc.is_in(parquet.read(columns=[KEY_HASH], use_threads=False)[KEY_HASH], value_set=wanted)
-        found = plainly_typed(parquet.read(columns=["file_id"])).filter(chosen) if pc.any(chosen).as_py() else None
-    return [] if found is None else list(found["file_id"].to_pylist())
+        values = plainly_typed(parquet.read(columns=[by]))[by]
+        chosen = pc.is_in(values, value_set=wanted)
+        if not pc.any(chosen).as_py():
+            return []
+        others = plainly_typed(parquet.read(columns=[other]))[other]
+    return list(zip(values.filter(chosen).to_pylist(), others.filter(chosen).to_pylist(), strict=True))
 
 
 def services_in(parquet: pq.ParquetFile) -> frozenset[str]:

@@ -20,6 +20,7 @@ from forebay.declaration.loading import parse_service
 from forebay.lake.layout import DERIVED_FROM, PLANS
 from forebay.lake.objects import FolderObjects, open_objects
 from forebay.landed_file import LandedFile
+from forebay.ledger.data_files import pairs_of
 from forebay.operate.changing.rollback import plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
@@ -145,6 +146,27 @@ def test_rows_of_a_file_that_a_whole_batch_read_again_meanwhile_are_counted(
     assert drop(lake) == 2
     assert counts(lake)["a.json"] == (1, 2, {"alpha": 1})
     assert accounts(LakeView(str(lake))).differences() == []
+
+
+def test_an_attempt_after_another_writer_reads_the_ledger_no_more(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else it took longer than a busy table leaves between two commits, and no attempt ever came first."""
+    asked = list[str]()
+
+    def pairs(ledger: Any, wanted: Any, by: str, other: str) -> Any:
+        asked.append(by)
+        return pairs_of(ledger, wanted, by, other)
+
+    def commits_of_others(lake_: str) -> list[Any]:
+        if len(commits) < 3:
+            append(lake, "alpha", "b.json", FIRST)
+        commits.append(1)
+        return [SimpleNamespace(landed=plan_of("z.json").files)]
+
+    commits = list[int]()
+    monkeypatch.setattr(age, "pairs_of", pairs)
+    monkeypatch.setattr(age, "open_batches", commits_of_others)
+    assert drop(lake) == 2
+    assert (len(commits), asked) == (4, ["key_hash", "file_id"])
 
 
 def dies(*_: Any, **__: Any) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO
@@ -26,7 +27,7 @@ from forebay.lake.log.listing import list_log
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import Snapshot
 from forebay.lake.objects import open_objects
-from forebay.ledger.data_files import ids_of_keys
+from forebay.ledger.data_files import KEY_HASH, pairs_of
 from forebay.ledger.entry import key_hash
 from forebay.plain import known
 from forebay.upkeep.accounts.open_batches import open_batches
@@ -36,6 +37,8 @@ from forebay.upkeep.erase.rows import MOMENT, Found
 from forebay.upkeep.erase.table import Find, Leaving, TableErasure
 
 AGE, FILE = "_ingested_at", "_file_id"
+FILE_ID = "file_id"
+"""The column of the ledger."""
 DAY = timedelta(days=1)
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -68,17 +71,17 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
 
     def note(done: Done) -> None:
         nonlocal left
-        if done.files and not done.files.keys().isdisjoint(_in_open_batches(lake)):
+        if in_batches.have_any(done.files):
             raise _Busy
         # After the look: what a batch that has ended meanwhile told the ledger is in this version.
         left = replace(left, done=asdict(done), as_of=list_log(ledger).version)
         notes.write(name, json.dumps(asdict(left)).encode())
 
     app_id, until = application(service.name, f"expiry/{table}"), EPOCH + left.number * DAY
-    in_batches = _in_open_batches(lake)
-    if left.done and not in_batches.isdisjoint(left.done["files"]):
+    in_batches = _InOpenBatches(lake)
+    if left.done and in_batches.have_any(left.done["files"]):
         return 0
-    busy = pa.array(sorted(in_batches), pa.string())
+    busy = in_batches.ids()
     leaving = Leaving(app_id, left.ledger_version, lambda snapshot: _finder(snapshot, until, busy))
     exchange = TableErasure(table, open_objects(table_path(lake, table)), leaving, keep=keep, note=note)
     try:
@@ -97,10 +100,30 @@ class _Busy(Exception):
     """A batch that began meanwhile goes by files whose old rows should leave."""
 
 
-def _in_open_batches(lake: str) -> frozenset[str]:
-    """The ids of all versions of the files of batches that have not ended, as far as the ledger has them."""
-    hashes = {key_hash(file) for one in open_batches(lake) for file in one.landed}
-    return ids_of_keys(open_objects(table_path(lake, LEDGER)), hashes) if hashes else frozenset()
+class _InOpenBatches:
+    """The files whose keys are in batches that have not ended, as far as the ledger has them."""
+
+    def __init__(self, lake: str) -> None:
+        self._lake, self._ledger = lake, open_objects(table_path(lake, LEDGER))
+        self._hashes: dict[str, int | None] = {}
+
+    def ids(self) -> pa.StringArray:
+        """The ids of all versions of these files."""
+        open_ = self._open()
+        found = pairs_of(self._ledger, pa.array(open_, pa.int64()), KEY_HASH, FILE_ID) if open_ else ()
+        return pa.array(sorted({file_id for _, file_id in found}), pa.string())
+
+    def have_any(self, file_ids: Collection[str]) -> bool:
+        """Each attempt at a commit asks. The ledger is read once for a file, so that writers who commit often do not win."""
+        if not file_ids or not (open_ := self._open()):
+            return False
+        if new := [one for one in file_ids if one not in self._hashes]:
+            found = dict(pairs_of(self._ledger, pa.array(new, pa.string()), FILE_ID, KEY_HASH))
+            self._hashes |= {one: found.get(one) for one in new}
+        return any(self._hashes[one] in open_ for one in file_ids)
+
+    def _open(self) -> set[int]:
+        return {key_hash(file) for one in open_batches(self._lake) for file in one.landed}
 
 
 def _finder(snapshot: Snapshot, until: datetime, busy: pa.StringArray) -> Find | None:
