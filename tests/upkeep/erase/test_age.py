@@ -104,7 +104,9 @@ def test_a_batch_that_begins_beside_the_run_makes_it_wait(lake: Path, at: str, m
         if at == "before the commit":
             looks = iter(([], [SimpleNamespace(landed=plan_of("a.json").files)]))
             patched.setattr(age, "open_batches", lambda lake: next(looks))
+            there = sorted((lake / "alpha").rglob("*.parquet"))
             assert drop(lake) == 0
+            assert sorted((lake / "alpha").rglob("*.parquet")) == there, "no data file is left that nothing names"
         else:
             patched.setattr(age, "change_ledger", dies)
             with pytest.raises(KeyboardInterrupt):

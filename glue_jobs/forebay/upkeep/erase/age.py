@@ -87,6 +87,7 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
     try:
         done = exchange.erase(Done(**known(Done, left.done)) if left.done else None)
     except _Busy:
+        exchange.undo()
         return 0
     leaves = {id_: {table: rows} for id_, rows in done.files.items()}
     at = datetime.fromisoformat(done.at)

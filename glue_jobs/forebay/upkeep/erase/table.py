@@ -136,6 +136,10 @@ class TableErasure:
                 return done
         raise Halt(f"{self.name}: other writers committed {ATTEMPTS} times; run the command again later")
 
+    def undo(self) -> None:
+        """Where `note` gave it up before the commit: deletes the data files that were written for it."""
+        self._tidy({})
+
     # --- inside ---
 
     def _arrived(self, before: Done) -> bool:
