@@ -13,7 +13,8 @@ ANSWERS, LONGEST = 100_000, 1000
 """The most answers, and the most characters of a text whose answer is kept. A worker reads files of many producers."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
-Object, Answer = TypeVar("Object"), TypeVar("Answer")
+Object = TypeVar("Object")
+Answer = TypeVar("Answer")
 
 
 def remembered(function: Function) -> Function:

@@ -73,7 +73,7 @@ def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: d
         nonlocal left
         if in_batches.have_any(done.files):
             raise _Busy
-        # After the look: what a batch that has ended meanwhile told the ledger is in this version.
+        # After the look: this version has the entries of a batch that has ended meanwhile.
         left = replace(left, done=asdict(done), as_of=list_log(ledger).version)
         notes.write(name, json.dumps(asdict(left)).encode())
 
