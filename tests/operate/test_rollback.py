@@ -22,7 +22,7 @@ from deltalake.exceptions import DeltaError
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
-from forebay.lake.layout import LEDGER, SERVICES
+from forebay.lake.layout import LEDGER, SERVICES, tombstones_of
 from forebay.lake.lease import FolderLease, Lease, hold
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import open_objects
@@ -429,10 +429,22 @@ AFTER_LOAD = "_forebay/maintenance/_forebay/after_load/games"
 """The lease of a run that may delete the files whose rows leave."""
 
 
-@pytest.mark.parametrize("command", [("rollback", "alpha", "--to", "0"), ("tables", "drop", "alpha")])
-def test_no_job_is_stopped_where_the_command_would_be_refused_afterwards(lake: str, command: tuple[str, ...]) -> None:
-    job, cleaning = hold(checkpoint_of(lake, ""), wait_s=0), hold(f"{lake}/{AFTER_LOAD}", wait_s=0)
-    assert "is moving or deleting landed files of games" in failed(1, *command, "--lake", lake, "--yes")
+ROLLBACK, DROP = ("rollback", "alpha", "--to", "0"), ("tables", "drop", "alpha")
+
+
+@pytest.mark.parametrize(
+    ("command", "place", "does"),
+    [
+        (ROLLBACK, AFTER_LOAD, "is moving or deleting landed files of games"),
+        (DROP, AFTER_LOAD, "is moving or deleting landed files of games"),
+        (DROP, f"_forebay/maintenance/{tombstones_of('alpha')}", "is compacting, merging or maintaining"),
+    ],
+)
+def test_no_job_is_stopped_where_the_command_would_be_refused_afterwards(
+    lake: str, command: tuple[str, ...], place: str, does: str
+) -> None:
+    job, cleaning = hold(checkpoint_of(lake, ""), wait_s=0), hold(f"{lake}/{place}", wait_s=0)
+    assert does in failed(1, *command, "--lake", lake, "--yes")
     job.check()
     request = Path(f"{checkpoint_of(lake, '')}/stop")
     assert not request.exists()

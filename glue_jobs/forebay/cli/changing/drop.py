@@ -44,7 +44,7 @@ def drop(
     finished when you repeat it. Undo: declare the table again, then `forebay replay --table TABLE`, while S3 has the files.
     """
     from forebay.lake.rollback_plan import rollback_plan
-    from forebay.operate.changing.drop import Dropped, finish_earlier, plan_drop
+    from forebay.operate.changing.drop import Dropped, finish_earlier, plan_drop, with_tombstones
     from forebay.operate.changing.drop import drop as drop_tables
     from forebay.operate.lake_view import view_of
 
@@ -62,7 +62,7 @@ def drop(
             return
         if not yes:
             confirm(f"Drop {', '.join(plan.names)} for good?")
-        stop_the_job(view, plan.names, checkpoint, wait_s, yes=yes)
+        stop_the_job(view, with_tombstones(plan.names), checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             done = drop_tables(view, plan, catalog)
             _told(view, done)

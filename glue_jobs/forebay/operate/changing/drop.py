@@ -124,8 +124,13 @@ def finish_earlier(view: LakeView) -> Dropped:
         return _carry_out(view, names, told["catalog"])
 
 
+def with_tombstones(names: Sequence[str]) -> list[str]:
+    """The tables, and those of deleted keys that go with them, which are compacted as tables of their own."""
+    return [*names, *map(tombstones_of, names)]
+
+
 def _alone(view: LakeView, names: Sequence[str]) -> Any:
-    return alone(view, [*names, *map(tombstones_of, names)])
+    return alone(view, with_tombstones(names))
 
 
 def _carry_out(view: LakeView, names: Sequence[str], catalog: str) -> Dropped:
