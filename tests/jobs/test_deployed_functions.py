@@ -1,4 +1,4 @@
-"""A deployment that replaces a function together with the declaration that names it."""
+"""A deployment that replaces something together with the declaration that names it: a function, or a secret."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import pytest
 
 import forebay.jobs.ingest as job
 from forebay.declaration.kept.in_force import service_for
+from forebay.declaration.loading import load_service
+from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
+from forebay.privacy.known_secret import keep_secret
+from forebay.privacy.secret import make_secret
 from forebay.settings import IngestSettings
 from forebay.transforms import use_folder
 
@@ -18,9 +22,15 @@ TABLE = 'name = "s"\n[[tables]]\nname = "t"\ntransform = "shop:NAME"\ncolumns = 
 
 def started(folder: Path, monkeypatch: pytest.MonkeyPatch, *, before: str, deployed: str) -> str:
     """The function that the table has, in a job whose code has the function `new`. `before` was in force."""
-    for name, function in (("declarations", before), ("deployment", deployed)):
+    texts = (TABLE.replace("NAME", function) for function in (before, deployed))
+    (table,) = taken_up(folder, monkeypatch, *texts).tables
+    return table.transform or ""
+
+
+def taken_up(folder: Path, monkeypatch: pytest.MonkeyPatch, before: str, deployed: str) -> Service:
+    for name, text in (("declarations", before), ("deployment", deployed)):
         (folder / name).mkdir()
-        (folder / name / "service.toml").write_text(TABLE.replace("NAME", function))
+        (folder / name / "service.toml").write_text(text)
     (folder / "code" / "transforms").mkdir(parents=True)
     (folder / "code" / "transforms" / "shop.py").write_text("def new(rows): return rows")
     use_folder(str(folder / "code"))
@@ -32,8 +42,9 @@ def started(folder: Path, monkeypatch: pytest.MonkeyPatch, *, before: str, deplo
     spark: Any = None
     service = service_for(settings.service, settings.lake, settings.deployed_service)
     job._check(spark, settings.lake, service)
-    (table,) = job._with_deployed(spark, service, settings, lambda _: None).tables
-    return table.transform or ""
+    in_force = job._with_deployed(spark, service, settings, lambda _: None)
+    job._keep(settings.lake, in_force)
+    return in_force
 
 
 def test_a_deployment_may_take_the_place_of_a_declaration_whose_function_is_gone(
@@ -46,3 +57,17 @@ def test_a_deployment_may_take_the_place_of_a_declaration_whose_function_is_gone
 def test_a_deployment_whose_own_function_is_missing_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidConfiguration, match=r"table t: transform: shop:gone: .* has no function gone \(deploy"):
         started(tmp_path, monkeypatch, before="new", deployed="gone")
+
+
+def test_a_deployment_may_name_the_new_place_of_a_secret_that_the_job_can_no_longer_read_in_the_old_one(
+    tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The role of the deployment may read the new place alone. The declarations in force still name the old one."""
+    apart = tmp_path_factory.mktemp("secrets")
+    table = 'name = "s"\n[[tables]]\nname = "t"\n[privacy]\nsubject = "user"\nsecret = "{}"\n'
+    earlier, later = table.format(apart / "old"), table.format(apart / "new")
+    make_secret(f"{apart}/new")
+    (tmp_path / "service.toml").write_text(later)
+    keep_secret(str(tmp_path), load_service(str(tmp_path / "service.toml")))
+    privacy = taken_up(tmp_path, monkeypatch, earlier, later).privacy
+    assert privacy is not None and privacy.secret == f"{apart}/new"

@@ -26,7 +26,7 @@ from forebay.cli.people.report import _gone_from_disk
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.errors import InvalidConfiguration
-from forebay.jobs.ingest import _check
+from forebay.jobs.ingest import _check, _keep
 from forebay.lake.layout import SERVICES, plans_of
 from forebay.lake.lease import hold
 from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
@@ -972,7 +972,7 @@ def test_a_job_and_an_erasure_refuse_another_secret_than_that_of_the_lake(
     retry = ("quarantine", "retry", "--lake", str(lake), "--service", service)
     assert "is not the secret" in failed(2, *retry)
     with pytest.raises(InvalidConfiguration, match="is not the secret"):
-        _check(None, str(lake), load_service(service))  # type: ignore[arg-type]
+        _keep(str(lake), load_service(service))
     with pytest.raises(InvalidConfiguration, match="is not the secret"):
         gone_from(str(lake), "alpha", load_service(service), write_checkpoint=lambda *_: None)
     assert told(lake, ANNA)

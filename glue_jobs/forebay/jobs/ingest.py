@@ -50,7 +50,7 @@ from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
-from forebay.privacy.known_secret import keep_secret, must_be_known_secret
+from forebay.privacy.known_secret import keep_secret
 from forebay.record.apart import check_transforms
 from forebay.record.transform import with_code_version
 from forebay.settings import IngestSettings, names_in
@@ -84,7 +84,6 @@ MERGED_AT_ONCE = 8
 def _check(spark: SparkSession, lake: str, service: Service) -> None:
     """The checks that need more than the text of the declarations."""
     must_fit_lake(lake, service)
-    must_be_known_secret(lake, service)
     check_expressions(spark, service)
 
 
@@ -138,7 +137,6 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
     check_lake(settings.lake)
     service = named or service_for("", settings.lake)
     must_fit_lake(settings.lake, service)
-    must_be_known_secret(settings.lake, service)
     spark = session_for(settings.lake, "forebay-ingest", emit=emit)
     check_expressions(spark, service)
 
