@@ -208,7 +208,7 @@ def test_files_for_another_lake_are_shown_and_loaded_and_this_ledger_stays(
         ("games", "user.id", "secret", ""),
         ("trial", "user.id", "secret", "--service: is trial, and the service games loaded these files"),
         ("games", "", "secret", "privacy: subject: must not change: people were erased by the subject user.id"),
-        ("games", "user.id", "other", "privacy: secret: is another one than that of the erased people"),
+        ("games", "user.id", "other", "other is not the secret that made the tokens in this lake"),
     ],
 )
 def test_no_record_of_an_erased_person_is_loaded_into_another_lake(

@@ -9,8 +9,10 @@ import pytest
 from forebay.declaration.loading import load_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
+from forebay.privacy.erased import add_erased
 from forebay.privacy.known_secret import keep_secret, must_be_known_secret
 from forebay.privacy.secret import make_secret, secret_at
+from forebay.privacy.token import token_of
 
 SERVICE = """
 name = "games"
@@ -67,6 +69,34 @@ def test_a_new_secret_in_the_place_of_a_lost_one_is_refused_until_somebody_accep
     kept.unlink()
     address.write_bytes(again)
     secret_at.cache_clear()
+    keep_secret(lake, service)
+    must_be_known_secret(lake, service)
+
+
+def test_a_lake_that_keeps_no_token_yet_knows_its_secret_by_the_people_who_were_erased(
+    tmp_path: Path, service: Service
+) -> None:
+    """An earlier version loaded it, or somebody deleted the token to go on with a new secret."""
+    lake = f"{tmp_path}/lake"
+    erased = add_erased(lake, "games", [token_of("anna", secret_at(f"{tmp_path}/secret"))])
+    make_secret(f"{tmp_path}/other")
+    other = declared(tmp_path, TOKENS.format(f"{tmp_path}/other"))
+    for refuses in (must_be_known_secret, keep_secret):
+        with pytest.raises(InvalidConfiguration, match=rf"is not the secret .* {erased} has a token of it"):
+            refuses(lake, other)
+    must_be_known_secret(lake, other.model_copy(update={"name": "others"}))
+    keep_secret(lake, service)
+    must_be_known_secret(lake, service)
+
+
+def test_people_erased_under_an_earlier_secret_do_not_stop_a_lake_that_went_on(
+    tmp_path: Path, service: Service
+) -> None:
+    """Earlier versions accepted a new secret, and then erased people under it, too."""
+    lake = f"{tmp_path}/lake"
+    make_secret(f"{tmp_path}/first")
+    for place in ("first", "secret"):
+        add_erased(lake, "games", [token_of(name, secret_at(f"{tmp_path}/{place}")) for name in ("anna", "ben")])
     keep_secret(lake, service)
     must_be_known_secret(lake, service)
 

@@ -4,8 +4,8 @@
 * `likeness` untreated values that look personal
 * `vault` where the values are kept, encrypted      * `wrapping` keys of theirs      * `keys` of the vault
 * `value` the treatment of one value      * `token` a stand-in for it      * `secret` of the tokens
-* `known_secret` whether it is the secret of the lake's tokens
 * `subject` the subject of a record      * `erased` the subjects who were erased
+* `known_secret` whether it is the secret of the lake's tokens
 
-No Spark; all but `secret`, `known_secret`, `erased`, `keys` and `wrapping` is pure.
+No Spark; all but `secret`, `erased`, `known_secret`, `keys` and `wrapping` is pure.
 """

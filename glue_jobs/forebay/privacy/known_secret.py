@@ -2,15 +2,19 @@
 and records of erased people would come back.
 
 In: a lake, and a service. Out: nothing, or `InvalidConfiguration`. The lake keeps one token for each service, of a fixed value.
-Only the same secret recognises it, and nobody can compute the secret from it.
+Only the same secret recognises it, and nobody can compute the secret from it. A lake that has none yet knows its secret by the
+tokens of erased people.
 """
 
 from __future__ import annotations
+
+from collections.abc import Collection
 
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import known_token_of
 from forebay.lake.objects import open_objects
+from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
 
@@ -18,9 +22,10 @@ VALUE = "the secret of this lake"
 
 
 def keep_secret(lake: str, service: Service) -> None:
-    """Keeps a token of the first secret that the service has here. A second call changes nothing."""
+    """Keeps a token of the first secret that the service has here. A second call changes nothing. Another secret is refused."""
     if service.privacy is None or not service.privacy.secret:
         return
+    must_be_known_secret(lake, service)
     folder, _, name = known_token_of(lake, service.name).rpartition("/")
     if not open_objects(folder).write_once(name, token_of(VALUE, secret_at(service.privacy.secret)).encode()):
         must_be_known_secret(lake, service)
@@ -30,12 +35,23 @@ def must_be_known_secret(lake: str, service: Service) -> None:
     if service.privacy is None or not service.privacy.secret:
         return
     secret = secret_at(service.privacy.secret)
-    folder, _, name = known_token_of(lake, service.name).rpartition("/")
-    known = open_objects(folder).read(name)
-    if known is not None and token_of(known.decode(), secret) != known.decode():
+    place, tokens = _known(lake, service.name)
+    if tokens and not any(token_of(token, secret) == token for token in tokens):
         raise InvalidConfiguration.one(
             "privacy: secret",
             f"{service.privacy.secret} is not the secret that made the tokens in this lake: equal values would get other "
             "tokens, and records of erased people would come back",
-            f"restore the first one, see docs/disasters.md, A secret; {folder}/{name} has a token of it",
+            f"restore the first one, see docs/disasters.md, A secret; {place} has a token of it",
         )
+
+
+def _known(lake: str, service: str) -> tuple[str, Collection[str]]:
+    """An object with tokens of the secret, and the tokens. Earlier versions accepted a new secret, so a list may have tokens of
+    both."""
+    place = known_token_of(lake, service)
+    folder, _, name = place.rpartition("/")
+    known = open_objects(folder).read(name)
+    if known is not None:
+        return place, (known.decode(),)
+    newest = newest_list(lake, service)
+    return newest, erased_at(newest) if newest else ()

@@ -9,9 +9,8 @@ from __future__ import annotations
 from forebay.declaration.kept.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
-from forebay.privacy.erased import erased_at, newest_list
-from forebay.privacy.secret import secret_at
-from forebay.privacy.token import token_of
+from forebay.privacy.erased import newest_list
+from forebay.privacy.known_secret import must_be_known_secret
 from forebay.privacy.vault import must_lie_apart
 from forebay.upkeep.erase.places import lost_columns
 from forebay.upkeep.erase.plan import Erasures
@@ -41,8 +40,7 @@ def must_keep_subject(lake: str, service: Service) -> None:
 def must_leave_out_erased(lake: str, service: Service, loaded_by: str) -> None:
     """For files that the service `loaded_by` has loaded: only its own list, subject and secret find the people whose records
     are in them."""
-    erased = newest_list(lake, loaded_by)
-    if not erased:
+    if not newest_list(lake, loaded_by):
         return
     if service.name != loaded_by:
         raise InvalidConfiguration.one(
@@ -51,9 +49,7 @@ def must_leave_out_erased(lake: str, service: Service, loaded_by: str) -> None:
             f'write name = "{loaded_by}" in its service.toml',
         )
     _must_have_its_subject(lake, service)
-    if service.privacy is not None and _is_of_another_secret(erased, service.privacy.secret):
-        problem = "is another one than that of the erased people, whose records would come back"
-        raise InvalidConfiguration.one("privacy: secret", problem, "name the secret of the deployed declarations")
+    must_be_known_secret(lake, service)
 
 
 def _must_have_its_subject(lake: str, service: Service) -> str:
@@ -66,8 +62,3 @@ def _must_have_its_subject(lake: str, service: Service) -> str:
             f'write subject = "{newest.subject}"',
         )
     return subject
-
-
-def _is_of_another_secret(erased: str, secret: str) -> bool:
-    """A token is its own token under one secret."""
-    return any(token_of(token, secret_at(secret)) != token for token in list(erased_at(erased))[:1])
