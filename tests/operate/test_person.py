@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.declaration.loading import load_service
 from forebay.lake.objects import FolderObjects
 from forebay.operate.people.person import known_to_vault
+from forebay.privacy.known_secret import keep_secret
 from forebay.privacy.keys import add_local_key, vault_key
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
@@ -80,6 +81,16 @@ def test_the_values_of_a_person_are_shown_with_their_places_also_after_rotations
         assert "encrypted 1 wrapping key" in ran("privacy", "rotate", "--service", f"{place}/service.toml")
         assert len((place / "key").read_bytes().splitlines()) == 1 + keys
     assert "anna@example.org" in show(place, "anna")
+
+
+def test_a_new_secret_in_the_place_of_a_lost_one_is_refused_and_not_that_nothing_is_kept(place: Path) -> None:
+    keep_secret(f"{place}/lake", load_service(f"{place}/service.toml"))
+    assert "anna@example.org" in show(place, "anna")
+    (place / "secret").unlink()
+    make_secret(f"{place}/secret")
+    secret_at.cache_clear()
+    asked = ("privacy", "show", "anna", "--lake", f"{place}/lake", "--service", f"{place}/service.toml")
+    assert "is not the secret that made the tokens in this lake" in failed(2, *asked)
 
 
 def test_a_service_without_a_vault_is_told_so(place: Path) -> None:

@@ -1,8 +1,8 @@
 """The values that a vault holds of a person, decrypted, with the place of each. The caller must be able to use the vault's key.
 
 In: a subject, as itself or as its token, and the declarations. Out: its values, oldest first. A subject that the vault does
-not know gives an empty answer. A value that this account may not read or decrypt is `InvalidConfiguration`; a row that was
-changed since is `Halt`.
+not know gives an empty answer. A value that this account may not read or decrypt is `InvalidConfiguration`, and so is
+another secret than that of the lake; a row that was changed since is `Halt`.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import LEDGER
 from forebay.operate.lake_view import LakeView, quoted
 from forebay.privacy.keys import VaultKey, vault_key
+from forebay.privacy.known_secret import must_be_known_secret
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
 from forebay.privacy.vault import VALUES, data_key, unpacked, value_data
@@ -48,6 +49,7 @@ def vaulted(service: Service) -> Privacy:
 
 def vault_values(view: LakeView, service: Service, subject: str, *, key: VaultKey | None = None) -> list[VaultValue]:
     declared = vaulted(service)
+    must_be_known_secret(view.lake, service)
     token = token_of(subject, secret_at(declared.secret))
     key = key or vault_key(declared.vault_key)
     wanted = f"service = {quoted(service.name)} and array_has(subjects, {quoted(token)})"
