@@ -109,12 +109,12 @@ def gone_from(
     must_keep_subject(lake, service)
     if not service.subject:
         return 0
-    must_be_known_secret(lake, service)
     now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name), 0
     for plan in erasures.plans():
         done = erasures.done(plan).get(table) if plan.ended and not plan.gone_at else None
         if done is None or not _is_due(done, now):
             continue
+        must_be_known_secret(lake, service)
         objects = open_objects(table_path(lake, table))
         erasure = erasure_of(lake, table, service, plan, note=lambda _: None)
         try:
