@@ -19,6 +19,8 @@ from forebay.lake.layout import plans_of
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import held_records, piles
+from forebay.privacy.known_secret import keep_secret
+from forebay.privacy.secret import make_secret, secret_at
 from tests.operate.command import failed, ran
 from tests.operate.ledger import schema_of, write_ledger
 
@@ -187,6 +189,28 @@ def test_an_unfinished_retry_is_finished_although_nothing_else_waits(
     monkeypatch.setattr("forebay.cli.changing.held.retry_records", lambda *_, **__: retried.append("started"))
     ran("quarantine", "retry", "--table", "empty", "--lake", lake, "--service", str(tmp_path))
     assert retried == ["started"]
+
+
+def test_records_are_not_tried_with_another_secret_than_that_of_the_lake(lake: str, tmp_path: Path) -> None:
+    """A resume tries them, too. A look needs no secret, which an operator who only reads may not have."""
+    declared = tmp_path / "declared" / "service.toml"
+    declared.parent.mkdir()
+    declared.write_text(
+        f'name = "games"\n[privacy]\nsubject = "user"\nsecret = "{tmp_path}/secret"\n[[tables]]\nname = "a"\n'
+    )
+    asked = ("--lake", lake, "--service", str(declared))
+    assert ran("quarantine", "retry", *asked, "--dry-run").startswith("4 records of service games will be retried")
+    make_secret(f"{tmp_path}/secret")
+    keep_secret(lake, load_service(str(declared)))
+    (tmp_path / "secret").unlink()
+    make_secret(f"{tmp_path}/secret")
+    secret_at.cache_clear()
+    paused = [record(6, table="a", reason="paused")]
+    write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist(paused, SCHEMA), mode="append")
+    ran("pause", "a", *asked)
+    for command in (("quarantine", "retry"), ("parked", "adopt", "a"), ("resume", "a")):
+        assert "is not the secret that made the tokens in this lake" in failed(2, *command, *asked)
+    assert ran("quarantine", "drop", *asked, "--dry-run").startswith("5 records of service games will be dropped")
 
 
 def test_a_mistake_in_the_declarations_is_told_before_anything_is_tried(lake: str, tmp_path: Path) -> None:

@@ -17,8 +17,8 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.declaration.loading import load_service
 from forebay.lake.objects import FolderObjects
 from forebay.operate.people.person import known_to_vault
-from forebay.privacy.known_secret import keep_secret
 from forebay.privacy.keys import add_local_key, vault_key
+from forebay.privacy.known_secret import keep_secret
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from forebay.privacy.vault import data_key, packed, value_data, values_of

@@ -195,7 +195,6 @@ def _try_again(
     from forebay.operate.changing.alone import retry_is_unfinished
     from forebay.operate.lake_view import known_table, view_of
     from forebay.operate.looking.held import chosen_of, known_reason
-    from forebay.privacy.known_secret import must_be_known_secret
     from forebay.upkeep.erase.keeping import must_keep_subject
 
     service, view = service_for(place, lake), view_of(lake)
@@ -203,7 +202,6 @@ def _try_again(
         declaration_of(service, table)
     if not give_up:
         must_keep_subject(lake, service)
-        must_be_known_secret(lake, service)
     count = chosen_of(view, held, service.name, table=table, reason=reason)
     if reason and not count:
         known_reason(view, held, reason)
@@ -249,7 +247,10 @@ def retry_records(
     from forebay.events import Event, Journal, to_log
     from forebay.lake.safety import session_for
     from forebay.operate.lake_view import LakeView
+    from forebay.privacy.known_secret import must_be_known_secret
 
+    if not give_up:
+        must_be_known_secret(lake, service)
     began, there = datetime.now(UTC), LakeView(lake.rstrip("/")).tables()
     spark = session_for(lake.rstrip("/"), "forebay-retry", emit=to_log())
     check_expressions(spark, service)
