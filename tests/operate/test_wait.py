@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import threading
+import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -10,12 +12,14 @@ from pathlib import Path
 import pytest
 
 from forebay.declaration.complete import Complete, Period
+from forebay.declaration.kept.in_force import keep_in_force
+from forebay.declaration.loading import load_service
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.periods import FeedPeriod, Periods
 from forebay.operate.looking.wait import Open, wait
 from forebay.upkeep.complete.judge import Known, folder_uri, judge
-from tests.operate.command import failed, ran
+from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 
 TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
@@ -127,6 +131,41 @@ def test_a_feed_with_the_name_of_a_table_that_others_fill_too_is_said_to_be_mean
     service.write_text(SERVICE.replace('name = "rest"', 'name = "clicks"'))
     said = failed(0, *waited(lake, "clicks", "--until", "2026-11-24T11:00"))
     assert "waits for the feed clicks alone; the table clicks may also have rows of bills" in said
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_it_waits_for_the_first_job_of_the_lake_too(lake: str, named: bool) -> None:
+    """In its first seconds, the job has written nothing, and then only its leases."""
+    there, kept = Path(lake) / "_forebay", Path(lake).parent / "kept"
+    there.rename(kept)
+    service = load_service(str(Path(lake).parent))
+
+    def begin() -> None:
+        time.sleep(0.3)
+        (there / "writers" / "games").mkdir(parents=True)
+        time.sleep(0.3)
+        keep_in_force(lake, service)
+        for table in ("ledger", "complete"):
+            (kept / table).rename(there / table)
+
+    job = threading.Thread(target=begin)
+    job.start()
+    asked = waited(lake, "clicks", "--until", "2026-11-24T11:00", "--timeout", "1m", "--every-s", "0.1")
+    ended = given(asked if named else asked[:-2], "")
+    job.join()
+    assert ended == (0, "clicks is complete until 2026-11-24T11:00Z\n", f"waits for the first job of {lake}\n")
+
+
+def test_a_lake_that_no_job_begins_is_told_when_the_time_is_over_and_a_mistake_at_once(tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text(SERVICE)
+    asked = ("--until", "2026-11-24T11:00", "--timeout", "1s", "--every-s", "0.1")
+    lake = str(tmp_path / "lake")
+    for service in (("--service", str(tmp_path)), ()):
+        said = failed(2, "wait", "clicks", *asked, "--lake", lake, *service)
+        assert said.startswith(f"waits for the first job of {lake}\n")
+        assert f"lake {lake}: no job has written there" in said
+    said = failed(2, "wait", "cliks", *asked, "--lake", lake, "--service", str(tmp_path))
+    assert said.startswith("forebay: cliks: is neither a feed nor a table (did you mean clicks?")
 
 
 def test_it_looks_until_nothing_is_open_or_the_time_is_over() -> None:

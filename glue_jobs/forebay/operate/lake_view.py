@@ -73,7 +73,7 @@ def like(pattern: str) -> str:
 
 def view_of(lake: str) -> LakeView:
     """The view of a lake that is there, and has a ledger."""
-    lake = _place_of(lake)
+    lake = place_of(lake)
     if not has_ledger(lake):
         _must_have_lost_none(lake)
         raise InvalidConfiguration.one(
@@ -97,7 +97,7 @@ def begun_view(lake: str) -> LakeView:
     return LakeView(begun_lake(lake))
 
 
-def _place_of(lake: str) -> str:
+def place_of(lake: str) -> str:
     """The address, of a place that can be a lake and can be reached."""
     if "://" in lake and not is_s3(lake) and not lake.startswith("file:"):
         raise InvalidConfiguration.one(
@@ -109,7 +109,7 @@ def _place_of(lake: str) -> str:
 
 def begun_lake(lake: str) -> str:
     """The address of a lake that jobs write to, perhaps without a ledger yet. In a mistyped one nothing would seem to run."""
-    lake = _place_of(lake)
+    lake = place_of(lake)
     if HOME not in open_objects(lake).folders():
         hint = "is it spelled correctly? The first run of `forebay ingest` begins it"
         raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", hint)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Annotated
@@ -36,15 +37,22 @@ def wait(
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import begun_lake
-    from forebay.operate.looking.wait import feeds_meant, open_periods, others_of_table
+    from forebay.operate.looking.wait import feeds_meant, is_begun, open_periods, others_of_table
     from forebay.operate.looking.wait import wait as wait_for
     from forebay.upkeep.complete.look import periods_of
 
-    timeout_s = _seconds(timeout)
-    lake, end = begun_lake(lake), until.replace(tzinfo=UTC)
+    timeout_s, end = _seconds(timeout), until.replace(tzinfo=UTC)
     begin = since.replace(tzinfo=UTC) if since else None
     if begin is not None and begin >= end:
         raise InvalidConfiguration.one("--until", "is not after --since")
+    if timeout_s and not is_begun(lake, service):
+        if service:
+            feeds_meant(service_for(service, lake), name)
+        error_console.print(f"waits for the first job of {lake}")
+        ends = time.monotonic() + timeout_s
+        wait_for(lambda: not is_begun(lake, service), timeout_s, every_s)
+        timeout_s = max(0.0, ends - time.monotonic())
+    lake = begun_lake(lake)
     declared, periods = service_for(service, lake), periods_of(lake)
     feeds = feeds_meant(declared, name)
     if others := others_of_table(declared, name):

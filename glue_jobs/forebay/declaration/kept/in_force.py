@@ -31,7 +31,7 @@ def kept_service(lake: str, name: str) -> Service | None:
 
 def kept_services(lake: str) -> list[Service]:
     """Every service that a job has kept."""
-    return [service for name in _kept(open_objects(lake)) if (service := kept_service(lake, name)) is not None]
+    return [service for name in kept_names(open_objects(lake)) if (service := kept_service(lake, name)) is not None]
 
 
 def service_for(place: str, lake: str, deployed: str = "") -> Service:
@@ -41,7 +41,7 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
         is_empty = deployed and open_objects(place).read("service.toml") is None
         return load_service(deployed if is_empty else place)
     objects, example = open_objects(lake), builtin_service()
-    kept = _kept(objects)
+    kept = kept_names(objects)
     known = sorted({*kept, *open_objects(writers_of(lake)).folders()})
     if len(known) > 1 or (known and known != kept and known != [example.name]):
         problem = f"is missing: this lake has files of {_said(known)}"
@@ -51,7 +51,7 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
     return kept_service(lake, kept[0]) or example
 
 
-def _kept(objects: Objects) -> list[str]:
+def kept_names(objects: Objects) -> list[str]:
     return [name.removesuffix(".json") for name in objects.names(SERVICES) if name.endswith(".json")]
 
 

@@ -10,14 +10,21 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypeVar
 
 from forebay.declaration.complete import Complete, Period
 from forebay.declaration.feed import Feed
+from forebay.declaration.kept.in_force import kept_names
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration, meant
+from forebay.lake.layout import HOME
+from forebay.lake.objects import open_objects
+from forebay.ledger.lost import has_ledger
 from forebay.ledger.periods import FeedPeriod
+from forebay.operate.lake_view import place_of
 from forebay.upkeep.complete.judge import waits_for_files
 
+T = TypeVar("T")
 FEED_OF_TABLE = '. Or limit the table to feeds that do, with where = { "@feed" = ... }'
 UNSEEN = "no file of this time is in the ledger yet"
 
@@ -100,15 +107,21 @@ def _wanted(rule: Complete, since: datetime | None, until: datetime) -> list[Per
     return periods
 
 
+def is_begun(lake: str, named: str) -> bool:
+    """Whether jobs write to the lake, and the first of them has kept its declarations, unless others are named."""
+    objects = open_objects(place_of(lake))
+    return HOME in objects.folders() and (bool(named or kept_names(objects)) or has_ledger(lake))
+
+
 def wait(
-    look: Callable[[], list[Open]],
+    look: Callable[[], T],
     timeout_s: float,
     every_s: float,
     *,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], None] = time.sleep,
-) -> list[Open]:
-    """Looks at once, and then again until nothing is open or the time is over."""
+) -> T:
+    """Looks at once, and then again until nothing is open or the time is over. The last answer."""
     ends = clock() + timeout_s
     while (found := look()) and (left := ends - clock()) > 0:
         sleep(min(every_s, left))
