@@ -11,6 +11,8 @@ import pytest
 from deltalake import write_deltalake
 
 from forebay.batch.one_pass.held import COLUMNS
+from forebay.declaration.kept.in_force import keep_in_force
+from forebay.declaration.loading import parse_service
 from forebay.lake.lease import hold
 from forebay.lake.paused import paused_tables
 from tests.operate.command import failed, given, ran
@@ -51,6 +53,23 @@ def test_a_mistyped_table_is_no_pause(lake: str, tmp_path: Path) -> None:
     ran("pause", "to_come", "--lake", lake, "--service", str(tmp_path / "declared"))
     assert paused_tables(lake) == {"to_come"}
     assert "is filled by forebay" in failed(2, "tables", "check", _declares_a_pause(tmp_path))
+
+
+def test_a_table_of_the_declarations_in_force_is_paused_before_its_first_row(lake: str) -> None:
+    service = parse_service({"service.toml": 'name = "games"\n[[tables]]\nname = "to_come"\n'})
+    keep_in_force(lake, service)
+    assert ran("pause", "to_come", "--lake", lake) == "to_come: paused from the next batch on\n"
+    assert "table to_come_: is not in" in failed(2, "pause", "to_come_", "--lake", lake)
+    keep_in_force(lake, parse_service({"service.toml": 'name = "studio"\n[[tables]]\nname = "later"\n'}))
+    assert ran("pause", "later", "--lake", lake) == "later: paused from the next batch on\n"
+    assert paused_tables(lake) == {"to_come", "later"}
+
+
+def test_a_table_is_paused_while_the_first_batch_of_the_lake_runs(tmp_path: Path) -> None:
+    keep_in_force(str(tmp_path), parse_service({"service.toml": 'name = "games"\n[[tables]]\nname = "to_come"\n'}))
+    assert ran("pause", "to_come", "--lake", str(tmp_path)) == "to_come: paused from the next batch on\n"
+    assert "table to_come_: is not in" in failed(2, "pause", "to_come_", "--lake", str(tmp_path))
+    assert ran("resume", "to_come", "--lake", str(tmp_path)) == "to_come: resumed from the next batch on; 0 rows wait\n"
 
 
 def _declares_a_pause(tmp_path: Path) -> str:

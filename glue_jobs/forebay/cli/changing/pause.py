@@ -30,9 +30,9 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
     """
     from forebay.lake.paused import pause as pause_tables
     from forebay.lake.paused import paused_tables
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import begun_view
 
-    view = view_of(lake)
+    view = begun_view(lake)
     names = _names(tables)
     for name in tables if tables != [EVERY] else ():
         _must_be_known(view, name, service)
@@ -60,11 +60,11 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     from forebay.lake.lease import holder
     from forebay.lake.paused import ALL, paused_tables
     from forebay.lake.paused import resume as resume_tables
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.held import chosen_of
     from forebay.upkeep.erase.keeping import must_keep_subject
 
-    view, declared = view_of(lake), service_for(service, lake)
+    view, declared = begun_view(lake), service_for(service, lake)
     must_keep_subject(lake, declared)
     there = paused_tables(view.lake)
     for typed in set(tables) - {EVERY} - there if ALL not in there else ():
@@ -112,14 +112,15 @@ def _names(tables: list[str]) -> list[str]:
 
 
 def _must_be_known(view: LakeView, name: str, service: str) -> None:
-    """The table must be in the lake, or made by a declaration: a mistyped name would pause nothing."""
+    """The table must be in the lake, or made by a declaration: a mistyped name would pause nothing. Of the declarations in
+    force only those of one table count, as a family may make any name."""
+    from forebay.declaration.kept.in_force import kept_services, service_for
     from forebay.operate.lake_view import known_table
 
-    if service:
-        from forebay.declaration.kept.in_force import service_for
-
-        if service_for(service, view.lake).maker_of(name) is not None:
-            return
+    if service and service_for(service, view.lake).maker_of(name) is not None:
+        return
+    if any(name == table.name for one in kept_services(view.lake) for table in one.tables):
+        return
     known_table(view, name)
 
 
