@@ -121,8 +121,7 @@ def put(
 ) -> None:
     """Put your own files into the landing bucket of the twin.
 
-    The key of a file is its path in the named folder, in/ before it unless
-    it is there already.
+    A file gets the key that it has in the named folder, below in/ and --below. An in/ at the beginning is not repeated.
     """
     twin = _running(state)
     s3, landed, folder = twin.client("s3"), list[str](), f"{below.rstrip('/')}/" if below else ""

@@ -70,4 +70,5 @@ def test_a_deployment_may_name_the_new_place_of_a_secret_that_the_job_can_no_lon
     (tmp_path / "service.toml").write_text(later)
     keep_secret(str(tmp_path), load_service(str(tmp_path / "service.toml")))
     privacy = taken_up(tmp_path, monkeypatch, earlier, later).privacy
-    assert privacy is not None and privacy.secret == f"{apart}/new"
+    assert privacy is not None
+    assert privacy.secret == f"{apart}/new"
