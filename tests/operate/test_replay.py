@@ -230,6 +230,23 @@ def test_no_record_of_an_erased_person_is_loaded_into_another_lake(
     assert (status, refused in out + err) == (2 if refused else 0, True)
 
 
+def test_another_lake_knows_the_secret_that_its_first_files_were_loaded_with(
+    lake: str, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A repeated command with another one would give equal values other tokens, and so would a job that begins there."""
+    there = tmp_path_factory.mktemp("new")
+    for name in ("forebay.lake.safety.session_for", "forebay.declared_sql.check.check_expressions"):
+        monkeypatch.setattr(name, lambda *_, **__: None)
+    monkeypatch.setattr("forebay.operate.changing.aside.load_aside", lambda *_, **__: iter([2]))
+    declared = 'name = "games"\n[privacy]\nsubject = "user"\nsecret = "{}"\n[[tables]]\nname = "alpha"\n'
+    command = ("replay-into", f"{there}/side", "--table", "alpha", "--lake", lake, "--service", str(there), "--yes")
+    for secret, status in (("first", 0), ("other", 2), ("first", 0)):
+        make_secret(f"{there}/{secret}")
+        (there / "service.toml").write_text(declared.format(there / secret))
+        ended, out, err = given(command, "")
+        assert (ended, f"{secret} is not the secret" in err) == (status, bool(status)), out + err
+
+
 @pytest.mark.parametrize("part", ["", "/", "/side", "/.."])
 def test_a_lake_within_this_one_is_refused(lake: str, part: str) -> None:
     place = str(Path(lake).parent) if part == "/.." else f"{lake}{part}"

@@ -160,8 +160,10 @@ def _load_aside(lake: str, found: Replay, service: Declarations, into: str) -> N
     from forebay.lake.safety import session_for
     from forebay.operate.changing.aside import load_aside
     from forebay.privacy.erased import without_erased
+    from forebay.privacy.known_secret import keep_secret
 
     check_lake(into)
+    keep_secret(into, service)
     declared = without_erased(service, lake)
     spark = session_for(into, "forebay-replay", emit=to_log())
     check_expressions(spark, declared)
