@@ -18,7 +18,13 @@ from tests.test_blocks import BLOCKS, DOCUMENTS
 
 OF_ALL = {"output", "query", "region", "profile", "cli-input-json", "cli-binary-format", "no-cli-pager"}
 OF_THE_CLI = {
-    "s3": {"cp": {"recursive"}, "sync": {"exclude"}, "presign": {"expires-in"}, "ls": set(), "rm": {"recursive"}},
+    "s3": {
+        "cp": {"recursive"},
+        "sync": {"exclude"},
+        "presign": {"expires-in"},
+        "ls": set(),
+        "rm": {"recursive", "exclude"},
+    },
     "logs": {"tail": {"since"}},
 }
 """Commands that the AWS CLI adds to an API, and the options of theirs that documents use."""
