@@ -13,7 +13,7 @@ from collections.abc import Collection
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import known_token_of
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
@@ -25,9 +25,12 @@ def keep_secret(lake: str, service: Service) -> None:
     """Keeps a token of the first secret that the service has here. A second call changes nothing. Another secret is refused."""
     if service.privacy is None or not service.privacy.secret:
         return
+    objects, name = _kept_in(lake, service.name)
+    token = token_of(VALUE, secret_at(service.privacy.secret)).encode()
+    if objects.read(name) == token:
+        return
     must_be_known_secret(lake, service)
-    folder, _, name = known_token_of(lake, service.name).rpartition("/")
-    if not open_objects(folder).write_once(name, token_of(VALUE, secret_at(service.privacy.secret)).encode()):
+    if not objects.write_once(name, token):
         must_be_known_secret(lake, service)
 
 
@@ -48,10 +51,14 @@ def must_be_known_secret(lake: str, service: Service) -> None:
 def _known(lake: str, service: str) -> tuple[str, Collection[str]]:
     """An object with tokens of the secret, and the tokens. Earlier versions accepted a new secret, so a list may have tokens of
     both."""
-    place = known_token_of(lake, service)
-    folder, _, name = place.rpartition("/")
-    known = open_objects(folder).read(name)
+    objects, name = _kept_in(lake, service)
+    known = objects.read(name)
     if known is not None:
-        return place, (known.decode(),)
+        return known_token_of(lake, service), (known.decode(),)
     newest = newest_list(lake, service)
     return newest, erased_at(newest) if newest else ()
+
+
+def _kept_in(lake: str, service: str) -> tuple[Objects, str]:
+    folder, _, name = known_token_of(lake, service).rpartition("/")
+    return open_objects(folder), name
