@@ -139,6 +139,7 @@ def test_settings_that_add_something_replace_nothing_of_any_kind(made: Made) -> 
 
 
 @pytest.mark.parametrize("setting", TAKE_SOMETHING)
+@pytest.mark.deep
 def test_what_a_setting_takes_along_and_what_of_it_is_kept_is_on_the_page(setting: str, made: Made) -> None:
     before, after = map(made, TAKE_SOMETHING[setting])
     found, told = leaving(before, after), on_the_page()[setting]

@@ -25,7 +25,7 @@ from forebay_local.fabricate import Wrapping, body, file_named
 EVENTS = {path.stem: path.read_text() for path in sorted((Path(__file__).parents[1] / "events").glob("*.json"))}
 DOCUMENTS = {name: json.loads(text) for name, text in EVENTS.items()}
 
-BYTES, TEXTS, JSONS, MUTANTS, MUTANTS_EACH, OUTER, ROUND_TRIPS = 2000, 1500, 1500, 1000, 14, 1000, 1000
+BYTES, TEXTS, JSONS, MUTANTS, MUTANTS_EACH, OUTER, ROUND_TRIPS = 3000, 1500, 600, 1000, 14, 1000, 1000
 TOTAL = BYTES + TEXTS + JSONS + MUTANTS * MUTANTS_EACH + OUTER + ROUND_TRIPS
 
 

@@ -8,8 +8,9 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import boto3
 import pyarrow as pa
@@ -20,7 +21,7 @@ from forebay.content.end import hash_of
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.landed_file import LandedFile
-from forebay.ledger.claim import Claim
+from forebay.ledger.claim import Claim, Overwritten
 from forebay.ledger.versions import Earlier
 from forebay.operate.people import landing
 from forebay.operate.people.rewriting import IN_NO_TABLE, NOT_LOADED, WOULD_BE_LOADED, KeyInLedger, Version
@@ -150,14 +151,12 @@ def test_rewrite_leaves_every_byte_of_others_and_what_is_said_of_the_object(buck
     assert bucket.everything().count(b"anna-4711") == 1  # of the document, which is listed
 
 
-@pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
-def test_the_notice_of_what_was_rewritten_is_a_duplicate_and_so_is_what_a_producer_sends_again(
-    bucket: Bucket, rule: Any
-) -> None:
+def test_the_notice_of_what_was_rewritten_is_a_duplicate_and_so_is_what_a_producer_sends_again(bucket: Bucket) -> None:
     bucket.erase("rewrite")
     file, earlier = notice_of(bucket, "mixed.json"), versions_of(bucket, "mixed.json")
-    claim = Claim([file], {(file.bucket, file.key): earlier}, lambda key: rule)
-    for content in (bucket.now("mixed.json") or b"", ANNA + BEN + ANNA):
+    rules: tuple[Overwritten, ...] = get_args(Overwritten)
+    for rule, content in product(rules, (bucket.now("mixed.json") or b"", ANNA + BEN + ANNA)):
+        claim = Claim([file], {(file.bucket, file.key): earlier}, lambda key, rule=rule: rule)
         (left_out,) = claim.decided({file.file_id: hash_of(content)}).left_out
         assert left_out.outcome == "duplicate"
 
@@ -236,17 +235,16 @@ def test_an_object_whose_other_records_would_be_loaded_anew_stays(bucket: Bucket
     assert {bucket.now(key) for key, _, _ in stay} == {ANNA + BEN}
 
 
-@pytest.mark.parametrize(
-    "row", [*OUT.values(), {"outcome": "replay", "reason": "rolled-back", "records": 2, "dropped": 2}]
-)
-def test_an_earlier_version_stays_if_its_other_records_are_in_no_table(bucket: Bucket, row: dict[str, Any]) -> None:
+def test_an_earlier_version_stays_if_its_other_records_are_in_no_table(bucket: Bucket) -> None:
     """It may still be loaded, and once it is deleted, nothing brings the records of others back."""
     bucket.keep_versions()
-    other(bucket, "two.json", ANNA + BEN, **row)
-    bucket.put("two.json", ANNA + BEN + BEN)
-    left = next(one for one in bucket.erase("rewrite") if one[0] == "two.json")
-    assert (left, bucket.now("two.json")) == (("two.json", False, IN_NO_TABLE), BEN + BEN)
-    assert bucket.versions("two.json") == 2
+    replayed = {"outcome": "replay", "reason": "rolled-back", "records": 2, "dropped": 2}
+    for key, row in {**OUT, "replay": replayed}.items():
+        other(bucket, f"out-{key}", ANNA + BEN, **row)
+        bucket.put(f"out-{key}", ANNA + BEN + BEN)
+    stay = [one for one in bucket.erase("rewrite") if one[0].startswith("out-")]
+    assert stay == [(f"out-{key}", False, IN_NO_TABLE) for key in sorted((*OUT, "replay"))]
+    assert {(bucket.now(key), bucket.versions(key)) for key, _, _ in stay} == {(BEN + BEN, 2)}
 
 
 @pytest.mark.parametrize("row", OUT.values(), ids=OUT)
