@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, sent, with_answers
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
-from forebay.batch.one_pass.lean import EndsOfHand, EndsTask, Hands
+from forebay.batch.one_pass.lean import EndsTask, Hands
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.content.piece import deal
@@ -63,7 +63,7 @@ class Jobs:
         parcels = self._parcels_of(rows.coalesce(read.readers), read.of_held, read)
         return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
 
-    def ends(self, told: Told, hands: Hands) -> list[EndsOfHand]:
+    def ends(self, told: Told, hands: Hands) -> list[Answer]:
         return self._dealt(hands).mapPartitions(EndsTask(told)).collect()
 
     def of_hands(self, told: Told, hands: Hands) -> list[Answer]:

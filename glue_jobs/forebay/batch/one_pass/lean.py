@@ -31,27 +31,19 @@ Hands = list[list[Piece]]
 
 
 @dataclass(frozen=True)
-class EndsOfHand:
-    """The ends of the pieces of one task, or why it gave up without enough memory."""
-
-    ends: tuple[PieceEnd, ...] = ()
-    crowded: str | None = None
-
-
-@dataclass(frozen=True)
 class EndsTask:
-    """Reads, and keeps no record."""
+    """Reads, and keeps no record. Answers with the ends of its pieces, or gives up without enough memory."""
 
     told: Told
 
-    def __call__(self, hands: Iterable[list[Piece]]) -> Iterator[EndsOfHand]:
+    def __call__(self, hands: Iterable[list[Piece]]) -> Iterator[Answer]:
         for pieces in hands:
             with ceiling(self.told.limits.task_memory_bytes):
                 spare_repeats()
                 try:
-                    yield EndsOfHand(tuple(self.ends(pieces)))
+                    yield Answer(ends=[*self.ends(pieces)])
                 except CROWDED as odd:
-                    yield EndsOfHand(crowded=f"{type(odd).__name__}: {odd}")
+                    yield Answer(odd=f"{type(odd).__name__}: {odd}", is_crowded=True)
 
     def ends(self, pieces: Sequence[Piece]) -> Iterator[PieceEnd]:
         """A piece that found no room beside others is read once more, alone."""
@@ -88,7 +80,7 @@ class Lean:
 
     told: Told
     tasks: int
-    read: Callable[[Told, Hands], list[EndsOfHand]]
+    read: Callable[[Told, Hands], list[Answer]]
     write: Callable[[Told, Hands], list[Answer]]
     undo: Callable[[Answer], None]
     alone: set[int] = field(default_factory=set)
@@ -104,7 +96,7 @@ class Lean:
             hands = self.hands((piece for piece in told.pieces if piece.number in landing), ends)
             answers = self.write(told, hands) if hands else []
             answer = together(answers)
-            if not self.blame(hands, [one.odd if one.is_crowded else None for one in answers]):
+            if not self.blame(hands, answers):
                 return replace(answer, ends=list(told.ends))
             self.undo(answer)
 
@@ -115,7 +107,7 @@ class Lean:
             hands = self.hands(left, {})
             answers = self.read(self.told, hands)
             found |= {end.piece: end for one in answers for end in one.ends}
-            self.blame(hands, [one.crowded for one in answers])
+            self.blame(hands, answers)
         return found
 
     def hands(self, pieces: Iterable[Piece], ends: Mapping[int, PieceEnd]) -> Hands:
@@ -126,14 +118,14 @@ class Lean:
             (alone if piece.number in self.alone or size > LARGE_BYTES else others).append(piece)
         return [*([piece] for piece in alone), *deal(others, self.tasks)]
 
-    def blame(self, hands: Hands, crowded: Sequence[str | None]) -> bool:
+    def blame(self, hands: Hands, answers: Sequence[Answer]) -> bool:
         """Whether a task had too little memory. Its pieces are read alone from now on; one that was alone is too large."""
-        for hand, why in zip(hands, crowded, strict=True):
-            if why is not None and len(hand) == 1:
-                (piece,) = hand
-                detail = f"it needs more memory than a task has: {why}"
-                said = PieceEnd(piece=piece.number, outcome="unreadable", reason="too-large", detail=detail)
-                self.too_large[piece.number] = said
-            elif why is not None:
+        crowded = [(hand, one.odd) for hand, one in zip(hands, answers, strict=True) if one.is_crowded]
+        for hand, why in crowded:
+            if len(hand) != 1:
                 self.alone.update(piece.number for piece in hand)
-        return any(why is not None for why in crowded)
+                continue
+            detail = f"it needs more memory than a task has: {why}"
+            said = PieceEnd(piece=hand[0].number, outcome="unreadable", reason="too-large", detail=detail)
+            self.too_large[said.piece] = said
+        return bool(crowded)
