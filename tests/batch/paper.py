@@ -743,9 +743,9 @@ def interleavings(scene: Callable[[pytest.MonkeyPatch], Any]) -> Iterator[tuple[
 
 def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation: str, **more: Any) -> PaperBatch:
     """A driver of its own for this lake; what stood in for Spark stays as long as `patch`."""
-    patch.setattr(heart, "TableLogs", lambda *_, **__: Logs(lake))
-    patch.setattr(heart, "open_objects", lambda place: Store(lake, place))
-    patch.setattr(heart, "OnePass", lambda *_: PaperPass(lake))
+    patch.setattr(attempt, "TableLogs", lambda *_, **__: Logs(lake))
+    patch.setattr(attempt, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(attempt, "OnePass", lambda *_: PaperPass(lake))
     patch.setattr(ending, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(attempt, "Dedupe", PaperDedupe)
     patch.setattr(attempt, "Writing", PaperWriting)

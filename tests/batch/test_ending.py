@@ -262,16 +262,17 @@ class Walked(list[FileEnd]):
         return super().__iter__()
 
 
-class Reading(CarryingOut):
-    def read(self, files: Sequence[LandedFile], *_: Any, **__: Any) -> Pass:
-        return Pass([ended(file, "loaded") for file in files], [], Written({}, {}), "")
-
-
 def test_a_table_that_fails_beside_thousands_of_deletions_costs_one_walk_over_them() -> None:
     deleted = Walked([ended(FIRST, "deleted"), ended(THIRD, "deleted")])
     plan = SimpleNamespace(without_bytes=deleted, landing=(FIRST, SECOND, THIRD, ALONE))
-    begun = SimpleNamespace(plan=plan, split=SimpleNamespace(superseded=()), dedupe=None)
-    parts = SimpleNamespace(one_pass=SimpleNamespace(without_duplicates=lambda made, dedupe: made))
-    made = Reading(cast(Any, parts), cast(Any, None), Stages()).read_unwritten(cast(Any, begun), {})
+    begun = SimpleNamespace(plan=plan, split=SimpleNamespace(superseded=()))
+
+    def of(files: Sequence[LandedFile], *_: Any, **__: Any) -> Pass:
+        return Pass([ended(file, "loaded") for file in files], [], Written({}, {}), "")
+
+    parts = SimpleNamespace(one_pass=SimpleNamespace(of=of, without_duplicates=lambda made, dedupe: made))
+    writing = SimpleNamespace(service=None, shared_beside={})
+    carrying_out = CarryingOut(cast(Any, parts), cast(Any, writing), Stages())
+    made = carrying_out.read_unwritten(cast(Any, begun), cast(Any, None), {})
     assert [end.file for end in made.ends] == [SECOND, ALONE, FIRST, THIRD]
     assert deleted.walks == 1

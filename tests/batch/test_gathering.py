@@ -115,7 +115,7 @@ def test_a_file_that_several_tasks_read_lands_whole_with_its_lines(
             batch = world.batch()
             if way == "cut":
                 patched.setattr(Jobs, "of_pieces", gathered(3, 2))
-                batch.parts.one_pass.limits = Limits(piece_bytes=len(whole) // 3)
+                batch.one_pass.limits = Limits(piece_bytes=len(whole) // 3)
             patched.setattr(type(world), "batch", lambda _, made=batch: made)
             world.try_batch(0, [replace(file, size=len(whole))])
             assert not [event for event in world.events if isinstance(event, BatchReadTwice)]

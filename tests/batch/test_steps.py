@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +11,6 @@ from typing import Any, cast
 import pytest
 
 from forebay.batch.accounting import Fate
-from forebay.batch.attempt.attempt import Parts
 from forebay.batch.attempt.ending import Ending
 from forebay.batch.attempt.turns import Turns
 from forebay.batch.batch import Batch
@@ -93,17 +91,6 @@ class Known:
         return Claim(files, earlier, service.rule_of, skipped)
 
 
-@dataclass(frozen=True, kw_only=True)
-class PartsOfTest(Parts):
-    driver: Driver
-
-    def writing(self, *_: object) -> Any:
-        return self.driver.tables
-
-    def writing_of(self, *_: object) -> Any:
-        return self.driver.tables
-
-
 class Driver(Batch):
     """Files end as a test says; what would go to the ledger is kept."""
 
@@ -117,33 +104,22 @@ class Driver(Batch):
         self.ledger, self.logs = Known(self), none  # type: ignore[assignment]
         self.plans = Plans(open_objects(str(lake)), "studio")
         self.one_pass: Any = SimpleNamespace(of=self.of, without_duplicates=lambda made, dedupe: made)
-        ended: Any = SimpleNamespace(had_ledger=False, add=lambda ending, *_: self.commit(ending))
-        self.parts = PartsOfTest(
-            driver=self,
-            spark=none,
-            lake=self.lake,
-            ledger=self.ledger,
-            ended=ended,
-            plans=self.plans,
-            logs=none,
-            one_pass=self.one_pass,
-            new_tables=none,
-            recent_ids=none,
-            skips=Skips(open_objects(f"{lake}/skips")),
-            turns=Turns(open_objects(f"{lake}/tries")),
-            late=none,
-            catalog=None,
-            tables_at_once=1,
-            emit=self.emit,
-            clock=lambda: AT,
-            still_ours=lambda: None,
-            arriving=lambda service, files, to_read: None,
-            may_have_begun=lambda batch: False,
-        )
+        self.ended: Any = SimpleNamespace(had_ledger=False, add=lambda ending, *_: self.commit(ending))
+        self.spark = self.new_tables = self.recent_ids = self.late = none
+        self.skips, self.turns = Skips(open_objects(f"{lake}/skips")), Turns(open_objects(f"{lake}/tries"))
+        self.tables_at_once, self.catalog, self.clock = 1, None, lambda: AT
+        self.still_ours, self.arriving = (lambda: None), (lambda service, files, to_read: None)
+        self.may_have_begun = lambda batch: False
         self.earlier, self.tables = earlier, Tables(self.service)
         self.ends: Mapping[str, ReadOutcome] = {}
         self.hashes: Mapping[str, str] = {}
         self.entries: dict[str, str] = {}
+
+    def writing(self, *_: object) -> Any:
+        return self.tables
+
+    def writing_of(self, *_: object) -> Any:
+        return self.tables
 
     def of(self, files: Sequence[LandedFile], *_: object, **__: object) -> Pass:
         ends = [self.end(file) for file in files]

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 from forebay.batch.attempt.attempt import Parts
-from forebay.batch.plan import Plan, Plans, Staged
+from forebay.batch.plan import Plan, Staged
 from forebay.declaration.kept.pinned import pinned
 from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.lake.layout import VAULT
-from forebay.lake.objects import open_objects
 from forebay.privacy.vault import values_of
 from forebay.table.data_files.data_file import DataFile
 from forebay.table.staged import StagedTable
@@ -40,10 +39,10 @@ class Values:
         staged = Staged(beside={VAULT: StagedTable(VAULT, "{}", None, ("day",), (file,), replaces=True)})
         told: dict[str, Any] = {"service": {**pinned(former), **more}, "staged": staged, "settled": False}
         self.plan = Plan(generation="g", batch=3, began_at=AT, files=(), ends=(), fates=(), **told)
-        plans = Plans(open_objects(str(folder / "plans")), "studio")
-        plans.pin(self.plan)
-        nothing: dict[str, Any] = dict.fromkeys(field.name for field in fields(Parts))
-        self.parts = Parts(**{**nothing, "lake": str(folder / "lake"), "plans": plans})
+        nothing: Any = MagicMock()
+        told: dict[str, Any] = {"generation": nothing, "ledger": nothing, "emit": nothing}
+        self.parts = Parts(nothing, former, lake=str(folder / "lake"), **told)
+        self.parts.plans.pin(self.plan)
 
     def must_be_gone(self) -> None:
         assert self.parts.plans.left() == []

@@ -98,7 +98,7 @@ class BySpark(Beginning):
             read = replace(read, rows=until(cached, without_duplicates(dedupe, read.rows, pieces, cached, landed)))
         fates, to_stage = read.fates, _Rows(self.writing, read.rows, split)
         staged = to_stage.staged(read.ends, fates, partial(ids_of_rows, dedupe) if dedupe.wanted else None)
-        return Begun(self.plan_of(files, split, read.ends, fates, dedupe, staged), split, dedupe)
+        return Begun(self.plan_of(files, split, read.ends, fates, dedupe, staged), split)
 
     def by_spark(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
         pieces = cut(files, self.parts.one_pass.limits)

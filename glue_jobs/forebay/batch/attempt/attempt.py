@@ -7,30 +7,30 @@ will name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+import time
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import Standing
 from forebay.batch.attempt.ending import EndedBatches
 from forebay.batch.attempt.reporting import Stages
 from forebay.batch.attempt.turns import Turns
+from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.driver import OnePass
-from forebay.batch.one_pass.outcome import Pass
-from forebay.batch.one_pass.told import KeptOut, Known
 from forebay.batch.plan import Plan, Plans, delete_files
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.writing import Writing
+from forebay.content.limits import Limits
 from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.lake.layout import IDS, application, table_path
+from forebay.lake.layout import IDS, PLANS, application, new_tables_of, plans_of, skips_of, table_path
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
-from forebay.ledger.claim import Claim
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.skips import Skips
 from forebay.ledger.versions import Sorted
@@ -45,29 +45,45 @@ Arriving = Callable[[Service, Collection[LandedFile], Collection[LandedFile]], N
 """Gets the files of a batch, and those of them that it reads, before the batch writes anything."""
 
 
-@dataclass(frozen=True, kw_only=True)
 class Parts:
-    """`may_have_begun` says whether an earlier driver may have begun a batch with this number."""
+    """`service` are the declarations of the last batch that began, or those of the start. `may_have_begun` says whether an
+    earlier driver may have begun a batch with this number."""
 
-    spark: SparkSession
-    lake: str
-    ledger: Ledger
-    ended: EndedBatches
-    plans: Plans
-    logs: TableLogs
-    one_pass: OnePass
-    new_tables: NewTables
-    recent_ids: RecentIds
-    skips: Skips
-    turns: Turns
-    late: LateCommits
-    catalog: Catalog | None
-    tables_at_once: int
-    emit: Emit
-    clock: Callable[[], datetime]
-    still_ours: Callable[[], None]
-    arriving: Arriving
-    may_have_begun: Callable[[int], bool]
+    def __init__(
+        self,
+        spark: SparkSession,
+        service: Service,
+        *,
+        lake: str,
+        generation: Callable[[], str],
+        ledger: Ledger,
+        emit: Emit,
+        limits: Limits | None = None,
+        tables_at_once: int = 4,
+        still_ours: Callable[[], None] = lambda: None,
+        declarations: Declarations | None = None,
+        catalog: Catalog | None = None,
+        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
+        late_commit_wait_s: float = 0,
+        sleep: Callable[[float], None] = time.sleep,
+        arriving: Arriving = lambda service, files, to_read: None,
+        may_have_begun: Callable[[int], bool] = lambda batch: True,
+    ) -> None:
+        self.spark, self.service, self.lake, self.ledger, self.emit = spark, service, lake, ledger, emit
+        self.generation_of, self.declarations, self.catalog = generation, declarations, catalog
+        self.tables_at_once, self.clock, self.still_ours = tables_at_once, clock, still_ours
+        self.arriving, self.may_have_begun = arriving, may_have_begun
+        ids = open_objects(table_path(lake, IDS))
+        self.logs = TableLogs(spark, emit=emit)
+        self.ended = EndedBatches(lake, ledger, self.logs, ids)
+        self.plans = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
+        self.one_pass = OnePass(spark, lake, limits or Limits(), self.logs)
+        self.new_tables = NewTables(open_objects(new_tables_of(lake, service.name)))
+        self.recent_ids = RecentIds(ids)
+        self.skips = Skips(open_objects(skips_of(lake)))
+        self.turns = Turns(open_objects(plans_of(lake, service.name)))
+        told: dict[str, Any] = {"emit": emit, "clock": clock, "sleep": sleep}
+        self.late = LateCommits(service=service.name, since=clock(), wait_s=late_commit_wait_s, **told)
 
     def writing(self, service: Service, generation: str, batch: int) -> Writing:
         """Of a batch that begins."""
@@ -111,7 +127,6 @@ class Begun:
 
     plan: Plan
     split: Sorted
-    dedupe: Dedupe
 
 
 @dataclass(frozen=True)
@@ -125,30 +140,6 @@ class Attempt:
     @property
     def service(self) -> Service:
         return self.writing.service
-
-    def claimed(
-        self, files: Sequence[LandedFile], skipped: Collection[str], cleared: Collection[str] | None = None
-    ) -> Claim:
-        return self.parts.ledger.claim(files, self.service, skipped, cleared)
-
-    def read(
-        self,
-        files: Sequence[LandedFile],
-        kept_out: Mapping[str, KeptOut],
-        standing: Standing,
-        *,
-        known: Mapping[str, Known] | None = None,
-        only_unwritten: bool = False,
-    ) -> Pass:
-        return self.parts.one_pass.of(
-            files,
-            self.service,
-            shared=self.writing.shared_beside,
-            unwritten=kept_out,
-            standing=standing,
-            known=known,
-            only_unwritten=only_unwritten,
-        )
 
     def tell_read_twice(self, why: str) -> None:
         self.parts.emit(BatchReadTwice(service=self.service.name, batch=self.writing.txn.version, why=why))

@@ -33,7 +33,7 @@ class Beginning(Attempt):
 
     def run(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Begun:
         with self.stages.stage("claim"):
-            claim = self.claimed(files, skipped)
+            claim = self.parts.ledger.claim(files, self.service, skipped)
             to_read = claim.to_read()
             self.tell_of_arrival(files, to_read)
         return self.begun(files, claim, to_read)
@@ -47,7 +47,7 @@ class Beginning(Attempt):
             return False
         if without_erased(self.service, parts.lake) != self.service or self.last_try() != begun.plan.tries_until:
             return True
-        return parts.turns.lost(begun.split, lambda: self.claimed(files, parts.skips.among(files)))
+        return parts.turns.lost(begun.split, lambda: parts.ledger.claim(files, self.service, parts.skips.among(files)))
 
     def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
         """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""
@@ -60,7 +60,14 @@ class Beginning(Attempt):
             made = None
             try:
                 with self.stages.stage("read"):
-                    made = self.read(seen.to_read, seen.kept_out or {}, seen.standing, known=seen.known)
+                    made = self.parts.one_pass.of(
+                        seen.to_read,
+                        self.service,
+                        shared=self.writing.shared_beside,
+                        unwritten=seen.kept_out or {},
+                        standing=seen.standing,
+                        known=seen.known,
+                    )
                     if made.read_twice:
                         self.tell_read_twice(made.read_twice)
                     made = replace(made, ends=[*made.ends, *seen.ends])
@@ -95,7 +102,7 @@ class Beginning(Attempt):
         if writing.may_have_begun or brought.tables - staged.tables.keys():
             address = self.parts.plans.address(writing.generation, writing.txn.version)
             must_bring_the_same(brought, writing, staged, address)
-        return Begun(self.plan_of(files, split, ends, fates, dedupe, staged), split, dedupe)
+        return Begun(self.plan_of(files, split, ends, fates, dedupe, staged), split)
 
     def plan_of(
         self,

@@ -13,6 +13,7 @@ from functools import partial
 from forebay.batch.attempt.attempt import Attempt, Begun
 from forebay.batch.attempt.ending import Ending
 from forebay.batch.attempt.reporting import reports_of
+from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import change_times
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
@@ -29,17 +30,18 @@ class CarryingOut(Attempt):
     def go_on(self, plan: Plan) -> None:
         """With the plan of an earlier attempt, whose files were claimed then."""
         with self.stages.stage("claim"):
-            claim = self.claimed(plan.files, plan.skipped, plan.cleared)
+            claim = self.parts.ledger.claim(plan.files, self.service, plan.skipped, plan.cleared)
             split = plan.sorted_as_begun(claim)
             _must_be_unknown(plan, claim.to_read())
         self.writing.must_have_files(plan.staged, self.parts.plans.address(plan.generation, plan.batch))
-        self.run(Begun(plan, split, self.dedupe(split, plan.tries_until)))
+        self.run(Begun(plan, split))
 
     def run(self, begun: Begun) -> None:
         self.parts.still_ours()
         with self.stages.stage("write"):
-            again = partial(self.kept_out_of, begun)
-            unwritten = self.writing.commit(begun.plan, begun.split, begun.dedupe, again)
+            dedupe = self.dedupe(begun.split, begun.plan.tries_until)
+            again = partial(self.kept_out_of, begun, dedupe)
+            unwritten = self.writing.commit(begun.plan, begun.split, dedupe, again)
         self.finish(Ending(begun.plan, begun.split, unwritten, self.parts.clock()))
 
     def finish(self, ending: Ending) -> None:
@@ -58,14 +60,14 @@ class CarryingOut(Attempt):
         for event in reports_of(self.service.name, ending, self.stages, parts.clock()):
             parts.emit(event)
 
-    def kept_out_of(self, begun: Begun, tables: Mapping[str, KeptOut]) -> Pass:
+    def kept_out_of(self, begun: Begun, dedupe: Dedupe, tables: Mapping[str, KeptOut]) -> Pass:
         """Only the rows of tables that failed at their commit, as records, to be kept in the quarantine. Their files are read
         once more, maybe by another driver than the one that began."""
         plan = begun.plan
-        begun = replace(begun, dedupe=replace(begun.dedupe, planned=partial(self.writing.staged_ids, plan.staged)))
+        dedupe = replace(dedupe, planned=partial(self.writing.staged_ids, plan.staged))
         for _ in range(IN_VAIN_AT_MOST):
             try:
-                made = self.read_unwritten(begun, tables)
+                made = self.read_unwritten(begun, dedupe, tables)
             except ReadAgain as found:
                 self.tell_read_twice(str(found))
                 continue
@@ -79,12 +81,19 @@ class CarryingOut(Attempt):
             "marked as done. Fix the table that the event TableFailed names, then start again"
         )
 
-    def read_unwritten(self, begun: Begun, tables: Mapping[str, KeptOut]) -> Pass:
+    def read_unwritten(self, begun: Begun, dedupe: Dedupe, tables: Mapping[str, KeptOut]) -> Pass:
         """Forgotten files and deletions land, as they did before, so their ids do not count."""
         unread = {end.file.file_id: end for end in begun.plan.without_bytes}
         files = [file for file in begun.plan.landing if file.file_id not in unread]
-        made = self.read(files, tables, standing(begun.split.superseded), only_unwritten=True)
-        return self.parts.one_pass.without_duplicates(replace(made, ends=[*made.ends, *unread.values()]), begun.dedupe)
+        made = self.parts.one_pass.of(
+            files,
+            self.service,
+            shared=self.writing.shared_beside,
+            unwritten=tables,
+            standing=standing(begun.split.superseded),
+            only_unwritten=True,
+        )
+        return self.parts.one_pass.without_duplicates(replace(made, ends=[*made.ends, *unread.values()]), dedupe)
 
 
 def _must_be_unknown(plan: Plan, split: Sorted) -> None:
