@@ -319,7 +319,7 @@ class PaperDedupe(Dedupe):
     def ids(self, rows: Any, unwritten: Mapping[str, str]) -> Any:
         written = (row for row in rows or () if row["fate"] == "write" and row["table"] not in unwritten)
         told = ({"id": (r["table"], r["id"]), "file_id": r["_file_id"], "table": r["table"]} for r in written)
-        return Rows({**self.shared, **row} for row in told)
+        return Rows({**self.writing.shared, **row} for row in told)
 
     def forget(self, today: date) -> None:
         pass
@@ -334,7 +334,7 @@ class PaperDedupe(Dedupe):
         if (until := self.tries_until) is not None:
             ids = [row for row in ids if row["generation"] != RETRY or row["batch"] <= until]
         leaving = self.leaving_for(landed)
-        own = (self.shared["generation"], self.shared["batch"])
+        own = (self.writing.generation, self.writing.txn.version)
         return {row["id"] for row in ids if (row["generation"], row["batch"]) != own and row["file_id"] not in leaving}
 
 
@@ -587,11 +587,7 @@ class PaperRetry(Retry):
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
 
-    def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
-        made = super()._dedupe(plan, service)
-        return PaperDedupe(**{f.name: getattr(made, f.name) for f in fields(made)})
-
-    def _chosen_of(self, plan: RetryPlan, service: Service, dedupe: Any, writing: Any, known: Any) -> Chosen:
+    def _chosen_of(self, plan: RetryPlan, dedupe: Any, writing: Any, known: Any) -> Chosen:
         """Each third pass cannot be used, but never the last one."""
         rows = Rows({**row, "violated": ()} for row in self.planning.held(plan))
         if plan.choice.give_up:
@@ -624,10 +620,10 @@ class PaperRetry(Retry):
 
 class PaperReservedIds(ReservedIds):
     def release(self, made: Pass, dedupe: Dedupe, writing: Writing, unwritten: Collection[str]) -> None:
-        if not dedupe.logs.has(dedupe.path, writing.txn, again=True):
+        if not writing.logs.has(dedupe.path, writing.txn, again=True):
             return
-        lake: Lake = dedupe.logs.lake  # type: ignore[attr-defined]
-        mine = (dedupe.shared["generation"], dedupe.shared["batch"])
+        lake: Lake = writing.logs.lake  # type: ignore[attr-defined]
+        mine = (writing.generation, writing.txn.version)
         stay = {(r["id"], r["file_id"]) for ids in made.ids for r in writing.without_tables(ids, unwritten)}
         table = lake.tables[IDS]
 
@@ -857,6 +853,7 @@ def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     patch.setattr(retrying, "Planning", PaperPlanning)
     patch.setattr(retrying, "hold", lambda place, wait_s, **_: PaperLease(lake, place, wait_s))
     patch.setattr(retrying, "Writing", PaperWriting)
+    patch.setattr(retrying, "Dedupe", PaperDedupe)
     patch.setattr(retrying, "ReservedIds", PaperReservedIds)
     patch.setattr(reserved, "holder", lambda place: None)
     patch.setattr(reserved, "every_id", lambda made, dedupe: made.ids)

@@ -41,7 +41,8 @@ def forgetting(
     monkeypatch.setattr(DeltaTable, "forPath", lambda spark, path: SimpleNamespace(delete=delete))
     logs: Any = SimpleNamespace(look=lambda path: "there")
     service = parse_service({"service.toml": SERVICE})
-    Dedupe(spark=spark, service=service, path="ids", logs=logs, shared={}, day=day).forget(date(2026, 11, 22))
+    writing: Any = SimpleNamespace(spark=spark, service=service, place_of=lambda name: name, logs=logs)
+    Dedupe(writing=writing, day=day).forget(date(2026, 11, 22))
     return asked
 
 

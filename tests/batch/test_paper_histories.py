@@ -807,7 +807,7 @@ def test_rows_of_a_table_that_fails_at_its_commit_are_read_again_where_a_pass_ov
     play.lake.failing, play.lake.fails_early = {"alpha"}, False
     tried = count(1)
 
-    def of(self: PaperPass, *given: Any, only_unwritten: bool, **more: Any) -> Any:
+    def of(self: PaperPass, *given: Any, only_unwritten: bool = False, **more: Any) -> Any:
         if only_unwritten and next(tried) <= times:
             raise ReadAgain("said the test")
         self.in_vain[more["shared"]["batch"]] = IN_VAIN_AT_MOST

@@ -45,9 +45,9 @@ def test_records_without_ids_are_retried_where_no_record_ever_had_one(monkeypatc
     """So there is no table of ids, and none comes to be."""
     logs: Any = SimpleNamespace(look=lambda path, again: None if again else pytest.fail("others commit beside it"))
     logs.version_at = partial(TableLogs.version_at, logs)
-    dedupe: Any = SimpleNamespace(as_of=None, path="ids", logs=logs)
+    dedupe: Any = SimpleNamespace(as_of=None, path="ids")
     writing: Any = SimpleNamespace(
-        ids_of=lambda made, replaces: None, own=lambda name: name, commit_beside=lambda *_: None
+        ids_of=lambda made, replaces: None, own=lambda name: name, commit_beside=lambda *_: None, logs=logs
     )
     monkeypatch.setattr("forebay.batch.retrying.reserved.every_id", lambda made, dedupe: [])
     assert reserved().reserve(pass_with(0), dedupe, writing) == NO_VERSION
@@ -71,8 +71,8 @@ def test_ids_of_records_that_are_written_no_more_are_taken_back(tmp_path: Path, 
     app = CommitProperties(app_transactions=[Transaction(TXN.app_id, TXN.version)])
     write_deltalake(str(tmp_path), rows, commit_properties=app)
     logs = SimpleNamespace(has=lambda path, txn, again: again)
-    dedupe: Any = SimpleNamespace(path=str(tmp_path), day=date(2026, 5, 5), logs=logs)
-    writing: Any = SimpleNamespace(spark=Unasked(), txn=TXN, without_tables=lambda rows, names: rows)
+    dedupe: Any = SimpleNamespace(path=str(tmp_path), day=date(2026, 5, 5))
+    writing: Any = SimpleNamespace(spark=Unasked(), logs=logs, txn=TXN, without_tables=lambda rows, names: rows)
     if takes_back:
         with pytest.raises(Died):
             reserved().release(pass_with(written), dedupe, writing, ())

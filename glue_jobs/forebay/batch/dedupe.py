@@ -12,21 +12,22 @@ decide alone: whatever became of others since, such as those of a retry whose ta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from forebay.batch.commits import Commits
 from forebay.batch.recent_ids import RecentIds
-from forebay.declaration.service import Service
+from forebay.lake.layout import IDS
 from forebay.ledger.ledger import rows_with
 from forebay.table.commit import is_conflict
-from forebay.table.kernel import NO_VERSION, TableLogs
+from forebay.table.kernel import NO_VERSION
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 RETRY = "retry"
 """The generation of records that were kept beside the tables and are written later."""
@@ -42,11 +43,7 @@ class Dedupe:
     `as_of` says so, and of retries those up to the number `tries_until`. If the batch has a plan, all ids are known but
     the `planned` ones."""
 
-    spark: SparkSession
-    service: Service
-    path: str
-    logs: TableLogs
-    shared: Mapping[str, Any]
+    writing: Commits
     day: date
     recent: RecentIds | None = None
     leaving: Collection[tuple[str, str]] = ()
@@ -56,12 +53,16 @@ class Dedupe:
 
     @property
     def wanted(self) -> bool:
-        return self.service.drops_duplicates
+        return self.writing.service.drops_duplicates
+
+    @property
+    def path(self) -> str:
+        return self.writing.place_of(IDS)
 
     @property
     def of_all_ids(self) -> dict[str, Any]:
         """The values that all rows of the batch share in the table of ids."""
-        return {"day": self.day, **self.shared}
+        return {"day": self.day, **self.writing.shared}
 
     def forget(self, today: date) -> None:
         """Days that no window of this service reaches are removed; again is harmless, and so is another time, where they are
@@ -70,11 +71,11 @@ class Dedupe:
         from delta.tables import DeltaTable
         from pyspark.sql import functions as F
 
-        if self.logs.look(self.path) is not None:
+        if self.writing.logs.look(self.path) is not None:
             oldest = min(self.day, today) - timedelta(days=self._longest() + 1)
-            past = (F.col("day") < F.lit(oldest)) & (F.col("service") == self.service.name)
+            past = (F.col("day") < F.lit(oldest)) & (F.col("service") == self.writing.service.name)
             try:
-                DeltaTable.forPath(self.spark, self.path).delete(past)
+                DeltaTable.forPath(self.writing.spark, self.path).delete(past)
             except Exception as refused:
                 if not is_conflict(refused):
                     raise
@@ -89,7 +90,7 @@ class Dedupe:
     def _not_planned(self, ids: pa.FixedSizeBinaryArray, planned: DataFrame | None) -> dict[bytes, date]:
         mine: set[bytes] = set()
         if planned is not None:
-            asked = self.spark.createDataFrame(pa.table({"id": ids.cast(pa.binary())}))
+            asked = self.writing.spark.createDataFrame(pa.table({"id": ids.cast(pa.binary())}))
             mine = {
                 bytes(row["id"]) for row in planned.join(asked, "id", "left_semi").select("id").toArrow().to_pylist()
             }
@@ -99,20 +100,20 @@ class Dedupe:
         """The same, as Spark has it. Where the driver remembers recent ids, only days of likely duplicates are read."""
         from pyspark.sql import functions as F
 
-        if self.as_of == NO_VERSION or self.logs.look(self.path) is None:
+        if self.as_of == NO_VERSION or self.writing.logs.look(self.path) is None:
             return None
         since = self.day - timedelta(days=self._longest())
         hints = None if self.recent is None else self.recent.days_of(pa.chunked_array([ids]), since)
         if hints == {}:
             return None
-        reader = self.spark.read.format("delta")
+        reader = self.writing.spark.read.format("delta")
         rows = (reader if self.as_of is None else reader.option("versionAsOf", self.as_of)).load(self.path)
         if hints is None:
-            asked = self.spark.createDataFrame(pa.table({"id": ids.cast(pa.binary())}))
+            asked = self.writing.spark.createDataFrame(pa.table({"id": ids.cast(pa.binary())}))
             rows = rows.where(F.col("day") >= F.lit(since)).join(asked, "id", "left_semi")
         else:
             rows = rows_with(rows.where(F.col("day").isin(sorted(set().union(*hints.values())))), "id", "binary", hints)
-        own = (F.col("generation") == self.shared["generation"]) & (F.col("batch") == self.shared["batch"])
+        own = (F.col("generation") == self.writing.generation) & (F.col("batch") == self.writing.txn.version)
         rows = rows.where(~own)
         if self.tries_until is not None:
             rows = rows.where((F.col("generation") != RETRY) | (F.col("batch") <= self.tries_until))
@@ -126,8 +127,8 @@ class Dedupe:
     @property
     def since(self) -> dict[int, date]:
         """From which day on an id counts, by the number of its declaration."""
-        tables = enumerate(self.service.tables)
+        tables = enumerate(self.writing.service.tables)
         return {n: self.day - timedelta(days=table.dedupe.days) for n, table in tables if table.dedupe is not None}
 
     def _longest(self) -> int:
-        return max(table.dedupe.days for table in self.service.tables if table.dedupe is not None)
+        return max(table.dedupe.days for table in self.writing.service.tables if table.dedupe is not None)

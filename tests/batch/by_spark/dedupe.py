@@ -30,7 +30,7 @@ def without_duplicates(
 ) -> DataFrame:
     """Only among the rows of these pieces, which land: a record whose first copy does not land must not be dropped for it.
     `landed` are their files. The rows are asked for twice here, so they had better be cached."""
-    rows = _with_ids(rows, dedupe.service)
+    rows = _with_ids(rows, dedupe.writing.service)
     mine = rows.where(F.col(ID).isNotNull() & F.col("piece").isin(list(pieces)))
     mine = mine.select(*RECORD, ID, "_declared")
     order = Window.partitionBy(ID).orderBy(*RECORD)
@@ -39,7 +39,7 @@ def without_duplicates(
     asked = mine.select(ID).distinct().toArrow()[ID].combine_chunks().cast(pa.binary(ID_BYTES))
     known = dedupe.days_of(asked, landed)
     if known:
-        days = dedupe.spark.createDataFrame(
+        days = dedupe.writing.spark.createDataFrame(
             [(bytearray(id_), day) for id_, day in known.items()], "id binary, day date"
         )
         mine = mine.join(days, F.col(ID) == F.col("id"), "left")

@@ -148,11 +148,7 @@ class Attempt:
         """The batch's day is that of its newest file, so that a replay has the same."""
         written = [file.event_time for file in split.fresh if file.event_time is not None]
         return Dedupe(
-            spark=self.parts.spark,
-            service=self.service,
-            path=table_path(self.parts.lake, IDS),
-            logs=self.parts.logs,
-            shared=self.writing.shared,
+            writing=self.writing,
             recent=self.parts.recent_ids,
             day=max(written, default=self.writing.began_at).date(),
             leaving=[(one.earlier.file.file_id, one.by.file_id) for one in split.superseded],

@@ -55,7 +55,7 @@ class ReservedIds:
         ids = writing.ids_of(dataclasses.replace(made, ids=every_id(made, dedupe)), replaces=False)
         writing.commit_beside(writing.own(IDS), ids, 0 if ids is None else ids.rows)
         self.wait_for_batches()
-        return dedupe.logs.version_at(dedupe.path, again=True)
+        return writing.logs.version_at(dedupe.path, again=True)
 
     def wait_for_batches(self) -> None:
         """Those with a plan may not have seen the ids. Later ones do."""
@@ -78,7 +78,7 @@ class ReservedIds:
         attempt before a crash would have written, and this one does not. Run again, it changes nothing."""
         from delta.tables import DeltaTable
 
-        if not dedupe.logs.has(dedupe.path, writing.txn, again=True):
+        if not writing.logs.has(dedupe.path, writing.txn, again=True):
             return
         stay_all = sum(writing.without_tables(rows, unwritten).num_rows for rows in made.ids)
         if rows_of_transaction(open_objects(dedupe.path), writing.txn.app_id, writing.txn.version) == stay_all:

@@ -138,11 +138,12 @@ class Retry:
 
     def _moved(self, plan: RetryPlan, service: Service) -> Retried:
         """Where a pass cannot be used, the records are read again."""
-        dedupe, writing, why = self._dedupe(plan, service), self._writing(plan, service), ""
+        writing, why = self._writing(plan, service), ""
+        dedupe = Dedupe(writing=writing, day=writing.began_at.date(), as_of=plan.ids_version)
         known: dict[str, Known] = {}
         for _ in range(IN_VAIN_AT_MOST):
             try:
-                chosen = self._chosen_of(plan, service, dedupe, writing, known)
+                chosen = self._chosen_of(plan, dedupe, writing, known)
                 keep = partial(self._keep_written, plan)
                 return Moving(plan, chosen, dedupe, writing, self.reserved, self.still_ours, keep).run()
             except ReadAgain as found:
@@ -152,10 +153,8 @@ class Retry:
     def _keep_written(self, plan: RetryPlan, tables: Collection[str]) -> None:
         self.planning.keep(plan, written=tuple(sorted(tables)))
 
-    def _chosen_of(
-        self, plan: RetryPlan, service: Service, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]
-    ) -> Chosen:
-        held, choice = self.planning.held(plan), plan.choice
+    def _chosen_of(self, plan: RetryPlan, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]) -> Chosen:
+        held, choice, service = self.planning.held(plan), plan.choice, writing.service
         if choice.give_up:
             return given_up(held)
         only = choice.table if choice.held == "parked" else None
@@ -178,19 +177,6 @@ class Retry:
             tables_at_once=self.tables_at_once,
             emit=self.emit,
             catalog=self.catalog,
-        )
-
-    def _dedupe(self, plan: RetryPlan, service: Service) -> Dedupe:
-        shared = {"service": service.name, "generation": RETRY, "batch": plan.number}
-        day = datetime.fromisoformat(plan.at).date()
-        return Dedupe(
-            spark=self.spark,
-            service=service,
-            path=self._path(IDS),
-            logs=self.logs,
-            shared=shared,
-            day=day,
-            as_of=plan.ids_version,
         )
 
     def _path(self, name: str) -> str:
