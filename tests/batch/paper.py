@@ -363,14 +363,14 @@ class PaperWriting(Writing):
             staged[name] = Failed(ForebayError("said the test")) if failing else self.staged(table, mine, wanted[name])
         return staged
 
-    def beside_of(
-        self, made: Pass, table: Destination, columns: str, count: int, *, replaces: bool
-    ) -> StagedTable | None:
+    def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
+        if not count:
+            return None
         all_rows, told = self.of_pass(made), made.written
         rows = _quarantined(all_rows, told.kept_out, told.standing, self.shared)  # type: ignore[attr-defined]
-        if table.name != QUARANTINE:
+        if name != QUARANTINE:
             rows = Rows({**r, **self.shared, "file_id": r["_file_id"]} for r in all_rows if r["fate"] == "park")
-        return self.stage_beside(table, rows, count, replaces=replaces)
+        return self.stage_beside(self.own(name), rows, count, replaces=replaces)
 
     def without_tables(self, ids: Any, names: Collection[str]) -> Any:
         return Rows(row for row in ids if row["table"] not in names)

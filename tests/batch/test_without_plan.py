@@ -6,7 +6,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,7 +112,7 @@ def test_a_batch_that_has_not_begun_before_asks_no_table(play: Play, monkeypatch
     monkeypatch.setattr("forebay.batch.attempt.beginning.must_bring_the_same", lambda *given: asked.append(given))
     play.put("add/a")
     driver = play.driver()
-    driver.parts = replace(driver.parts, may_have_begun=lambda batch: False)
+    driver.may_have_begun = lambda batch: False
     driver.process_files(0, play.waiting)
     assert asked == []
 

@@ -27,7 +27,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.versions import Sorted
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.data_files.data_file import DataFile, Written
-from forebay.table.destination import Appended, Destination, Failed, Skipped
+from forebay.table.destination import Appended, Failed, Skipped
 from forebay.table.staged import StagedTable
 from forebay.table.staging import FilesDoNotFit
 
@@ -178,8 +178,8 @@ def tasks_of(writing: Writing, answers: dict[str, Any], **more: Any) -> Writing:
                     raise other
             return found
 
-        def beside_of(self, made: Pass, table: Destination, *_: object, **__: object) -> StagedTable:
-            return staged(table.name, "f.parquet")
+        def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
+            return staged(name, "f.parquet") if count else None
 
     told = {field.name: getattr(writing, field.name) for field in dataclasses.fields(writing)}
     return OfTasks(**{**told, **more})

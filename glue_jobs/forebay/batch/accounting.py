@@ -128,8 +128,8 @@ def quarantined_rows(fates: Iterable[Fate], unwritten: Collection[str]) -> int:
     return sum(f.rows for f in fates if f.fate == "quarantine" or (f.fate == "write" and f.table in unwritten))
 
 
-def parked_rows(fates: Iterable[Fate]) -> int:
-    return sum(fate.rows for fate in fates if fate.fate == "park")
+def rows_of(fates: Iterable[Fate], fate: str) -> int:
+    return sum(one.rows for one in fates if one.fate == fate)
 
 
 def by_declaration(fates: Iterable[Fate]) -> dict[int, dict[str, int]]:
@@ -143,9 +143,13 @@ def by_declaration(fates: Iterable[Fate]) -> dict[int, dict[str, int]]:
     return grouped
 
 
-def by_table(grouped: Mapping[int, Mapping[str, int]]) -> dict[str, int]:
-    """The same rows without their declarations."""
-    return {name: rows for tables in grouped.values() for name, rows in tables.items()}
+def by_table(fates: Iterable[Fate], fate: str = "write") -> dict[str, int]:
+    """The rows with this fate that were meant for each table."""
+    rows = Counter[str]()
+    for one in fates:
+        if one.fate == fate and one.table is not None:
+            rows[one.table] += one.rows
+    return dict(sorted(rows.items()))
 
 
 def percentile(values: Sequence[float], share: float) -> float | None:

@@ -32,6 +32,7 @@ from forebay.table.fan_out import commit_staged
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import Staying, replace
 from forebay.table.staged import StagedTable
+from forebay.table.staging import Staging as StagingOfTables
 from forebay.table.staging import StagingFromDriver, StagingFromSpark
 
 if TYPE_CHECKING:
@@ -108,12 +109,15 @@ class Commits:
         from pyspark.sql import functions as F
 
         expected = {table.name: wanted}
-        staging: StagingFromDriver | StagingFromSpark
+        staging: StagingOfTables
         if isinstance(rows, pa.Table):
             staging = StagingFromDriver(self.logs, rows, self.txn, self.emit, expected)
         else:
             named, gather = rows.withColumn("_table", F.lit(table.name)), self.are_few(wanted)
             staging = StagingFromSpark(self.logs, named, self.txn, self.emit, expected, gather=gather)
+        return self.beside(table, staging, replaces=replaces)
+
+    def beside(self, table: Destination, staging: StagingOfTables, *, replaces: bool) -> StagedTable | None:
         staged = staging.run([table], 1)[table.name]
         if isinstance(staged, Failed):
             raise self.stays_open(table, staged)

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, by_table
 from forebay.content.end import FileEnd
 from forebay.declaration.kept.pinned import other_code_needed
 from forebay.errors import Halt
@@ -107,7 +107,7 @@ class Plan:
     @property
     def tables(self) -> frozenset[str]:
         """The tables that rows are meant for."""
-        return frozenset(fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)
+        return frozenset(by_table(self.fates))
 
     @property
     def vault(self) -> str:

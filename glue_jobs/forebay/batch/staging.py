@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.batch.accounting import Fate, arriving, by_declaration, by_table, parked_rows, quarantined_rows
+from forebay.batch.accounting import Fate, arriving, by_declaration, by_table, quarantined_rows, rows_of
 from forebay.batch.commits import Commits
 from forebay.batch.events import ExpectationFailed, ExpectationViolated, NewTablesRefused, TableFailed
 from forebay.batch.expectations import verdicts
@@ -78,7 +78,7 @@ class Staging(Commits):
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
                 raise ReadAgain(_named(kept_out), tables=kept_out)
         unwritten = {name: why.reason for name, why in kept_out.items()}
-        counts = by_table(by_declaration(fates))
+        counts = by_table(fates)
         tables: dict[str, StagedTable] = {}
         failed = dict[str, KeptOut]()
         found, misfits = self.all_tables_of(made, fates, unwritten)
@@ -92,7 +92,7 @@ class Staging(Commits):
             raise ReadAgain(misfits.why or _named(out), tables=out, known=misfits.known)
         beside = {
             QUARANTINE: self.quarantined_by(made, ends, fates, unwritten, split),
-            PARKED: self.kept_by(made, PARKED, parked_rows(fates), replaces=bool(split.leaving_parked)),
+            PARKED: self.kept_by(made, PARKED, rows_of(fates, "park"), replaces=bool(split.leaving_parked)),
             IDS: self.ids_of(made, replaces=bool(split.leaving)),
             VAULT: self.kept_by(made, VAULT, made.rows_for_vault, replaces=bool(split.leaving)),
         }
@@ -154,16 +154,10 @@ class Staging(Commits):
 
     def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
         """Records beside the tables; None where there are none, or where the place has this batch already."""
-        columns = VAULT_COLUMNS if name == VAULT else HELD_COLUMNS
-        return self.beside_of(made, self.own(name), columns, count, replaces=replaces) if count else None
-
-    def beside_of(
-        self, made: Pass, table: Destination, columns: str, count: int, *, replaces: bool
-    ) -> StagedTable | None:
-        staged = self.from_tasks(made, columns_of_ddl(columns), {table.name: count}).run([table], 1)[table.name]
-        if isinstance(staged, Failed):
-            raise self.stays_open(table, staged)
-        return None if isinstance(staged, Skipped) else dataclasses.replace(staged, replaces=replaces)
+        if not count:
+            return None
+        table, columns = self.own(name), VAULT_COLUMNS if name == VAULT else HELD_COLUMNS
+        return self.beside(table, self.from_tasks(made, columns_of_ddl(columns), {name: count}), replaces=replaces)
 
     def tell_failed(self, table: str, rows: int, failed: Failed) -> str:
         """Tells that a table cannot be written, and why."""
@@ -196,7 +190,7 @@ class Staging(Commits):
 
     def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:
         """Tables that are paused, derived, too many for a day, or have too many rows that violate an expectation."""
-        names = by_table(by_declaration(fates)).keys()
+        names = by_table(fates).keys()
         origins = self.origins(names | {*leaving})
         unwritten = dict.fromkeys(self.paused(origins), PAUSED_TABLE)
         unwritten |= dict.fromkeys({name for name in origins if origins[name]} - unwritten.keys(), DERIVED_TABLE)

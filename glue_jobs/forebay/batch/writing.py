@@ -18,8 +18,8 @@ from forebay.batch.accounting import (
     arriving,
     by_declaration,
     by_table,
-    parked_rows,
     quarantined_rows,
+    rows_of,
     without_failed_replays,
 )
 from forebay.batch.dedupe import DUPLICATE, Dedupe
@@ -75,18 +75,16 @@ class Writing(Staging):
         staged, fates = plan.staged, plan.fates
         self.keep_verdicts(fates)
         unwritten = {**staged.unwritten, **(self.unwritten_before() if self.may_have_begun else {})}
-        wanted = by_declaration(fates)
         ready = {name: one for name, one in staged.tables.items() if name not in unwritten}
         leaving = {name: ids for name, ids in self.leaving_tables(split).items() if name not in unwritten}
-        failed = self.commit_tables(wanted, ready, leaving)
-        meant = {name for tables in wanted.values() for name in tables}
-        for table in sorted(leaving.keys() - meant):
+        failed = self.commit_tables(fates, ready, leaving)
+        for table in sorted(leaving.keys() - by_table(fates).keys()):
             if self.failed(table, 0, self.removed(table, leaving[table])):
                 failed.add(table)
         unwritten |= dict.fromkeys(failed, TABLE_FAILED)
         late = {name: why for name, why in unwritten.items() if name not in staged.unwritten}
         self.commit_quarantine(plan, split, unwritten, late, again)
-        self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), parked_rows(fates), split.leaving_parked)
+        self.commit_beside(self.own(PARKED), staged.beside.get(PARKED), rows_of(fates, "park"), split.leaving_parked)
         if dedupe.wanted:
             self.remember(self.without(staged.beside.get(IDS), late), unwritten, fates, dedupe, split.leaving)
         if self.service.vault:
@@ -97,8 +95,7 @@ class Writing(Staging):
     def write_again(self, made: Pass, leaving: Mapping[str, Sequence[str]]) -> None:
         """Held records that are retried. Records that cannot be written stay where they are, so `ReadAgain` comes before the
         first commit, and the pass is undone. Rows of the files that are `leaving` a table leave it before."""
-        wanted = by_declaration(made.fates)
-        counts = by_table(wanted)
+        counts = by_table(made.fates)
         found, misfits = self.all_tables_of(made, made.fates, self.paused(counts))
         if misfits.known:
             made.undo()
@@ -113,20 +110,20 @@ class Writing(Staging):
             elif name not in refused:
                 staged[name] = dataclasses.replace(one, replaces=name in leaving)
         made.delete(file for name, files in made.written.files.items() if name not in staged for file in files)
-        self.commit_tables(wanted, staged, leaving)
+        self.commit_tables(made.fates, staged, leaving)
         self.delete(one for one in staged.values() if one.replaces)
 
     # --- tables ---
 
     def commit_tables(
         self,
-        wanted: Mapping[int, Mapping[str, int]],
+        fates: Sequence[Fate],
         staged: Mapping[str, StagedTable],
         leaving: Mapping[str, Sequence[str]],
     ) -> set[str]:
         """Returns the tables that failed. If rows of earlier files leave, the commit after that adds the new ones."""
+        counts, wanted = by_table(fates), by_declaration(fates)
         declared = {name: self.service.tables[number] for number, tables in wanted.items() for name in tables}
-        counts = by_table(wanted)
         plain = [(self.destination(name, declared[name]), one) for name, one in staged.items() if not one.replaces]
         results = self.commit_all(plain, self.tables_at_once)
         for name, one in sorted(staged.items()):
@@ -254,8 +251,7 @@ class Writing(Staging):
         """The rows and the whole files that are staged for it, and the rows of tables that failed at their commit."""
         stand = standing(split.leaving)
         refused = sum(end.outcome == "unreadable" for end in without_failed_replays(plan.ends, split))
-        coming = [fate for fate in arriving(plan.fates, late, stand) if fate.fate == "write" and fate.table in late]
-        more = sum(fate.rows for fate in coming)
+        more = rows_of((fate for fate in arriving(plan.fates, late, stand) if fate.table in late), "write")
         wanted = quarantined_rows(arriving(plan.fates, unwritten, stand), unwritten)
         staged, table = plan.staged.beside.get(QUARANTINE), self.own(QUARANTINE)
         if more and not self.logs.has(table.path, self.txn):
@@ -286,16 +282,11 @@ class Writing(Staging):
     ) -> None:
         """The ids of what was written; those of files that were replaced leave. Where a file is replayed, but its rows stay in
         a table that could not be written, their ids stay."""
-        staying, leave = (
-            Staying(standing(leaving).keys(), unwritten.keys()),
-            [one.earlier.file.file_id for one in leaving],
-        )
+        staying = Staying(standing(leaving).keys(), unwritten.keys())
+        leave = [one.earlier.file.file_id for one in leaving]
         self.commit_beside(self.own(IDS), ids, 0 if ids is None else ids.rows, leave, staying)
         if self.txn.version % FORGET_EVERY == 0:
             dedupe.forget(self.began_at.date())
-        dropped: dict[str, int] = {}
-        for fate in fates:
-            if DUPLICATE in fate.violated and fate.table is not None:
-                dropped[fate.table] = dropped.get(fate.table, 0) + fate.rows
-        for table, count in sorted(dropped.items()):
+        dropped = by_table((fate for fate in fates if DUPLICATE in fate.violated), "drop")
+        for table, count in dropped.items():
             self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import forebay.batch.one_pass.reader as reader
-from forebay.batch.accounting import Fate, Standing, arriving, by_declaration, parked_rows, quarantined_rows
+from forebay.batch.accounting import Fate, Standing, arriving, by_declaration, quarantined_rows, rows_of
 from forebay.batch.attempt.attempt import Begun
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.one_pass.held import COLUMNS as HELD
@@ -157,7 +157,7 @@ class _Rows:
                     tables[name] = replace(one, replaces=name in leaving)
         beside = {
             QUARANTINE: self.quarantined(ends, unwritten, fates),
-            PARKED: self.beside(PARKED, self.held(self.rows.where("_fate = 'park'")), parked_rows(fates)),
+            PARKED: self.beside(PARKED, self.held(self.rows.where("_fate = 'park'")), rows_of(fates, "park")),
             VAULT: self.vaulted(),
             IDS: None,
         }

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from forebay.batch.accounting import Fate, arriving
+from forebay.batch.accounting import Fate, arriving, by_table
 from forebay.batch.plan import Staged
 from forebay.batch.staging import Staging
 from forebay.content.end import FileEnd
@@ -39,8 +39,7 @@ class Brought:
 
     @property
     def tables(self) -> frozenset[str]:
-        meant = (fate.table for fate in self.fates if fate.fate == "write" and fate.table is not None)
-        return frozenset(meant) - self.unwritten.keys()
+        return frozenset(by_table(self.fates)) - self.unwritten.keys()
 
     def to(self, place: str, kept_before: Mapping[str, str]) -> Counter[str]:
         """Rows by file."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, by_table, rows_of
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import Change, change_counts
 from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
@@ -79,18 +79,14 @@ class Moving:
 
     def run(self) -> Retried:
         fates = self.chosen.fates
-        wanted = {fate.table for fate in fates if fate.fate == "write" and fate.table is not None}
+        wanted = {*by_table(fates)}
         if not self._has(self.writing.place_of(LEDGER)):
             in_tables = self._move(wanted)
         else:
             in_tables = self._in_tables(wanted)
         self.let_go(in_tables)
-        tables: dict[str, int] = {}
-        for fate in fates:
-            if fate.table is not None and fate.table in in_tables and fate.fate == "write":
-                tables[fate.table] = tables.get(fate.table, 0) + fate.rows
-        dropped = sum(fate.rows for fate in fates if fate.fate == "drop")
-        superseded = sum(fate.rows for fate in fates if fate.fate == SUPERSEDED)
+        tables = {name: rows for name, rows in by_table(fates).items() if name in in_tables}
+        dropped, superseded = (rows_of(fates, fate) for fate in ("drop", SUPERSEDED))
         return Retried(sum(fate.rows for fate in fates), tables, dropped, len(self.plan.without), superseded)
 
     def _move(self, wanted: set[str]) -> set[str]:
@@ -149,7 +145,7 @@ class Moving:
         by_file: dict[str, list[Fate]] = {}
         for fate in moved:
             by_file.setdefault(fate.file_id, []).append(fate)
-        written = {fate.table for fate in moved if fate.fate == "write" and fate.table is not None}
+        written = by_table(moved).keys()
 
         def changes() -> list[Change]:
             found = self.ledger_rows(by_file.keys())
@@ -181,17 +177,14 @@ class Moving:
         return left_behind(self._rows(LEDGER), self.writing.service, sorted(file_ids))
 
     def _settled(self, row: dict[str, Any], moved: Sequence[Fate]) -> dict[str, Any]:
-        tables = dict(row["tables"] or {})
-        for fate in moved:
-            if fate.fate == "write":
-                tables[fate.table] = tables.get(fate.table, 0) + fate.rows
-        count = sum(fate.rows for fate in moved)
-        dropped = sum(fate.rows for fate in moved if fate.fate == "drop")
+        tables = Counter[str](row["tables"] or {})
+        tables.update(by_table(moved))
+        count, dropped = sum(fate.rows for fate in moved), rows_of(moved, "drop")
         held = HELD[self.plan.choice.place]
         if row[held] < count:
             leave = counted(count, "record", "leaves")
             raise Halt(f"{row['key']}: {leave}, but the ledger has {row[held]} {held}")
-        made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": tables}
+        made = {**row, held: row[held] - count, "dropped": row["dropped"] + dropped, "tables": dict(tables)}
         return {**made, "written": sum(tables.values())}
 
     def _say_what_is_held(self, rows: Sequence[dict[str, Any]], in_tables: Collection[str]) -> None:
