@@ -9,6 +9,7 @@ from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cw
 
 import forebay.batch.events as batch_events
+import forebay.declaration.kept.newest as declaration_events
 import forebay.jobs.troubles as trouble_events
 import forebay.lake.health as health
 import forebay.merge.events as merge_events
@@ -26,6 +27,7 @@ from forebay.events import Event, dimension_fields, metric_name
 SOURCES = (
     file_events,
     batch_events,
+    declaration_events,
     trouble_events,
     table_events,
     compaction_events,

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.declarations import with_begun_tables
+from forebay.batch.batch import with_begun_tables
 from forebay.declaration.loading import builtin_service
 from forebay.lake.paused import ALL
 from forebay.table.commit import LogFailed, Txn

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import forebay.jobs.ingest as job
-from forebay.batch.events import RecordsNotRetried
 from forebay.events import Event
+from forebay.jobs.ingest import RecordsNotRetried
 from forebay.lake.lease import LeaseHeld
 
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from forebay.batch.events import BatchCommitted, DeclarationsChosen
+from forebay.batch.events import BatchCommitted
 from forebay.events import Event
-from forebay.jobs.ingest import ingest
+from forebay.jobs.ingest import DeclarationsChosen, ingest
 from forebay.settings import IngestSettings
 from forebay_local.twin.twin import Twin, aws_environment, running
 from tests.journey.story import Story, event, lines, story

@@ -13,6 +13,6 @@ The order is that of the imports. Each part uses only parts that come after it:
 * `plan` how its files ended, and the data files that have its rows, pinned
 * `poison` files that kill their readers, found by halving
 * `expectations` how tables stood up to theirs      * `accounting` the counts of a batch, made to add up
-* `declarations` in force when a batch begins      * `new_tables` the limit on new tables a day
-* `events` what is said about a batch      * `reasons` why a record is in the quarantine: every reason, once
+* `new_tables` the limit on new tables a day      * `events` what is said about a batch
+* `reasons` why a record is in the quarantine: every reason, once
 """

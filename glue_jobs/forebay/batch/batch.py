@@ -17,18 +17,20 @@ from forebay.batch.attempt.attempt import Parts
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.attempt.carrying_out import CarryingOut
 from forebay.batch.attempt.reporting import Stages
-from forebay.batch.declarations import with_begun_tables
 from forebay.batch.events import BatchRepeated
 from forebay.batch.names import files_of
 from forebay.batch.plan import Plan
 from forebay.declaration.kept.pinned import unpinned
 from forebay.declaration.service import Service
 from forebay.errors import Halt
-from forebay.lake.layout import application
+from forebay.lake.layout import application, table_path
+from forebay.lake.log.tables import tables_of
+from forebay.lake.paused import ALL
 from forebay.landed_file import LandedFile
 from forebay.privacy.erased import without_erased
-from forebay.table.commit import Txn
-from forebay.threads import both
+from forebay.table.commit import LogFailed, Txn
+from forebay.table.kernel import TableLogs
+from forebay.threads import answers_by, both
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -111,3 +113,20 @@ class Batch(Parts):
         """With its own declarations, from a plan to the end."""
         writing = self.writing_of(plan, unpinned(plan.service, f"batch {plan.batch}"))
         CarryingOut(self, writing, Stages()).go_on(plan)
+
+
+def with_begun_tables(service: Service, lake: str, txn: Txn, logs: TableLogs, *, at_once: int) -> Service:
+    """The service without pauses of tables that had the batch before: somebody deleted its plan, which knew that. Nor are all
+    tables paused at once, if one of them has the batch: that pause came later. A table whose log cannot be read stays paused,
+    and stops no other one. `at_once` tables are asked at the same time."""
+
+    def has_batch(table: str) -> bool:
+        try:
+            return logs.has(table_path(lake, table), txn)
+        except LogFailed:
+            return False
+
+    paused = {*service.paused}
+    names = tables_of(lake) if ALL in paused else paused
+    begun = {name for name, has in answers_by(has_batch, names, at_once).items() if has}
+    return service.with_paused(paused - begun - {ALL}) if begun else service

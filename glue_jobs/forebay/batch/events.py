@@ -101,31 +101,6 @@ class ErasedRecordsDropped(BatchEvent):
 
 
 @dataclass(frozen=True, kw_only=True)
-class DeclarationsChosen(ServiceEvent):
-    """The job started with these declarations. `place` is the built-in example if neither `service` nor the lake has others."""
-
-    version: str
-    place: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclarationsChanged(ServiceEvent):
-    """From this batch on, other declarations are in force."""
-
-    version: str
-    before: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclarationsRefused(ErrorEvent, ServiceEvent):
-    """The new declarations are invalid: a person must fix them. The old ones stay in force."""
-
-    in_force: str
-    problems: str
-    refused: int = metric(default=1)
-
-
-@dataclass(frozen=True, kw_only=True)
 class _ByReason(BatchEvent):
     """Counts the quarantined records of a batch by reason; reasons without records are left out. The reasons are few
     and fixed, so each is its own metric: another dimension would cost one metric for each reason and table."""
@@ -159,14 +134,6 @@ class LeftoversRemoved(TableEvent):
     """Rows of superseded files were removed from a table that could not be written when the newer versions arrived."""
 
     files: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordsNotRetried(ErrorEvent, ServiceEvent):
-    """The retry at the job's start failed: records of tables that had failed earlier. They stay in the quarantine, for
-    `forebay quarantine retry`."""
-
-    error: str
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,6 @@ from forebay.aws.announce import announce
 from forebay.aws.client import client, queue_client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.batch.batch import Batch
-from forebay.batch.declarations import Declarations
-from forebay.batch.events import DeclarationsChosen, RecordsNotRetried
 from forebay.batch.leftovers import remove_leftovers
 from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retrying.plan import Choice
@@ -29,11 +28,12 @@ from forebay.batch.retrying.retry import Retry
 from forebay.content.limits import Limits
 from forebay.declaration.kept.deployed import take_up_deployed
 from forebay.declaration.kept.in_force import keep_in_force, service_for
+from forebay.declaration.kept.newest import Declarations
 from forebay.declaration.loading import builtin_service, load_service
 from forebay.declaration.service import Service
 from forebay.declared_sql.check import check_expressions
 from forebay.errors import ForebayError, Halt
-from forebay.events import Emit
+from forebay.events import Emit, ErrorEvent, ServiceEvent
 from forebay.jobs.first_batch import begun_batch, first_batch, remove_unfinished_entries
 from forebay.jobs.generation import generation_of
 from forebay.jobs.lost_ledger import must_have_its_ledger
@@ -79,6 +79,22 @@ OF_WORKERS = {
 REPEATED = "Nothing was marked as done; start again to repeat the batch"
 MERGED_AT_ONCE = 8
 """States, beside the batches. Most steps are small, and wait for S3 and for the driver."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclarationsChosen(ServiceEvent):
+    """The job started with these declarations. `place` is the built-in example if neither `service` nor the lake has others."""
+
+    version: str
+    place: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordsNotRetried(ErrorEvent, ServiceEvent):
+    """The retry at the job's start failed: records of tables that had failed earlier. They stay in the quarantine, for
+    `forebay quarantine retry`."""
+
+    error: str
 
 
 def _check(spark: SparkSession, lake: str, service: Service) -> None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from forebay.batch.attempt.ending import EndedBatches
 from forebay.batch.attempt.reporting import Stages
 from forebay.batch.attempt.turns import Turns
-from forebay.batch.declarations import Declarations
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import BatchReadTwice
 from forebay.batch.late_commits import LateCommits
@@ -26,6 +25,7 @@ from forebay.batch.plan import Plan, Plans, delete_files
 from forebay.batch.recent_ids import RecentIds
 from forebay.batch.writing import Writing
 from forebay.content.limits import Limits
+from forebay.declaration.kept.newest import Declarations
 from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import IDS, PLANS, application, new_tables_of, plans_of, skips_of, table_path

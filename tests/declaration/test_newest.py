@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.batch.declarations import Declarations
-from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
+from forebay.declaration.kept.newest import Declarations, DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.loading import load_service
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration

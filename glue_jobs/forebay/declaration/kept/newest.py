@@ -1,28 +1,39 @@
-"""The declarations in force: the newest valid ones.
+"""The newest valid declarations at a place, for a job that looks again before each batch.
 
 In: where the declarations are. Out: a `Service` for each batch that begins. Each batch makes one listing, and reads the
-declarations only if it differs. Invalid declarations are refused with an event, and the old ones stay in force. A batch's
-`Plan` pins them before its first commit, and a repeated batch follows its plan.
+declarations only if it differs. Invalid declarations are refused with an event, and the old ones stay in force.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from botocore.exceptions import BotoCoreError, ClientError
 
-from forebay.batch.events import DeclarationsChanged, DeclarationsRefused
 from forebay.declaration.kept.files import fingerprint
 from forebay.declaration.loading import load_service
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, InvalidConfiguration
-from forebay.events import Emit
-from forebay.lake.layout import table_path
-from forebay.lake.log.tables import tables_of
-from forebay.lake.paused import ALL
-from forebay.table.commit import LogFailed, Txn
-from forebay.table.kernel import TableLogs
-from forebay.threads import answers_by, both
+from forebay.events import Emit, ErrorEvent, ServiceEvent, metric
+from forebay.threads import both
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclarationsChanged(ServiceEvent):
+    """From this batch on, other declarations are in force."""
+
+    version: str
+    before: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeclarationsRefused(ErrorEvent, ServiceEvent):
+    """The new declarations are invalid: a person must fix them. The old ones stay in force."""
+
+    in_force: str
+    problems: str
+    refused: int = metric(default=1)
 
 
 class Declarations:
@@ -75,20 +86,3 @@ class Declarations:
         if why != self._refused:
             self._refused = why
             self._emit(DeclarationsRefused(service=self._service.name, in_force=self._service.version, problems=why))
-
-
-def with_begun_tables(service: Service, lake: str, txn: Txn, logs: TableLogs, *, at_once: int) -> Service:
-    """The service without pauses of tables that had the batch before: somebody deleted its plan, which knew that. Nor are all
-    tables paused at once, if one of them has the batch: that pause came later. A table whose log cannot be read stays paused,
-    and stops no other one. `at_once` tables are asked at the same time."""
-
-    def has_batch(table: str) -> bool:
-        try:
-            return logs.has(table_path(lake, table), txn)
-        except LogFailed:
-            return False
-
-    paused = {*service.paused}
-    names = tables_of(lake) if ALL in paused else paused
-    begun = {name for name, has in answers_by(has_batch, names, at_once).items() if has}
-    return service.with_paused(paused - begun - {ALL}) if begun else service
