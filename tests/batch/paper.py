@@ -10,7 +10,7 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from functools import partial
 from itertools import chain, count
@@ -485,8 +485,7 @@ class PaperLedger(Ledger):
 
 class PaperBatch(heart.Batch):
     def process_files(self, number: int, files: Sequence[LandedFile]) -> None:
-        rows = [SimpleNamespace(**{f.name: getattr(file, f.name) for f in fields(file)}) for file in files]
-        self.process(SimpleNamespace(collect=lambda: rows), number)  # type: ignore[arg-type]
+        self.load(files, number)
 
 
 class PaperPass:

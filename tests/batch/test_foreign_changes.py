@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.events import TableFailed
 from forebay.batch.writing import Writing
-from tests.batch.world import World, names_of
+from tests.batch.world import World
 
 SERVICE = """
 name = "studio"
@@ -199,7 +199,7 @@ def three_batches(
 
 
 def process(world: World, batch: object, number: int, key: str) -> None:
-    batch.process(names_of(world.spark, [world.file(key)]), number)  # type: ignore[attr-defined]
+    batch.load([world.file(key)], number)  # type: ignore[attr-defined]
 
 
 def quarantined(spark: SparkSession, lake: str) -> list[Any]:

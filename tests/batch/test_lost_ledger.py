@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from forebay.batch.names import names_of
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER
 from tests.batch.paper import Record, Table
@@ -93,13 +92,13 @@ def test_a_deleted_ledger_stops_the_running_stream(
     ledger = Path(lake.removeprefix("file://")) / LEDGER
     batch = world.batch()
     try:
-        batch.process(names_of(spark, [world.file("add.json")]), 0)
+        batch.load([world.file("add.json")], 0)
         shutil.move(ledger, ledger.with_name("aside"))
         with pytest.raises(Halt, match=SAID):
-            batch.process(names_of(spark, [world.file(key)]), 1)
+            batch.load([world.file(key)], 1)
         assert not ledger.exists()
         shutil.move(ledger.with_name("aside"), ledger)
-        batch.process(names_of(spark, [world.file(key)]), 1)
+        batch.load([world.file(key)], 1)
     finally:
         batch.close()
     world.tables_agree_with_the_ledger("alpha")

@@ -20,7 +20,6 @@ import forebay.batch.one_pass.jobs as one_pass_jobs
 from forebay.batch.accounting import Fate
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.events import BatchReadTwice, ExpectationViolated
-from forebay.batch.names import names_of
 from forebay.batch.one_pass import duplicates
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.jobs import Jobs
@@ -557,9 +556,9 @@ def test_a_table_whose_partitions_no_task_can_write_fails_alone(
     write_deltalake(f"{tmp_path}/lake/alpha", pa.table({column: [0.5], "n": ["x"]}), partition_by=[column])
     world.answers["a.json"] = b'{"game": "alpha", "share": 0.5}\n{"game": "beta", "share": 0.25}'
     batch = world.batch()
-    batch.process(names_of(spark, [world.file("a.json")]), 0)
+    batch.load([world.file("a.json")], 0)
     world.answers["b.json"] = world.answers["a.json"]
-    batch.process(names_of(spark, [world.file("b.json")]), 1)
+    batch.load([world.file("b.json")], 1)
     batch.close()
     assert world.rows_of("beta") == {"a.json": 1, "b.json": 1}
     held = world._table("_forebay/quarantine")

@@ -15,7 +15,6 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.batch import Batch
-from forebay.batch.names import names_of
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
@@ -82,7 +81,7 @@ class Lake:
         for name, text in files.items():
             etag = self.s3.put_object(Bucket=self.bucket, Key=name, Body=text.encode())["ETag"].strip('"')
             landed.append(LandedFile(self.bucket, name, len(text), etag))
-        self.batch.process(names_of(self.spark, landed), number)
+        self.batch.load(landed, number)
 
     def retry(self, choice: Choice) -> int:
         tries = Retry(self.spark, service(AFTER), lake=self.lake, emit=lambda event: None)

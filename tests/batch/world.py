@@ -28,7 +28,6 @@ import forebay.batch.writing as writing
 import forebay.table.removal as removal
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.batch import Batch
-from forebay.batch.names import names_of
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, parcels_of, with_answers
 from forebay.batch.one_pass.jobs import Jobs
@@ -167,7 +166,6 @@ class World:
 
     def try_batch(self, number: int, files: Sequence[LandedFile], *, dies_after: int | None = None) -> None:
         """One try by a driver of its own; `dies_after` so many commits, 0 for right before the first one."""
-        names = names_of(self.spark, files)
         batch = self.batch()
         with self.monkeypatch.context() as patched:
             patched.setattr(heart, "Beginning", self.way)
@@ -176,7 +174,7 @@ class World:
             elif dies_after is not None:
                 die_after(patched, dies_after)
             try:
-                batch.process(names, number)
+                batch.load(files, number)
             finally:
                 batch.close()
 

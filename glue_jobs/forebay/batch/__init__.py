@@ -2,7 +2,7 @@
 
 The order is that of the imports. Each part uses only parts that come after it:
 
-* `batch` which batches begin, and which continue      * `names` of their files, as rows
+* `batch` which batches begin, and which continue
 * `attempt` the steps of one of them      * `retrying` held records, which were quarantined or parked
 * `leftovers` of superseded files, in tables that could not be written
 * `ledger_change` new counts for files that the ledger has already

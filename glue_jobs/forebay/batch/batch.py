@@ -18,7 +18,6 @@ from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.attempt.carrying_out import CarryingOut
 from forebay.batch.attempt.reporting import Stages
 from forebay.batch.events import BatchRepeated
-from forebay.batch.names import files_of
 from forebay.batch.plan import Plan
 from forebay.declaration.kept.pinned import unpinned
 from forebay.declaration.service import Service
@@ -27,6 +26,8 @@ from forebay.lake.layout import application, table_path
 from forebay.lake.log.tables import tables_of
 from forebay.lake.paused import ALL
 from forebay.landed_file import LandedFile
+from forebay.ledger.ledger import utc
+from forebay.notification.order import written_later
 from forebay.privacy.erased import without_erased
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.kernel import TableLogs
@@ -45,8 +46,18 @@ class Batch(Parts):
         return self.generation_of()
 
     def process(self, names: DataFrame, batch_id: int) -> None:
+        """The files of these rows of the source. A batch ignores its other columns."""
+        files = [
+            LandedFile(
+                row.bucket, row.key, row.size, row.etag or "", row.version_id, row.sequencer, utc(row.event_time)
+            )
+            for row in names.collect()
+        ]
+        self.load(files, batch_id)
+
+    def load(self, files: Sequence[LandedFile], batch_id: int) -> None:
         """Done when it returns; done already when the ledger has the batch."""
-        files = self.ledger.own(files_of(names))
+        files = self.ledger.own(_latest_of(files))
         txn = self.txn(self.generation, batch_id)
         plan = self.plans.of(self.generation, batch_id) if self.may_have_begun(batch_id) else None
         if self.has_ended(txn, plan):
@@ -113,6 +124,16 @@ class Batch(Parts):
         """With its own declarations, from a plan to the end."""
         writing = self.writing_of(plan, unpinned(plan.service, f"batch {plan.batch}"))
         CarryingOut(self, writing, Stages()).go_on(plan)
+
+
+def _latest_of(files: Sequence[LandedFile]) -> list[LandedFile]:
+    """In a bucket without versions, a key that gets its first bytes back is announced as the same file again. The latest
+    announcement of a file counts: an earlier one would make it older than the versions in between."""
+    latest: dict[str, LandedFile] = {}
+    for file in files:
+        before = latest.setdefault(file.file_id, file)
+        latest[file.file_id] = file if written_later(file, before) else before
+    return [latest[file.file_id] for file in files]
 
 
 def with_begun_tables(service: Service, lake: str, txn: Txn, logs: TableLogs, *, at_once: int) -> Service:

@@ -2,14 +2,8 @@
 counts those too.
 
 In: the `Choice` of records, and the newest declarations. Out: `Retried`. Each record lands exactly once, however often the
-driver is killed. Before anything happens, a *plan* is durable: the version of the table that holds the records, the choice,
-and the declarations. An unfinished plan is finished first. Every commit carries the plan's number as its transaction, under
-its own application id; the last step removes a record from where it was held.
-
-A batch that replaces or replays a file moves the file's held records, too. The two never overlap: each makes its plan durable
-before it looks for the other's. A retry leaves out the files of every batch that has a plan. A batch that finds a plan of a
-retry leaves such files for later (`attempt.turns`). Nor does a retry begin while a rollback is unfinished, or vice versa. An
-erasure writes its list before it looks for plans, so either the retry goes by that list or the erasure waits for it.
+driver is killed: a plan is durable before anything happens (`planning`), and an unfinished one is finished first. Every commit
+carries the plan's number as its transaction (`moving`). A retry and a batch never move the same record (`attempt.turns`).
 
 Whole files that could not be read are not included: announce them again to load them.
 """

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from forebay.address import overlap
 from forebay.batch.batch import Batch
-from forebay.batch.names import names_of
 from forebay.declaration.service import Service
 from forebay.errors import InvalidConfiguration
 from forebay.events import Emit
@@ -61,5 +60,5 @@ def load_aside(
         batch.finish_earlier()
         for number, at in enumerate(range(0, len(files), FILES_A_BATCH)):
             some = files[at : at + FILES_A_BATCH]
-            batch.process(names_of(spark, some), number)
+            batch.load(some, number)
             yield at + len(some)
