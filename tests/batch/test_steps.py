@@ -46,6 +46,7 @@ class Tables:
     """In the place of `Writing`: which files' rows came to the one table, and which left it."""
 
     generation, began_at, txn = "g", AT, Txn("a", 7)
+    where: Mapping[str, Any] = {"service": "studio", "batch": 7}
     shared: Mapping[str, Any] = {"service": "studio", "generation": "g", "batch": 7}
     shared_beside: Mapping[str, Any] = {"day": AT.date(), "at": AT, **shared}
 

@@ -59,6 +59,11 @@ class Commits:
     """Why tables could not be written."""
 
     @property
+    def where(self) -> dict[str, Any]:
+        """The values that all events of this batch share."""
+        return {"service": self.service.name, "batch": self.txn.version}
+
+    @property
     def shared(self) -> dict[str, Any]:
         """The values that all rows of this batch share, in the ledger and elsewhere."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
@@ -89,11 +94,14 @@ class Commits:
         path = table_path(self.lake, QUARANTINE)
         if not self.logs.has(path, self.txn):
             return {}
-        rows = self.spark.read.format("delta").load(path)
-        mine = rows.where((rows.generation == self.generation) & (rows.batch == self.txn.version))
-        whole = mine.where(mine.reason.isin(*OF_WHOLE_TABLES))
-        kept = whole.select("table", "reason").distinct().collect()
+        mine = self.rows_beside(path)
+        kept = mine.where(mine.reason.isin(*OF_WHOLE_TABLES)).select("table", "reason").distinct().collect()
         return {row.table: row.reason for row in kept}
+
+    def rows_beside(self, path: str) -> DataFrame:
+        """The rows that a table beside the service's has of this batch."""
+        rows = self.spark.read.format("delta").load(path)
+        return rows.where((rows.generation == self.generation) & (rows.batch == self.txn.version))
 
     def staged_ids(self, staged: Staged) -> DataFrame | None:
         """The ids that the batch has not committed yet."""
@@ -175,16 +183,8 @@ class Commits:
             self.must_have_come(table.path, wanted)
         if isinstance(result, Appended):
             self.must_count(table.path, wanted, result)
-            self.emit(
-                OwnRowsAppended(
-                    service=self.service.name,
-                    table=table.name,
-                    batch=self.txn.version,
-                    rows=result.rows,
-                    files=result.files,
-                    bytes=result.bytes,
-                )
-            )
+            counts: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
+            self.emit(OwnRowsAppended(**self.where, table=table.name, **counts))
 
     def stays_open(self, table: Destination, why: Failed) -> Halt:
         return Halt(f"{table.path} could not be written, so batch {self.txn.version} remains open: {why.error}")

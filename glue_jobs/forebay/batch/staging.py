@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -162,7 +162,7 @@ class Staging(Commits):
     def tell_failed(self, table: str, rows: int, failed: Failed) -> str:
         """Tells that a table cannot be written, and why."""
         cause = self.causes[table] = str(failed.error)
-        self.emit(TableFailed(service=self.service.name, table=table, batch=self.txn.version, rows=rows, error=cause))
+        self.emit(TableFailed(**self.where, table=table, rows=rows, error=cause))
         return cause
 
     def must_have_files(self, staged: Iterable[StagedTable], plan: str) -> None:
@@ -220,16 +220,14 @@ class Staging(Commits):
         refused = self.new_tables.refuse(new, self.began_at.date(), self.service.new_tables_per_day)
         if refused:
             such_as = ", ".join(sorted(refused)[:5])
-            where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
-            self.emit(NewTablesRefused(**where, tables=len(refused), such_as=such_as))
+            self.emit(NewTablesRefused(**self.where, tables=len(refused), such_as=such_as))
         return refused
 
     def unfit(self, fates: Sequence[Fate]) -> frozenset[str]:
         """Tables with too many rows that violate an expectation."""
-        where: dict[str, Any] = {"service": self.service.name, "batch": self.txn.version}
         failed = set()
         for verdict in verdicts(self.service, fates):
-            told = {**where, "table": verdict.table, "expectation": verdict.expectation, "rows": verdict.violated}
+            told = {**self.where, "table": verdict.table, "expectation": verdict.expectation, "rows": verdict.violated}
             if verdict.failed:
                 self.emit(ExpectationFailed(**told))
                 failed.add(verdict.table)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import (
     Fate,
@@ -192,18 +192,8 @@ class Writing(Staging):
             self.must_have_come(table_path(self.lake, table), wanted)
         if isinstance(result, Appended):
             self.must_count(table, wanted, result)
-            self.emit(
-                RowsAppended(
-                    service=self.service.name,
-                    table=table,
-                    batch=self.txn.version,
-                    rows=result.rows,
-                    rescued=result.rescued,
-                    files=result.files,
-                    bytes=result.bytes,
-                    version=result.version,
-                )
-            )
+            told: dict[str, Any] = {"rows": result.rows, "rescued": result.rescued, "version": result.version}
+            self.emit(RowsAppended(**self.where, **told, table=table, files=result.files, bytes=result.bytes))
             self.register(table)
         return False
 
@@ -289,4 +279,4 @@ class Writing(Staging):
             dedupe.forget(self.began_at.date())
         dropped = by_table((fate for fate in fates if DUPLICATE in fate.violated), "drop")
         for table, count in dropped.items():
-            self.emit(DuplicatesDropped(service=self.service.name, table=table, batch=self.txn.version, rows=count))
+            self.emit(DuplicatesDropped(**self.where, table=table, rows=count))

@@ -142,7 +142,7 @@ class Attempt:
         return self.writing.service
 
     def tell_read_twice(self, why: str) -> None:
-        self.parts.emit(BatchReadTwice(service=self.service.name, batch=self.writing.txn.version, why=why))
+        self.parts.emit(BatchReadTwice(**self.writing.where, why=why))
 
     def dedupe(self, split: Sorted, tries_until: int | None) -> Dedupe:
         """The batch's day is that of its newest file, so that a replay has the same."""

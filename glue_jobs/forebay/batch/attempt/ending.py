@@ -164,8 +164,6 @@ class EndedBatches:
 
     def _versions(self, *, has_ids: bool) -> Versions:
         """Those of the ledger, and of the ids."""
-
-        def version_of(name: str) -> int:
-            return self.logs.version_at(table_path(self.lake, name))
-
-        return Versions.of(version_of, self.ledger.rows, has_ids=has_ids)
+        return Versions.of(
+            lambda name: self.logs.version_at(table_path(self.lake, name)), self.ledger.rows, has_ids=has_ids
+        )

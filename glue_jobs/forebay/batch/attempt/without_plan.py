@@ -114,10 +114,10 @@ def rows_of_batch(writing: Staging, place: str, file_ids: Collection[str]) -> Co
     """Rows by file."""
     from pyspark.sql import functions as F
 
-    rows = writing.spark.read.format("delta").load(table_path(writing.lake, place))
+    path = table_path(writing.lake, place)
     if is_own(place):
-        mine = rows.where((F.col("generation") == writing.generation) & (F.col("batch") == writing.txn.version))
+        mine = writing.rows_beside(path)
     else:
-        mine = rows.where(F.col("_batch") == writing.txn.version)
+        mine = writing.spark.read.format("delta").load(path).where(F.col("_batch") == writing.txn.version)
     counts = mine.groupBy("file_id" if is_own(place) else "_file_id").count().collect()
     return Counter({row[0]: row[1] for row in counts if row[0] in file_ids})

@@ -110,13 +110,13 @@ class Retry:
         return done
 
     def _is_there(self, name: str) -> bool:
-        return self.logs.version_at(self._path(name), again=True) != NO_VERSION
+        return self._version_of(name) != NO_VERSION
 
     def _versions(self) -> Versions:
-        def version_of(name: str) -> int:
-            return self.logs.version_at(self._path(name), again=True)
+        return Versions.of(self._version_of, None, has_ids=self.service.drops_duplicates)
 
-        return Versions.of(version_of, None, has_ids=self.service.drops_duplicates)
+    def _version_of(self, name: str) -> int:
+        return self.logs.version_at(self._path(name), again=True)
 
     def _finish_earlier(self) -> None:
         if (plan := self.planning.left()) is not None:
