@@ -18,8 +18,8 @@ import pytest
 
 import forebay.batch.one_pass.duplicates as duplicates
 import forebay.batch.one_pass.gathering as gathering
-import forebay.batch.one_pass.outcome as outcome
 import forebay.batch.one_pass.writer as writer
+import forebay.batch.plan as plan
 import forebay.content.rows as content_rows
 import forebay.lake.objects as objects
 from forebay.batch.one_pass.answers import together
@@ -242,7 +242,7 @@ def test_rows_of_tables_with_and_without_dedupe_wait_in_one_data_file(
 
 def test_the_data_files_of_many_tables_are_deleted_together(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: dict[str, list[str]] = {}
-    monkeypatch.setattr(outcome, "discard", asked.__setitem__)
+    monkeypatch.setattr(plan, "discard", asked.__setitem__)
     names = [*(f"t{n}" for n in range(1000)), "_forebay/quarantine", "_forebay/vault"]
     files = {name: [DataFile(name, f"p=%2F/{n}.parquet", (), 1, 1, 0, "{}") for n in range(2)] for name in names}
     Pass([], [], Written(files, {}), "s3://lake/in", vault="s3://vault/of").undo()

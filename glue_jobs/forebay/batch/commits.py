@@ -27,6 +27,7 @@ from forebay.lake.log.commit import rows_of_transaction
 from forebay.lake.objects import open_objects
 from forebay.privacy.vault import place_of
 from forebay.table.commit import LogFailed, Txn
+from forebay.table.data_files.data_file import DataFile
 from forebay.table.destination import Appended, AppendResult, Destination, Failed, Skipped
 from forebay.table.fan_out import commit_staged
 from forebay.table.kernel import TableLogs
@@ -79,8 +80,8 @@ class Commits:
     def place_of(self, name: str) -> str:
         return place_of(name, self.lake, self.service.vault)
 
-    def delete(self, staged: Iterable[StagedTable]) -> None:
-        delete_files(staged, self.lake, self.service.vault)
+    def delete(self, files: Iterable[DataFile]) -> None:
+        delete_files(files, self.lake, self.service.vault)
 
     def is_in(self, path: str) -> bool:
         """Whether a table has this batch. One whose log cannot be read fails at its commit, and alone."""

@@ -20,7 +20,7 @@ from forebay.batch.accounting import Fate, by_table
 from forebay.content.end import FileEnd
 from forebay.declaration.kept.pinned import other_code_needed
 from forebay.errors import Halt
-from forebay.lake.layout import is_own
+from forebay.lake.layout import VAULT, is_own
 from forebay.lake.objects import Objects, discard
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
@@ -29,6 +29,7 @@ from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import Sorted
 from forebay.plain import known, plain
 from forebay.privacy.vault import place_of
+from forebay.table.data_files.data_file import DataFile
 from forebay.table.staged import StagedTable
 
 FORMAT = 3
@@ -48,6 +49,10 @@ class Staged:
         yield from self.tables.values()
         yield from self.beside.values()
 
+    @property
+    def files(self) -> Iterator[DataFile]:
+        return (file for one in self for file in one.files)
+
     def as_json(self) -> dict[str, Any]:
         return {"unwritten": dict(self.unwritten), "tables": [one.as_json() for one in self]}
 
@@ -58,10 +63,16 @@ class Staged:
         return cls(told["unwritten"], tables, beside)
 
 
-def delete_files(staged: Iterable[StagedTable], lake: str, vault: str) -> None:
-    """Data files that are in no log and never will be."""
-    for one in staged:
-        discard(place_of(one.name, lake, vault), [file.path for file in one.files])
+def delete_files(files: Iterable[DataFile], lake: str, vault: str) -> None:
+    """Data files that are in no log and never will be, many with one request: a batch may have thousands of tables."""
+    names: dict[str, list[str]] = {}
+    for file in files:
+        if file.table == VAULT:
+            names.setdefault(place_of(file.table, lake, vault), []).append(file.path)
+        else:
+            names.setdefault(lake, []).append(f"{file.table}/{file.path}")
+    for place, some in names.items():
+        discard(place, some)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -111,7 +111,7 @@ class Writing(Staging):
                 staged[name] = dataclasses.replace(one, replaces=name in leaving)
         made.delete(file for name, files in made.written.files.items() if name not in staged for file in files)
         self.commit_tables(made.fates, staged, leaving)
-        self.delete(one for one in staged.values() if one.replaces)
+        self.delete(file for one in staged.values() if one.replaces for file in one.files)
 
     # --- tables ---
 

@@ -110,7 +110,7 @@ class Parts:
     def forget(self, plan: Plan | None) -> None:
         """It is carried out. Rows that replaced others were written by Spark once more."""
         if plan is not None:
-            delete_files((one for one in plan.staged if one.replaces), self.lake, plan.vault)
+            delete_files((file for one in plan.staged if one.replaces for file in one.files), self.lake, plan.vault)
             self.plans.forget(plan.generation, plan.batch)
 
     def withdraw(self, plan: Plan | None) -> None:
@@ -118,7 +118,7 @@ class Parts:
         paused may settle a plan that is there."""
         if plan is not None:
             self.plans.forget(plan.generation, plan.batch)
-            delete_files(plan.staged, self.lake, plan.vault)
+            delete_files(plan.staged.files, self.lake, plan.vault)
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def must_bring_the_same(brought: Brought, writing: Staging, staged: Staged, plan
         elif there == coming:
             continue
         unread = next((f" ({end.file.uri}: {end.outcome})" for end in brought.ends if not end.lands), "")
-        writing.delete(staged)
+        writing.delete(staged.files)
         raise Halt(
             f"batch {writing.txn.version} of {writing.txn.app_id} had begun before, and its plan {plan} is gone: {told}"
             f"{unread}. Nothing was changed. Restore that object from the versions of its bucket, then start again. See "

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING
 from forebay.batch.accounting import Fate
 from forebay.batch.one_pass.answers import Identified, Moved, Vaulted
 from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.plan import delete_files
 from forebay.content.end import FileEnd, unread_end
 from forebay.counted import counted
 from forebay.declaration.service import Service
 from forebay.lake.layout import VAULT
-from forebay.lake.objects import discard
 from forebay.privacy.vault import place_of
 from forebay.table.data_files.data_file import DataFile, Written
 
@@ -98,15 +98,7 @@ class Pass:
         self.delete(file for files in self.written.files.values() for file in files)
 
     def delete(self, files: Iterable[DataFile]) -> None:
-        """Data files of its tables, many with one request: a batch may have thousands of tables."""
-        names: dict[str, list[str]] = {}
-        for file in files:
-            if file.table == VAULT:
-                names.setdefault(self.place_of(file.table), []).append(file.path)
-            else:
-                names.setdefault(self.lake, []).append(f"{file.table}/{file.path}")
-        for place, some in names.items():
-            discard(place, some)
+        delete_files(files, self.lake, self.vault)
 
     def place_of(self, name: str) -> str:
         """The folder of a table's data files."""
