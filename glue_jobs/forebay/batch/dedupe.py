@@ -3,11 +3,10 @@
 In: the tables that declare `dedupe`, and the ids of the rows of a batch or a retry (`record.ids`). Out: the ids that are
 duplicates (`one_pass.duplicates` leaves out their rows).
 
-The cost does not grow with the tables. Ids are 16 bytes in their own table (`_forebay/ids`), partitioned by day. The driver
-keeps half of each id of the longest window (`recent_ids`). So a batch reads only the days of likely duplicates. The ids of a
-file are removed with its rows when another version replaces it. A batch that begins again does not find its own ids, nor
-those of retries since its first attempt: it must reach the same fates. Once it has a plan, the ids that the plan is to write
-decide alone: whatever became of others since, such as those of a retry whose table failed, changes nothing.
+Ids are 16 bytes in their own table (`_forebay/ids`), partitioned by day. The driver keeps half of each id of the longest
+window (`recent_ids`), so a batch reads only the days of likely duplicates. A batch that begins again must reach the same fates:
+it finds neither its own ids nor those of retries since its first attempt. Once it has a plan, the ids that the plan is to write
+decide alone.
 """
 
 from __future__ import annotations
