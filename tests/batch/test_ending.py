@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -12,22 +13,30 @@ import pytest
 
 from forebay.batch.accounting import Fate
 from forebay.batch.attempt.carrying_out import CarryingOut
-from forebay.batch.attempt.ending import Ending
+from forebay.batch.attempt.ending import EndedBatches, Ending
 from forebay.batch.attempt.reporting import Stages, reports_of
 from forebay.batch.attempt.seen import Seen
+from forebay.batch.commits import Commits
 from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.content.end import FileEnd, unread_end
 from forebay.content.outcome import ERASED
+from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
+from forebay.lake.layout import IDS
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import REPLAY, Entry
 from forebay.ledger.ignored import CLEARED
+from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.ledger.versions import SAME_BYTES, Earlier, Sorted
+from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import Written
+from forebay.table.destination import Appended, AppendResult, Skipped
+from tests.batch.world import SERVICE
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FIRST, SECOND, THIRD, ALONE = (
@@ -276,3 +285,32 @@ def test_a_table_that_fails_beside_thousands_of_deletions_costs_one_walk_over_th
     made = carrying_out.read_unwritten(cast(Any, begun), cast(Any, None), {})
     assert [end.file for end in made.ends] == [SECOND, ALONE, FIRST, THIRD]
     assert deleted.walks == 1
+
+
+@pytest.mark.parametrize(
+    ("result", "kept"), [(Appended(6, 1, 1, 1, 0.1), 6), (Skipped(), 5)], ids=["commits", "repeats"]
+)
+def test_a_batch_that_starts_again_does_not_count_a_commit_that_its_earlier_attempt_made(
+    tmp_path: Path, result: AppendResult, kept: int
+) -> None:
+    """So a `RESTORE` beside it is not taken for that commit: the next look reads the log from the version before."""
+    lake, service = f"file://{tmp_path}", parse_service({"service.toml": SERVICE + "dedupe = { by = ['event_id'] }"})
+    ledger, nothing = (
+        SimpleNamespace(path="", rows=41, last_versions=KeptVersions(open_objects(lake), "s")),
+        cast(Any, None),
+    )
+    ledger.last_versions.keep(Versions(8, 5, 40))
+    logs = cast(Any, SimpleNamespace(version_at=lambda path: 6))
+    made = Commits(
+        spark=nothing,
+        service=service,
+        lake=lake,
+        generation="g",
+        txn=Txn("s", 1),
+        began_at=AT,
+        logs=logs,
+        emit=lambda event: None,
+    )
+    made.must_be_in(made.own(IDS), 1, result)
+    EndedBatches(lake, cast(Any, ledger), logs, open_objects(f"{lake}/ids")).keep_versions(made)
+    assert ledger.last_versions.last == Versions(6, kept, 41)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
+import pyarrow as pa
 import pytest
+from deltalake import DeltaTable, write_deltalake
 
 import forebay.batch.retrying.planning as planning
 from forebay.batch.retrying.moving import Retried
@@ -103,3 +106,22 @@ def test_a_retry_writes_with_its_catalog(tmp_path: Path) -> None:
     catalog, logs = cast(Any, object()), cast(Any, SimpleNamespace())
     tries = Retry(nothing, service, lake=f"file://{tmp_path}", emit=print, logs=logs, catalog=catalog)
     assert tries._writing(PLAN, service).catalog is catalog
+
+
+def test_a_retry_does_not_compare_with_ids_that_somebody_restored_since_it_began(tmp_path: Path) -> None:
+    """A retry that goes on would compare with that version, too, although the newest ids are back by then."""
+    place = f"{tmp_path}/_forebay/ids"
+    for number in range(3):
+        write_deltalake(place, pa.table({"n": [number]}), mode="append")
+    service, nothing, lake = parse_service({"service.toml": SERVICE}), cast(Any, None), f"file://{tmp_path}"
+    KeptVersions(open_objects(last_versions_of(lake)), service.name).keep(Versions(7, 2, None))
+    tries = Retry(nothing, service, lake=lake, emit=print, logs=cast(Any, SimpleNamespace()))
+    began = replace(PLAN, ids_version=None)
+    tries.planning.plans.write(planning.PLAN, began.as_json())
+    DeltaTable(place).restore(0)
+    with pytest.raises(Halt, match="a RESTORE took _forebay/ids back from version 2: duplicates would pass"):
+        tries._keep_compared(began, ids_version=3)
+    assert tries.planning.left() == began
+    DeltaTable(place).restore(2)
+    tries._keep_compared(began, ids_version=4)
+    assert tries.planning.left() == replace(began, ids_version=4)

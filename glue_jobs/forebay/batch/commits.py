@@ -58,6 +58,8 @@ class Commits:
     emit: Emit
     causes: dict[str, str] = field(default_factory=dict)
     """Why tables could not be written."""
+    added_to: set[str] = field(default_factory=set)
+    """Our own tables that got a commit in this attempt. A repeated batch skips those of an earlier one."""
 
     @property
     def where(self) -> dict[str, Any]:
@@ -184,6 +186,7 @@ class Commits:
             self.must_have_come(table.path, wanted)
         if isinstance(result, Appended):
             self.must_count(table.path, wanted, result)
+            self.added_to.add(table.name)
             counts: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
             self.emit(OwnRowsAppended(**self.where, table=table.name, **counts))
 

@@ -54,7 +54,7 @@ class CarryingOut(Attempt):
             wrote = parts.ended.add(ending, self.writing, parts.clock())
             ledger.withheld.add(ending.waiting)
             both(
-                lambda: parts.ended.keep_versions(self.service, ending.plan.staged) if wrote else None,
+                lambda: parts.ended.keep_versions(self.writing) if wrote else None,
                 lambda: parts.forget(ending.plan if ending.plan.ends else None),
             )
         for event in reports_of(self.service.name, ending, self.stages, parts.clock()):

@@ -14,10 +14,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Standing, entries_of, without_failed_replays
-from forebay.batch.plan import Plan, Staged
+from forebay.batch.commits import Commits
+from forebay.batch.plan import Plan
 from forebay.batch.writing import Writing
 from forebay.content.end import FileEnd
-from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER, table_path
 from forebay.lake.objects import Objects
@@ -157,10 +157,10 @@ class EndedBatches:
             self.ledger.remember(new, at, more=len(new) + len(changed) - len(leaving))
         return bool(new or changed)
 
-    def keep_versions(self, service: Service, staged: Staged) -> None:
+    def keep_versions(self, writing: Commits) -> None:
         """Those that the tables have now, for the next driver."""
-        now = self._versions(has_ids=service.drops_duplicates)
-        self.ledger.last_versions.keep(now, own_commits=int(IDS in staged.beside))
+        now = self._versions(has_ids=writing.service.drops_duplicates)
+        self.ledger.last_versions.keep(now, own_commits=int(IDS in writing.added_to))
 
     def _versions(self, *, has_ids: bool) -> Versions:
         """Those of the ledger, and of the ids."""

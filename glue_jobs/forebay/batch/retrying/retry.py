@@ -147,6 +147,12 @@ class Retry:
     def _keep_written(self, plan: RetryPlan, tables: Collection[str]) -> None:
         self.planning.keep(plan, written=tuple(sorted(tables)))
 
+    def _keep_compared(self, plan: RetryPlan, *, ids_version: int) -> None:
+        """The ids of that version are those that count, however often the plan is carried out. Somebody may have restored
+        older ones since this retry began."""
+        self.last_versions.ids_must_stand(ids_version, open_objects(self._path(IDS)))
+        self.planning.keep(plan, ids_version=ids_version)
+
     def _chosen_of(self, plan: RetryPlan, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]) -> Chosen:
         held, choice, service = self.planning.held(plan), plan.choice, writing.service
         if choice.give_up:
@@ -154,7 +160,7 @@ class Retry:
         only = choice.table if choice.held == "parked" else None
         in_force = earlier_in_force(self.spark.read.format("delta").load(self._path(LEDGER)), service)
         records = HeldRecords(self.spark, held, service, only, in_force)
-        keep = partial(self.planning.keep, plan)
+        keep = partial(self._keep_compared, plan)
         compared = partial(self.reserved.compared_with, dedupe=dedupe, writing=writing, keep=keep)
         return records.through(self.one_pass, compared, shared=writing.shared_beside, known=known)
 
