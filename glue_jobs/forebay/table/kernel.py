@@ -113,9 +113,15 @@ class TableLogs:
         return NO_VERSION if seen is None else seen.version
 
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
-        """The same of the table at a path; -1 also where there is no table."""
-        seen = self.look(path, again=again)
-        return NO_VERSION if seen is None else self.last_version(seen, app_id)
+        """The same of the table at a path; -1 also where there is no table. A remembered table that was deleted and created
+        again is read anew."""
+        try:
+            seen = self.look(path, again=again)
+            return NO_VERSION if seen is None else self.last_version(seen, app_id)
+        except LogFailed:
+            if again:
+                raise
+            return self.last_version_at(path, app_id, again=True)
 
     def has(self, path: str, txn: Txn, *, again: bool = False) -> bool:
         """Whether the table at a path has this transaction, or a later one of its application."""
