@@ -6,17 +6,20 @@ import gzip
 import json
 import re
 from pathlib import Path
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import ErasedRecordsDropped
+from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.plan import Plan, Plans
 from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
+from forebay.errors import Halt
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase import begin, carry_out, erase_now
 from forebay.privacy.erased import add_erased
@@ -159,6 +162,27 @@ columns = [
   { name = "tags", type = "map" },
 ]
 """
+
+
+def test_a_batch_never_has_tokens_of_two_secrets(
+    spark: SparkSession, lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The secret is replaced once the batch has begun, and before a worker reads it."""
+    make_secret(secret := f"{tmp_path}/secret")
+    world = World(spark, lake, monkeypatch, service=PLAIN + WITH_SUBJECT.format(secret=secret))
+    world.answers = {"a.json": line(game="a", user_id=42).encode()}
+    read = OnePass._read
+
+    def read_later(*asked: Any) -> Any:
+        (tmp_path / "secret").unlink()
+        make_secret(secret)
+        secret_at.cache_clear()
+        return read(*asked)
+
+    monkeypatch.setattr(OnePass, "_read", read_later)
+    with pytest.raises(Halt, match="was replaced while the job ran"):
+        world.try_batch(0, [world.file("a.json")])
+    assert not Path(lake.removeprefix("file://"), "a").exists()
 
 
 @pytest.mark.deep

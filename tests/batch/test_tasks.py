@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +21,10 @@ from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
+from forebay.errors import Halt
 from forebay.landed_file import LandedFile
+from forebay.privacy.known_secret import known_token
+from forebay.privacy.secret import make_secret, secret_at
 from tests.batch.tasks import told
 from tests.batch.world import SERVICE, records
 
@@ -263,3 +267,20 @@ def test_records_of_a_moved_file_are_read_from_its_copy_in_the_name_of_the_file(
     rows = storage.rows(answer, "alpha")
     assert {(row["note"], row["from"], row["_file_id"]) for row in rows} == {("mine", "in/a.json", file.file_id)}
     assert len(rows) == 2
+
+
+def test_a_task_refuses_another_secret_than_its_driver_has(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Somebody replaced it while the job runs, and this worker started later. One batch would have tokens of both."""
+    make_secret(address := f"{tmp_path}/secret")
+    fields = f'[privacy]\npersonal = [{{ path = "id", become = "token" }}]\nsecret = "{address}"\n'
+    batch, _ = told(SERVICE + fields, {"a.json": records(alpha=3)}, monkeypatch)
+    batch = replace(batch, secret_token=known_token(address))
+    assert Task(batch).done(list(batch.pieces)).odd is None
+    (tmp_path / "secret").unlink()
+    make_secret(address)
+    secret_at.cache_clear()
+    refused = rf"{address} was replaced while the job ran: .* Restore the first secret"
+    with pytest.raises(Halt, match=refused):
+        Task(batch).done(list(batch.pieces))
+    with pytest.raises(Halt, match=refused):
+        list(ReadTask(batch, 1, 1).of_held(iter(())))

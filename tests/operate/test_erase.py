@@ -37,7 +37,7 @@ from forebay.operate.changing.rollback import finish_earlier, plan_rollback, rol
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay.operate.people import erase
-from forebay.privacy.erased import newest_list
+from forebay.privacy.erased import add_erased, newest_list
 from forebay.privacy.known_secret import keep_secret
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
@@ -989,6 +989,23 @@ def test_maintenance_needs_the_secret_only_where_files_of_an_erasure_are_due(
     make_secret(f"{tmp_path}/secret")
     with pytest.raises(InvalidConfiguration, match="is not the secret"):
         leave(now=datetime.max.replace(tzinfo=UTC))
+
+
+def test_maintenance_with_the_newer_of_two_secrets_leaves_an_erasure_of_the_older_one(
+    lake: Path, declared: Callable[..., str], tmp_path: Path
+) -> None:
+    """An earlier version accepted a new secret. It finds nobody by it, and would note that their files are gone."""
+    service = declared()
+    given(command(lake, service, ANNA, "--yes"), "")
+    (tmp_path / "secret").unlink()
+    make_secret(f"{tmp_path}/secret")
+    secret_at.cache_clear()
+    add_erased(str(lake), "games", [token_of(BEN, secret_at(f"{tmp_path}/secret"))])
+    leave = partial(gone_from, str(lake), "alpha", load_service(service), write_checkpoint=lambda *_: None)
+    with pytest.raises(InvalidConfiguration, match="erasure 1: began with a different secret"):
+        leave(now=datetime.max.replace(tzinfo=UTC))
+    (plan,) = (erasures := Erasures(str(lake), "games")).plans()
+    assert erasures.done(plan)["alpha"].gone is None
 
 
 def test_a_declared_column_that_has_the_subject_stays(lake: Path, declared: Callable[..., str]) -> None:

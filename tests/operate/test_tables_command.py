@@ -13,6 +13,8 @@ from forebay.declaration.feed import copy_in
 from forebay.declaration.loading import load_service
 from forebay.lake.layout import AFTER_LOAD
 from forebay.lake.objects import open_objects
+from forebay.privacy.known_secret import keep_secret
+from forebay.privacy.secret import make_secret
 from forebay.upkeep.after_load.due import DueFile
 from forebay.upkeep.after_load.effect import Done
 from forebay.upkeep.after_load.notes import Notes
@@ -236,3 +238,30 @@ def test_what_is_wrong_is_not_put_in_force(mine: str, tmp_path: Path) -> None:
     Path(mine, "service.toml").write_text('name = "games"\n')
     assert "no table is declared" in failed(2, "tables", "push", mine, place)
     assert [table.name for table in load_service(place).tables] == ["{game}"]
+
+
+def test_a_push_compares_the_secret_with_that_of_the_lake(mine: str, tmp_path: Path) -> None:
+    """The job would refuse it, too, but only in its log. Who pushes may lack the permission to read the secret."""
+    lake, place, declaration = tmp_path / "lake", tmp_path / "in-force", Path(mine, "service.toml")
+    write_ledger(lake)
+    text = declaration.read_text()
+    for name in ("first", "other"):
+        make_secret(f"{tmp_path}/{name}")
+    (tmp_path / "folder").mkdir()
+
+    def declared(secret: str) -> None:
+        tokens = f'[privacy]\npersonal = [{{ path = "user", become = "token" }}]\nsecret = "{tmp_path}/{secret}"\n'
+        declaration.write_text(text + tokens)
+
+    declared("first")
+    keep_secret(str(lake), load_service(mine))
+    ran("tables", "push", mine, str(place), "--lake", str(lake))
+    for secret, why in (("other", "is not the secret that made the tokens"), ("lost", "holds no secret for tokens")):
+        declared(secret)
+        for typed in (("push", mine, str(place)), ("diff", mine, str(place)), ("check", mine)):
+            assert why in failed(2, "tables", *typed, "--lake", str(lake))
+    assert load_service(str(place)).secret == f"{tmp_path}/first"
+    declared("folder")
+    for typed in (("check", mine), ("push", mine, str(place))):
+        assert "the secret was not compared with that of the lake" in ran("tables", *typed, "--lake", str(lake))
+    assert load_service(str(place)).secret == f"{tmp_path}/folder"

@@ -117,3 +117,31 @@ def test_another_service_of_the_lake_has_a_secret_of_its_own(tmp_path: Path, ser
     must_be_known_secret(lake, other)
     keep_secret(lake, other)
     must_be_known_secret(lake, service)
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe", b"tok_", b"tok_" + b"a" * 31, b"tok_" + b"a" * 31 + b"\xc3\xa9"])
+def test_a_token_that_somebody_edited_is_not_taken_for_that_of_another_secret(
+    tmp_path: Path, service: Service, content: bytes
+) -> None:
+    lake = f"{tmp_path}/lake"
+    keep_secret(lake, service)
+    kept = tmp_path / "lake" / "_forebay" / "tokens" / "games"
+    kept.write_bytes(content)
+    refused = r"_forebay/tokens/games: does not hold a token of the secret.*restore it.*delete it"
+    for refuses in (must_be_known_secret, keep_secret):
+        with pytest.raises(InvalidConfiguration, match=refused):
+            refuses(lake, service)
+    kept.unlink()
+    keep_secret(lake, service)
+    kept.write_text(f"{kept.read_text()}\n")
+    keep_secret(lake, service)
+    must_be_known_secret(lake, service)
+
+
+def test_a_secret_at_the_root_of_a_machine_is_not_looked_for_in_the_present_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_secret(f"{tmp_path}/forebay-secret-of-a-test")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidConfiguration, match="holds no secret"):
+        secret_at("/forebay-secret-of-a-test")

@@ -12,7 +12,7 @@ from forebay.table.commit import LogFailed, Txn
 from forebay.table.kernel import Seen, TableLogs
 
 
-def test_a_remembered_table_that_was_created_again_is_read_anew() -> None:
+def test_a_remembered_table_that_was_created_again_is_loaded_again() -> None:
     """By its remembered state, Kernel reads a commit that is another one now, and refuses it. So would every later look."""
     logs = TableLogs.__new__(TableLogs)
     before, now = (Seen("t", n, n, cast(Any, None), (), "none", "") for n in (7, 2))

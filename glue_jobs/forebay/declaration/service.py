@@ -191,7 +191,7 @@ class Service(Declared):
         feeds = self.all_feeds
         of_all: dict[str, Any] = {
             "personal": self.personal,
-            "secret": self.privacy.secret if self.privacy else "",
+            "secret": self.secret,
             "subject": self.subject,
             "joints": self.joints,
             "erased": self.erased,
@@ -217,6 +217,11 @@ class Service(Declared):
     def vault(self) -> str:
         """The address of the vault; empty where there is none."""
         return self.privacy.vault if self.privacy else ""
+
+    @property
+    def secret(self) -> str:
+        """The address of the secret of tokens; empty where there is none."""
+        return self.privacy.secret if self.privacy else ""
 
     @property
     def exploded(self) -> tuple[str, ...]:

@@ -1,5 +1,6 @@
 """The secret that a lake's tokens are of. Somebody may lose it and make another one: equal values would then get other tokens,
-and records of erased people would come back.
+and records of erased people would come back. Every process reads the secret by itself, so a running job may meet both: its
+driver tells the tasks a token of its own secret.
 
 In: a lake, and a service. Out: nothing, or `InvalidConfiguration`. The lake keeps one token for each service, of a fixed value.
 Only the same secret recognises it, and nobody can compute the secret from it. A lake that has none yet knows its secret by the
@@ -11,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from forebay.declaration.service import Service
-from forebay.errors import InvalidConfiguration
+from forebay.errors import Halt, InvalidConfiguration, Unreachable
 from forebay.lake.layout import known_token_of
 from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
-from forebay.privacy.token import token_of
+from forebay.privacy.token import looks_like_token, token_of
 
 VALUE = "the secret of this lake"
 
@@ -26,12 +27,26 @@ def keep_secret(lake: str, service: Service) -> None:
     if service.privacy is None or not service.privacy.secret:
         return
     objects, name = _kept_in(lake, service.name)
-    token = token_of(VALUE, secret_at(service.privacy.secret)).encode()
+    token = known_token(service.privacy.secret).encode()
     if objects.read(name) == token:
         return
     must_be_known_secret(lake, service)
     if not objects.write_once(name, token):
         must_be_known_secret(lake, service)
+
+
+def known_token(address: str) -> str:
+    """The token of the secret that this process has from there, which recognises it; empty without an address."""
+    return token_of(VALUE, secret_at(address)) if address else ""
+
+
+def must_be_secret_of(token: str, address: str) -> None:
+    """In a task, for the token of its driver."""
+    if known_token(address) != token:
+        raise Halt(
+            f"{address} was replaced while the job ran: equal values would get other tokens, and records of erased people "
+            "would come back. No row with such tokens was written. Restore the first secret, see docs/disasters.md, A secret"
+        )
 
 
 def must_be_known_secret(lake: str, service: Service) -> None:
@@ -48,15 +63,32 @@ def must_be_known_secret(lake: str, service: Service) -> None:
         )
 
 
+def compared_secret(lake: str, service: Service) -> list[str]:
+    """The same for people who put declarations in force, and who need not be allowed to read the secret. A sentence if so."""
+    try:
+        must_be_known_secret(lake, service)
+    except Unreachable as denied:
+        return [f"service: the secret was not compared with that of the lake, but the job compares it: {denied}"]
+    return []
+
+
 def _known(lake: str, service: str) -> tuple[str, Collection[str]]:
     """An object with tokens of the secret, and the tokens. Earlier versions accepted a new secret, so a list may have tokens of
     both."""
     objects, name = _kept_in(lake, service)
     known = objects.read(name)
     if known is not None:
-        return known_token_of(lake, service), (known.decode(),)
+        return known_token_of(lake, service), (_token_in(known, known_token_of(lake, service)),)
     newest = newest_list(lake, service)
     return newest, erased_at(newest) if newest else ()
+
+
+def _token_in(content: bytes, place: str) -> str:
+    token = content.decode("utf-8", "replace").strip()
+    if not looks_like_token(token):
+        hint = "restore it. If the secret is still the first one, delete it: the job then writes it again"
+        raise InvalidConfiguration.one(place, "does not hold a token of the secret: somebody changed it", hint)
+    return token
 
 
 def _kept_in(lake: str, service: str) -> tuple[Objects, str]:

@@ -1,7 +1,7 @@
 """The secret behind tokens: an object of 32 random bytes that tasks read themselves. It is in no argument, plan, log or metric.
 
 In: its address, in S3 or on this machine. Out: the secret, read once for each process. `InvalidConfiguration` if it is missing,
-if access is denied, and if the object is not a secret.
+or if the object is not a secret, and `Unreachable` if access is denied.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import lru_cache
 from typing import Any
 
 from forebay.address import is_s3
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, Unreachable
 from forebay.lake.objects import open_objects
 
 BYTES = 32
@@ -23,11 +23,11 @@ MAKE = "restore it; for a new lake, `forebay privacy secret` makes one"
 
 @lru_cache(maxsize=10)
 def secret_at(address: str) -> bytes:
-    folder, _, name = address.rpartition("/")
+    folder, name = _folder_and_name(address)
     try:
         found = open_objects(folder).read(name)
     except OSError as refused:
-        raise InvalidConfiguration.one(address, f"cannot be read: {refused}") from refused
+        raise Unreachable.one(address, f"cannot be read: {refused}") from refused
     if found is None:
         raise InvalidConfiguration.one(address, "holds no secret for tokens", MAKE)
     if not found.startswith(MARK) or len(secret := _decoded(found.removeprefix(MARK))) != BYTES:
@@ -37,9 +37,15 @@ def secret_at(address: str) -> bytes:
 
 def make_secret(address: str, *, s3: Any = None) -> bool:
     """False where there is one, or something else: it stays. With another secret all tokens would be others."""
-    folder, _, name = address.rpartition("/")
+    folder, name = _folder_and_name(address)
     made = MARK + b64encode(secrets.token_bytes(BYTES)) + b"\n"
     return open_objects(folder, s3=s3 if is_s3(address) else None).write_once(name, made)
+
+
+def _folder_and_name(address: str) -> tuple[str, str]:
+    """The root of this machine is a folder, too."""
+    folder, _, name = address.rpartition("/")
+    return folder or "/", name
 
 
 def _decoded(text: bytes) -> bytes:

@@ -31,6 +31,11 @@ def token_of(value: str, secret: bytes) -> str:
     return PREFIX + body + _signed(b"check", body, secret, CHECK_BYTES)
 
 
+def looks_like_token(text: str) -> bool:
+    """Whether it may be a token of some secret."""
+    return re.fullmatch(rf"{PREFIX}[A-Za-z0-9_-]{{{SIGNS}}}", text) is not None
+
+
 def one_spelling(value: str) -> str:
     """A number in one of its spellings: `4711`, `4711.0`, `047.11e2` and ` +4711` are `4711`. Any other text is itself."""
     found = NUMBER.fullmatch(value.strip(BLANK))

@@ -114,7 +114,7 @@ class TableLogs:
 
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
         """The same of the table at a path; -1 also where there is no table. A remembered table that was deleted and created
-        again is read anew."""
+        again is read again."""
         try:
             seen = self.look(path, again=again)
             return NO_VERSION if seen is None else self.last_version(seen, app_id)

@@ -33,6 +33,7 @@ from forebay.declared_sql.columns import OWN_COLUMNS, rules_of, spark_type
 from forebay.declared_sql.questions import Questions, conditions_of, questions_of
 from forebay.lake.layout import is_own
 from forebay.landed_file import LandedFile
+from forebay.privacy.known_secret import known_token
 from forebay.privacy.vault import COLUMNS as VAULT_COLUMNS
 from forebay.record.conform import writable
 from forebay.record.growth import Rules
@@ -168,6 +169,7 @@ class OnePass:
             conditions=conditions,
             ids_at_most=2 * IDS_AT_MOST,  # some tasks have more than their share
             functions_in=folders(),
+            secret_token=known_token(service.secret),
         )
 
     def without_duplicates(self, made: Pass, dedupe: Dedupe) -> Pass:

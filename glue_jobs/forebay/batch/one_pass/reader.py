@@ -75,6 +75,7 @@ def _get(told: Told, metadata: Metadata | None) -> Get:
 
 def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
     """All of these pieces, a block at each step."""
+    told.must_have_its_secret()
     metadata: Metadata | None = {} if told.service.asks_for_metadata else None
     get = _get(told, metadata)
     yield from _taken(Reading(told, pieces, sink), read_pieces(pieces, get, told.limits, metadata, told.service.forms))
@@ -84,6 +85,7 @@ def read_held(told: Told, batches: Iterable[pa.RecordBatch], sink: Sink) -> Iter
     """All of these records, which were held: rows as `content` has them, but `problem` is the reason for which each was held.
     They are treated again, as they may be older than what the declarations call personal. A personal field is personal in
     every feed."""
+    told.must_have_its_secret()
     batches = map(_without_refused, batches)
     if told.service.privacy is not None:
         form = told.service.form_of_all_feeds

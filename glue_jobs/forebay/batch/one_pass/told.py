@@ -20,6 +20,7 @@ from forebay.declaration.service import Service
 from forebay.declared_sql.columns import rules_of
 from forebay.declared_sql.questions import Questions
 from forebay.lake.layout import table_path
+from forebay.privacy.known_secret import must_be_secret_of
 from forebay.record.apart import ApartTransform, Lost
 from forebay.record.kind import Struct
 from forebay.record.transform import Transform
@@ -96,12 +97,18 @@ class Told:
     """The folders in which the driver finds the functions of tables."""
     functions_apart: bool = False
     """Each function has a process of its own: one of them may have ended the process of a task."""
+    secret_token: str = ""
+    """A token of the secret that the driver has. A worker that starts later may find another one there."""
     lost: Lost = field(default_factory=Lost)
     """Of the one task that has this object."""
 
     @property
     def has_functions(self) -> bool:
         return any(table.transform for table in self.service.tables)
+
+    def must_have_its_secret(self) -> None:
+        if self.secret_token:
+            must_be_secret_of(self.secret_token, self.service.secret)
 
     def transform_of(self, declared: int) -> Transform | None:
         name = self.service.tables[declared].transform

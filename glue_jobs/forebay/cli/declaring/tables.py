@@ -361,10 +361,11 @@ def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     from forebay.operate.declaring.drift import drift_of_lake
     from forebay.operate.declaring.former_archives import unnamed_archives
     from forebay.operate.lake_view import LakeView, lost_tables
+    from forebay.privacy.known_secret import compared_secret
     from forebay.upkeep.erase.keeping import must_fit_lake
 
     must_fit_lake(lake, service)
-    yield from (_Said("note", said) for said in unnamed_archives(lake, service))
+    yield from (_Said("note", said) for said in (*compared_secret(lake, service), *unnamed_archives(lake, service)))
     found, lost = drift_of_lake(service, lake), lost_tables(LakeView(lake))
     yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
@@ -388,10 +389,11 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     if lake:
         from forebay.operate.declaring.drift import drift_of_lake
         from forebay.operate.declaring.former_archives import unnamed_archives
+        from forebay.privacy.known_secret import compared_secret
         from forebay.upkeep.erase.keeping import must_fit_lake
 
         must_fit_lake(lake, after)
-        said += unnamed_archives(lake, after)
+        said += [*compared_secret(lake, after), *unnamed_archives(lake, after)]
         said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
     if as_json:
         versions = {"from": before.version if before else None, "to": after.version}

@@ -23,7 +23,7 @@ from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 from forebay.privacy.known_secret import must_be_known_secret
-from forebay.upkeep.erase.due import erased_by, places_in
+from forebay.upkeep.erase.due import erased_by, must_be_its_secret, places_in
 from forebay.upkeep.erase.plan import ErasePlan, Erasures
 from forebay.upkeep.erase.rows import found_in
 
@@ -57,6 +57,8 @@ def _is_found(
     tokens = tuple(sorted({token for plan in looked for token in plan.tokens}))
     try:
         service = _declared(view, of)
+        for plan in looked:
+            must_be_its_secret(service, plan)
         places, erased = places_in(was, name, service), erased_by(replace(next(iter(looked)), tokens=tokens), service)
         for file in left:
             with objects.open(unquote(file.path)) or _gone(file.path) as content:

@@ -22,7 +22,7 @@ from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.batch.retrying.plan import RetryPlan
 from forebay.counted import counted
 from forebay.declaration.service import Service
-from forebay.errors import ForebayError, Halt, InvalidConfiguration
+from forebay.errors import ForebayError, Halt
 from forebay.lake.layout import (
     DERIVED_FROM,
     LEDGER,
@@ -50,10 +50,8 @@ from forebay.operate.people.landing import (
 from forebay.operate.people.outlook import tables_of_service
 from forebay.operate.people.unseen import unseen
 from forebay.privacy.erased import add_erased, list_number
-from forebay.privacy.secret import secret_at
-from forebay.privacy.token import token_of
 from forebay.upkeep.erase.counts import change_ledger
-from forebay.upkeep.erase.due import erasure_of, gone_from, tables_due
+from forebay.upkeep.erase.due import erasure_of, gone_from, must_be_its_secret, tables_due
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.table import Refused
 from forebay.upkeep.erase.vault import forget
@@ -88,7 +86,7 @@ def carry_out(
 ) -> dict[str, Any]:
     """The report. One process at a time does it. It waits for another one, as the lease of one that died runs out; then
     `LeaseHeld` says who has it."""
-    _must_be_of_its_secret(service, plan)
+    must_be_its_secret(service, plan)
     lease = held_by_us(view.lake, service, wait_s, tell)
     try:
         must_not_be_half_rolled_back(view.lake)
@@ -145,16 +143,6 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
 
 
 # --- inside ---
-
-
-def _must_be_of_its_secret(service: Service, plan: ErasePlan) -> None:
-    """With another secret nobody would be found, and the report would call them erased. A token is its own token under one
-    secret."""
-    assert service.privacy is not None
-    secret = secret_at(service.privacy.secret)
-    if any(token_of(token, secret) != token for token in plan.tokens):
-        problem = "began with a different secret than these declarations name; no row was changed"
-        raise InvalidConfiguration.one(f"erasure {plan.number}", problem, "name its declarations with --service")
 
 
 def _told(why: ForebayError) -> str:

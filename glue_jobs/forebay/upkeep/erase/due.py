@@ -14,6 +14,7 @@ from functools import partial
 from typing import BinaryIO
 
 from forebay.declaration.service import Service
+from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import DERIVED_FROM, PARKED, QUARANTINE, table_path
 from forebay.lake.log.listing import NoTable
 from forebay.lake.log.live_file import LiveFile
@@ -21,6 +22,7 @@ from forebay.lake.log.snapshot import Snapshot, read_snapshot
 from forebay.lake.objects import Objects, open_objects
 from forebay.privacy.known_secret import must_be_known_secret
 from forebay.privacy.secret import secret_at
+from forebay.privacy.token import token_of
 from forebay.upkeep.erase.keeping import must_keep_subject
 from forebay.upkeep.erase.places import Place, is_of_nobody, keys_of, personal_columns, subject_places
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
@@ -53,6 +55,16 @@ def erasure_of(
 def erased_by(plan: ErasePlan, service: Service) -> Erased:
     assert service.privacy is not None
     return Erased(frozenset(plan.tokens), secret_at(service.privacy.secret), service.name)
+
+
+def must_be_its_secret(service: Service, plan: ErasePlan) -> None:
+    """With another secret nobody would be found, and the report would call them erased. A token is its own token under one
+    secret. Earlier versions accepted a new secret, so a lake may know two, and erasures of both."""
+    assert service.privacy is not None
+    secret = secret_at(service.privacy.secret)
+    if any(token_of(token, secret) != token for token in plan.tokens):
+        problem = "began with a different secret than these declarations name; no row was changed"
+        raise InvalidConfiguration.one(f"erasure {plan.number}", problem, "name its declarations with --service")
 
 
 def places_in(snapshot: Snapshot, table: str, service: Service) -> tuple[Place, ...]:
@@ -115,6 +127,7 @@ def gone_from(
         if done is None or not _is_due(done, now):
             continue
         must_be_known_secret(lake, service)
+        must_be_its_secret(service, plan)
         objects = open_objects(table_path(lake, table))
         erasure = erasure_of(lake, table, service, plan, note=lambda _: None)
         try:
