@@ -17,6 +17,7 @@ from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.lake.layout import plans_of
 from forebay.lake.objects import open_objects
+from forebay.lake.paused import paused_tables
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.held import held_records, piles
 from forebay.privacy.known_secret import keep_secret
@@ -210,6 +211,7 @@ def test_records_are_not_tried_with_another_secret_than_that_of_the_lake(lake: s
     ran("pause", "a", *asked)
     for command in (("quarantine", "retry"), ("parked", "adopt", "a"), ("resume", "a")):
         assert "is not the secret that made the tokens in this lake" in failed(2, *command, *asked)
+    assert paused_tables(lake) == {"a"}, "a resume is refused before it does anything"
     assert ran("quarantine", "drop", *asked, "--dry-run").startswith("5 records of service games will be dropped")
 
 

@@ -374,6 +374,17 @@ def test_a_table_that_somebody_changed_since_the_plan_stays(lake: str) -> None:
     assert (rows(lake, "alpha"), view.facts(LEDGER)) == (5, before)
 
 
+def test_a_table_whose_version_was_deleted_since_the_plan_stays(lake: str) -> None:
+    view = LakeView(lake)
+    plan = plan_rollback(view, ["alpha"], 0, replay=False)
+    DeltaTable(f"{lake}/alpha").create_checkpoint()
+    Path(lake, "alpha/_delta_log", f"{0:020}.json").unlink()
+    before = rows(lake, "alpha")
+    done = roll_back(view, plan)
+    assert (done.tables, [*done.stay], rows(lake, "alpha")) == ((), ["alpha"], before)
+    assert done.stay["alpha"]
+
+
 def test_one_table_that_cannot_go_back_keeps_no_other_and_its_counts_stay(
     lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -62,6 +62,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     from forebay.lake.paused import resume as resume_tables
     from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.held import chosen_of
+    from forebay.privacy.known_secret import must_be_known_secret
     from forebay.upkeep.erase.keeping import must_keep_subject
 
     view, declared = begun_view(lake), service_for(service, lake)
@@ -82,6 +83,8 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     console.print(f"{_said(done) + verb if done else 'nothing is paused'}; {counted(waiting, 'row', 'waits')}")
     if dry_run:
         return
+    if waiting:
+        must_be_known_secret(view.lake, declared)  # else the rows could not be loaded
     resume_tables(view.lake, names)
     if done:
         leave_record(lake, f"resume: {_said(done)}", undo=f"forebay pause {' '.join(map(_typed, done))}")

@@ -117,7 +117,7 @@ def _restore(view: LakeView, one: TableBack, number: str) -> str:
         table.restore(one.to, commit_properties=_mark(number))
     except InvalidConfiguration as erased:
         return str(erased)
-    except DeltaError as refused:
+    except DeltaError as refused:  # also where maintenance deleted that version since the plan
         return "" if _has(_there(view, one.table), number) else str(refused)
     return ""
 
