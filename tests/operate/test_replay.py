@@ -21,7 +21,7 @@ from forebay.declaration.loading import parse_service
 from forebay.lake.layout import DERIVED_FROM, LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, pause, resume
-from forebay.operate.changing.replay import mark, replay_of, waiting
+from forebay.operate.changing.replay import later_versions, mark, replay_of, waiting
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice
 from forebay.privacy.erased import add_erased
@@ -71,6 +71,17 @@ def test_what_would_be_replaced_is_shown_and_nothing_is_changed(lake: str) -> No
     assert "2 files of 1 record to read again" in said
     assert "left out, because none of their rows are in the lake: 1 unreadable" in said
     assert "replay" not in outcomes(lake).values()
+
+
+def test_a_mark_reads_no_day_of_the_ledger_before_those_of_its_files(tmp_path: Path) -> None:
+    """A ledger may have years. What a batch writes of these files is of the same days, or of later ones."""
+    write_ledger(tmp_path, entry("in/old.json", at=AT - timedelta(days=3)), entry("in/a.json", tables={"alpha": 1}))
+    view = LakeView(str(tmp_path))
+    found = replay_of(view, FileChoice(key="in/a.json"))
+    (old,) = (tmp_path / LEDGER).glob(f"day={(AT - timedelta(days=3)).date()}/*.parquet")
+    old.unlink()
+    assert mark(view, found) == 1
+    assert later_versions(view, found.files) == []
 
 
 def test_a_state_or_a_rollup_is_not_replayed_itself(lake: str) -> None:

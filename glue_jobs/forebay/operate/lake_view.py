@@ -240,12 +240,15 @@ def arrow_of(table: DeltaTable, sql: str) -> pa.Table:
     return pa.table(QueryBuilder().register("t", table).execute(sql))
 
 
-def rows_with(table: DeltaTable, columns: str, by: str, values: Iterable[str]) -> list[dict[str, Any]]:
-    """Rows in which `by`, a column or an expression, has one of these values; however many there are, at one version."""
+def rows_with(
+    table: DeltaTable, columns: str, by: str, values: Iterable[str], *, where: str = "true"
+) -> list[dict[str, Any]]:
+    """Rows in which `by`, a column or an expression, has one of these values; however many there are, at one version. `where`
+    says which of the table's files are read."""
     ordered, found = sorted(set(values)), list[dict[str, Any]]()
     for at in range(0, len(ordered), ASKED_AT_ONCE):
         some = ", ".join(map(quoted, ordered[at : at + ASKED_AT_ONCE]))
-        found += rows_of(table, f"select {columns} from t where {by} in ({some})")
+        found += rows_of(table, f"select {columns} from t where {where} and {by} in ({some})")
     return found
 
 
@@ -281,10 +284,12 @@ class LakeView:
             return []
         return rows_of(table, sql)
 
-    def rows_with(self, name: str, columns: str, by: str, values: Iterable[str]) -> list[dict[str, Any]]:
+    def rows_with(
+        self, name: str, columns: str, by: str, values: Iterable[str], *, where: str = "true"
+    ) -> list[dict[str, Any]]:
         """The same of a table by its name; none where there is no such table."""
         table = self.table(name)
-        return [] if table is None else rows_with(table, columns, by, values)
+        return [] if table is None else rows_with(table, columns, by, values, where=where)
 
     def facts(self, name: str, *, newest_by: str | None = None) -> TableFacts | None:
         """From the log alone: no data file is opened, unless some event claims to be from the future."""

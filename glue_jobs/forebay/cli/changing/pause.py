@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -34,8 +35,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
 
     view = begun_view(lake)
     names = _names(tables)
-    for name in tables if tables != [EVERY] else ():
-        _must_be_known(view, name, service)
+    _must_be_known(view, tables if tables != [EVERY] else (), service)
     new = sorted(set(names) - paused_tables(view.lake))
     tell(paused=new)
     if not dry_run:
@@ -68,8 +68,7 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     view, declared = begun_view(lake), service_for(service, lake)
     must_keep_subject(lake, declared)
     there = paused_tables(view.lake)
-    for typed in set(tables) - {EVERY} - there if ALL not in there else ():
-        _must_be_known(view, typed, service)
+    _must_be_known(view, set(tables) - {EVERY} - there if ALL not in there else (), service)
     names = sorted(there) if tables == [EVERY] else _names(tables)
     if tables != [EVERY] and ALL in there:
         raise InvalidConfiguration.one(
@@ -114,17 +113,19 @@ def _names(tables: list[str]) -> list[str]:
     return [ALL] if tables == [EVERY] else sorted(set(tables))
 
 
-def _must_be_known(view: LakeView, name: str, service: str) -> None:
-    """The table must be in the lake, or made by a declaration: a mistyped name would pause nothing. Of the declarations in
+def _must_be_known(view: LakeView, names: Collection[str], service: str) -> None:
+    """The tables must be in the lake, or made by a declaration: a mistyped name would pause nothing. Of the declarations in
     force only those of one table count, as a family may make any name."""
     from forebay.declaration.kept.in_force import kept_services, service_for
     from forebay.operate.lake_view import known_table
 
-    if service and service_for(service, view.lake).maker_of(name) is not None:
+    if not names:
         return
-    if any(name == table.name for one in kept_services(view.lake) for table in one.tables):
-        return
-    known_table(view, name)
+    named = service_for(service, view.lake) if service else None
+    declared = {table.name for one in kept_services(view.lake) for table in one.tables}
+    for name in names:
+        if name not in declared and (named is None or named.maker_of(name) is None):
+            known_table(view, name)
 
 
 def _typed(name: str) -> str:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -37,6 +38,7 @@ REPLAYED = ("loaded", "empty", REPLAY)
 FORGOTTEN_FILES = (FORGET, FORGOTTEN)
 """They are brought back only where they are named."""
 STANDING = (*REPLAYED, FORGET)
+CLOCKS_DIFFER = timedelta(days=1)
 
 
 @dataclass(frozen=True)
@@ -183,16 +185,22 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
                 )
     ids = {one.file_id: one.uri for one in files if one.outcome != FORGOTTEN}
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
-    rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids)
+    rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids, where=_since(files))
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
         told = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, by an earlier mark"
         raise Halt(f"{told}: repeat this command")
 
 
+def _since(files: Sequence[LedgerFile]) -> str:
+    """The days of the ledger that may have these files, or later versions of them. The clocks of two drivers differ."""
+    days = [file.committed_at.date() - CLOCKS_DIFFER for file in files]
+    return f"day >= date '{min(days)}'" if days else "true"
+
+
 def later_versions(view: LakeView, files: Sequence[LedgerFile]) -> list[LedgerFile]:
     """The versions that were loaded under the keys of these files after them."""
     before = {file.uri: file for file in files}
-    found = [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", URI, before)]
+    found = [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", URI, before, where=_since(files))]
     return [one for one in found if one.outcome in REPLAYED and one.committed_at > before[one.uri].committed_at]
 
 
