@@ -32,7 +32,7 @@ from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase import begin, carry_out, unfinished
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
-from forebay.upkeep.erase.age import drop_old
+from forebay.upkeep.erase.age import drop_old_rows
 from tests.batch.downstream import Downstream, versions_of
 from tests.batch.test_histories import KEYS, Play
 from tests.batch.test_histories import steps as of_all_histories
@@ -131,7 +131,7 @@ class StreamedPlay(Play):
         if LakeView(self.world.lake).table(table) is not None and not self.world.plans():
             service = parse_service({"service.toml": self.world.service})
             later = datetime.now(UTC) + timedelta(days=30)
-            drop_old(self.world.lake, table, service, keep=timedelta(days=365), now=later)
+            drop_old_rows(self.world.lake, table, service, keep=timedelta(days=365), now=later)
 
     def read(self) -> None:
         for one in self.behind.values():

@@ -25,7 +25,7 @@ from forebay.operate.changing.rollback import plan_rollback, roll_back
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from forebay.upkeep.erase import age
-from forebay.upkeep.erase.age import drop_old
+from forebay.upkeep.erase.age import drop_old_rows
 from tests.operate.ledger import entry, write_ledger
 
 SERVICE = parse_service(
@@ -61,7 +61,7 @@ def moments(lake: Path) -> list[datetime]:
 
 
 def drop(lake: Path, table: str = "alpha", now: datetime = NOW) -> int:
-    return drop_old(str(lake), table, SERVICE, keep=timedelta(days=7), now=now)
+    return drop_old_rows(str(lake), table, SERVICE, keep=timedelta(days=7), now=now)
 
 
 def counts(lake: Path) -> dict[str, Any]:

@@ -56,7 +56,7 @@ class _Expiry:
     as_of: int | None = None
 
 
-def drop_old(lake: str, table: str, service: Service, *, keep: timedelta, now: datetime) -> int:
+def drop_old_rows(lake: str, table: str, service: Service, *, keep: timedelta, now: datetime) -> int:
     """`keep` is how long older versions can be read. Where the declarations keep all rows, nothing is done."""
     made = service.maker_of(table)
     days = made.keep_days if made else 0

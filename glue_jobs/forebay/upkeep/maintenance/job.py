@@ -33,7 +33,7 @@ from forebay.spark.signals import stopping_on_signals
 from forebay.upkeep.after_load.job import Cleared, clear_landed
 from forebay.upkeep.compaction.carry_out import sentence_of
 from forebay.upkeep.compaction.live_files import TableState, Unreadable, is_no_table, read_table
-from forebay.upkeep.erase.age import drop_old
+from forebay.upkeep.erase.age import drop_old_rows
 from forebay.upkeep.erase.due import gone_from, readable_for
 from forebay.upkeep.maintenance.care import Cared, care_for, write_checkpoint
 from forebay.upkeep.maintenance.events import (
@@ -150,7 +150,7 @@ class _Run:
                 records=self._records,
             )
             now, keep = datetime.now(UTC), readable_for(name, self._service)
-            drop_old(self._settings.lake, name, self._service, keep=keep, now=now)
+            drop_old_rows(self._settings.lake, name, self._service, keep=keep, now=now)
             full = self._settings.vacuum == "full"
             planned = self._planned.get(name, frozenset()) if full else frozenset()
             orphans = [found for found in self._orphans(path, retention) if found.name not in planned] if full else []
