@@ -10,8 +10,8 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, date, datetime
 from functools import partial
 from itertools import chain, count
 from types import SimpleNamespace
@@ -78,6 +78,7 @@ PLACE = "paper"
 FIRST = "s"
 """The service that wrote the lake first."""
 CLOCK = count()
+NOW = datetime(2026, 11, 21, 10, tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -319,7 +320,7 @@ class PaperDedupe(Dedupe):
     def ids(self, rows: Any, unwritten: Mapping[str, str]) -> Any:
         written = (row for row in rows or () if row["fate"] == "write" and row["table"] not in unwritten)
         told = ({"id": (r["table"], r["id"]), "file_id": r["_file_id"], "table": r["table"]} for r in written)
-        return Rows({**self.writing.shared, **row} for row in told)
+        return Rows({**self.of_all_ids, **row} for row in told)
 
     def forget(self, today: date) -> None:
         pass
@@ -335,6 +336,7 @@ class PaperDedupe(Dedupe):
             ids = [row for row in ids if row["generation"] != RETRY or row["batch"] <= until]
         leaving = self.leaving_for(landed)
         own = (self.writing.generation, self.writing.txn.version)
+        ids = [row for row in ids if row["day"] >= min(self.since.values())]
         return {row["id"] for row in ids if (row["generation"], row["batch"]) != own and row["file_id"] not in leaving}
 
 
@@ -600,7 +602,7 @@ class PaperRetry(Retry):
         if dedupe.wanted:
             _drop_duplicates(
                 rows,
-                self.reserved.compared_with(made, dedupe, writing, partial(self.planning.keep, plan)).known_to(
+                self.reserved.compared_with(made, dedupe, writing, partial(self._keep_compared, plan)).known_to(
                     self.paper, (), rows
                 ),
             )
@@ -686,7 +688,7 @@ def table_of(service: str, game: str) -> str:
 
 def _row(file: LandedFile, offset: int, record: Record, service: str) -> dict[str, Any]:
     fate = "quarantine" if record.broken else "write" if record.game else "park"
-    table = table_of(service, record.game) if record.game and fate == "write" else None
+    table = table_of(service, record.game) if record.game else None
     row = {
         "_file_id": file.file_id,
         "key": file.key,
@@ -844,7 +846,7 @@ def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
     lake.effect(deed)
 
 
-def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
+def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service, now: datetime = NOW) -> Retry:
     """An operator's process, or that of a job that starts."""
     patch.setattr(retrying, "open_objects", lambda place: Store(lake, place))
     patch.setattr(planning, "open_objects", lambda place: Store(lake, place))
@@ -861,7 +863,7 @@ def retry_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service) -> Retry:
     lake.effects = 0
     logs: Any = Logs(lake)
     spark: Any = lake
-    return PaperRetry(spark, service, lake=PLACE, emit=lambda event: None, logs=logs)
+    return PaperRetry(spark, service, lake=PLACE, emit=lambda event: None, logs=logs, clock=lambda: now)
 
 
 def remove_leftovers_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service, now: datetime) -> None:
@@ -872,7 +874,8 @@ def remove_leftovers_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service,
         return Appended(1, 1, 0, 0, 0.0)
 
     def waiting(_: Any, place: str, logs: Any, found: Any) -> Any:
-        return {(row["file_id"], row["table"]) for row in lake.rows(QUARANTINE)}
+        held = (row for row in lake.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES)
+        return {(row["file_id"], row["table"]) for row in held}
 
     def left(ledger: Any, of: Service) -> list[Leftover]:
         rows = (row for row in lake.rows(LEDGER) if row["outcome"] == "superseded" and row["written"])

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from forebay.batch import reasons
-from forebay.batch.accounting import Fate, entries_of, percentile, quarantined_by_reason
+from forebay.batch.accounting import (
+    Fate,
+    arriving,
+    entries_of,
+    percentile,
+    quarantined_by_reason,
+    quarantined_rows,
+)
 from forebay.batch.events import RecordsQuarantined
 from forebay.batch.reasons import REASONS
 from forebay.content.end import FileEnd
@@ -85,10 +92,29 @@ def test_the_earlier_rows_of_a_replayed_file_are_counted_where_its_new_ones_cann
     assert entry.records == sum(tables.values()) + quarantined
 
 
-def test_a_replayed_file_has_its_duplicates_counted_in_a_table_that_is_paused_too() -> None:
-    fates = [Fate(ID, "write", 2, "beta", 0), Fate(ID, "drop", 3, "beta", 0, ("_duplicate",))]
-    (entry,) = entries_of([end(documents=5)], fates, {"beta": "paused"}, {ID: {"beta": 2}})
-    assert (entry.records, entry.tables, entry.quarantined, entry.dropped) == (5, {"beta": 2}, 0, 3)
+@pytest.mark.parametrize(
+    ("writes", "drops", "standing", "dropped"),
+    [(2, 3, 2, 3), (0, 5, 1, 4), (1, 4, 3, 2), (0, 5, 7, 0), (0, 5, 5, 0), (5, 0, 2, 3)],
+)
+def test_a_replayed_file_has_its_duplicates_counted_in_a_table_that_is_paused_too(
+    writes: int, drops: int, standing: int, dropped: int
+) -> None:
+    """A copy may have come since the file was read first: its record is dropped now, but its row stands in the table. Or the
+    record was dropped then, and would be written now: no row of it stands."""
+    fates = [Fate(ID, "write", writes, "beta", 0), Fate(ID, "drop", drops, "beta", 0, ("_duplicate",))]
+    fates += [Fate(ID, "drop", 1, "alpha", 0, ("_duplicate",))]
+    (entry,) = entries_of([end(documents=6)], fates, {"beta": "paused"}, {ID: {"beta": standing, "alpha": 1}})
+    counts = (entry.records, entry.tables, entry.quarantined, entry.dropped)
+    assert counts == (standing + dropped + 1, {"beta": standing}, 0, dropped + 1)
+
+
+def test_records_of_a_replayed_file_that_violate_an_expectation_are_counted_in_a_table_that_fails_too() -> None:
+    """Those of the earlier reading leave the quarantine, so these must be there, and be counted."""
+    fates = [Fate(ID, "write", 2, "beta", 0), Fate(ID, "quarantine", 3, "beta", 0, ("few",), "expectation")]
+    stand = {ID: {"beta": 2}}
+    (entry,) = entries_of([end(documents=5)], fates, {"beta": "table-failed"}, stand)
+    assert (entry.records, entry.tables, entry.quarantined, entry.dropped) == (5, {"beta": 2}, 3, 0)
+    assert quarantined_rows(arriving(fates, {"beta": "table-failed"}, stand), {"beta"}) == 3
 
 
 @pytest.mark.parametrize(

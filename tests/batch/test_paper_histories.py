@@ -167,20 +167,23 @@ class Play:
     def put(self, key: str) -> None:
         """Files may hold the same records; but what a replaced version held, only later versions of its key do."""
         number = self.versions[key] = self.versions[key] + 1
-        at = AT + timedelta(seconds=sum(self.versions.values()))
+        at = self.now()
         version = f"v{number}" if self.versioned else None
         file = LandedFile("landing", key, 1, f"{key}-{number}", version, f"{self.versions.total():016X}", at)
         ids = self.draw.sample(range(4), self.draw.randint(1, 4))
         shared = "add" if key.startswith("add/") else key
         records = [Record(self.draw.choice(TABLES), f"{shared} {n}") for n in ids]
-        records += [Record(None, "", broken=True), Record(None, "")]
+        records += [Record((None, *TABLES)[number % 3], "", broken=True), Record(None, "")]
         self.contents[file.file_id] = self.lake.answers[file.file_id] = records  # type: ignore[assignment]
         if self.versioned:
             self.lake.hashes[file.file_id] = file.etag
         elif before := self.model.newest.get(key):
             self.lake.answers[before.file.file_id] = "changed"
-        tables = Counter(record.game for record in records if record.game)
+        tables = Counter(record.game for record in records if record.game and not record.broken)
         self.announce(Put(file, dict(tables), held=2, replaces=key.startswith("new/")))
+
+    def now(self) -> datetime:
+        return AT + timedelta(seconds=self.versions.total())
 
     def announce(self, put: Put) -> None:
         self.model.put(put)
@@ -201,7 +204,7 @@ class Play:
         if newest is None or put.file.file_id == newest.file.file_id:
             return
         self.versions[key] += 1
-        at = AT + timedelta(seconds=sum(self.versions.values()))
+        at = self.now()
         if self.versioned:
             self.put_same_bytes(put, at)
             return
@@ -339,7 +342,7 @@ class Play:
         """It halts where a batch that may load copies of its records is unfinished, and the next one finishes it."""
         self.lake.dies_after = dies_after
         try:
-            retry_in(self.patch, self.lake, self.service).run(choice)
+            retry_in(self.patch, self.lake, self.service, self.now()).run(choice)
         except Died:
             self.said.append(f"a retry died after {dies_after}")
         except Halt as halted:
@@ -513,7 +516,11 @@ class Play:
         for put in self.model.newest.values():
             if put.file.file_id in self.model.forgotten:
                 continue
-            wanted = {(record.game, record.id) for record in self.contents[put.file.file_id] if record.game}
+            wanted = {
+                (record.game, record.id)
+                for record in self.contents[put.file.file_id]
+                if record.game and not record.broken
+            }
             assert wanted <= stand, f"{put.file.etag} lacks {wanted - stand}"
 
 
@@ -568,6 +575,28 @@ def test_a_rollback_to_any_version_knows_its_rows_wherever_a_compaction_was_comm
             if table in play.lake.tables:
                 roll_back_in(patch, play.lake, [table], back)
             play.every_row_is_known()
+
+
+@pytest.mark.parametrize("how", ["fails at its commit", "fails early", "is paused"])
+def test_a_replayed_file_keeps_its_refused_records_where_its_table_cannot_be_written(how: str) -> None:
+    """Its rows stay in the table. Its earlier refused records leave the quarantine, so those of this reading come."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.put("add/a")
+        file_id = play.waiting[0].file_id
+        play.lake.answers[file_id] = [Record("alpha", "1"), Record("alpha", "2", broken=True), Record("beta", "1")]
+        play.operator_acts = False
+        for _ in range(2):
+            play.attempt()
+            (row,) = play.ledger()
+            assert (row["records"], row["tables"], row["quarantined"]) == (3, {"alpha": 1, "beta": 1}, 1)
+            assert [kept["id"] for kept in play.lake.rows(QUARANTINE)] == ["2"]
+            play.replay("add/a")
+            if how == "is paused":
+                play.service = play.service.with_paused(["alpha"])
+            else:
+                play.lake.failing, play.lake.fails_early = {"alpha"}, how == "fails early"
+        assert play.batch == 2
 
 
 def two_files(play: Play, of_first: list[Record], of_second: list[Record]) -> tuple[str, str]:

@@ -51,13 +51,13 @@ def without_failed_replays(ends: Sequence[FileEnd], split: Sorted) -> tuple[File
 
 
 def arriving(fates: Iterable[Fate], unwritten: Mapping[str, str], standing: Standing) -> list[Fate]:
-    """The fates without new rows of a replayed file whose earlier rows stay, because the table is not written. Dropped rows
-    remain."""
+    """The fates without new rows of a replayed file whose earlier rows stay, because the table is not written. Rows that are
+    dropped remain, and so do those that violate an expectation: their earlier ones leave the quarantine."""
 
     def stands(fate: Fate) -> bool:
         return fate.table in unwritten and fate.table in standing.get(fate.file_id, {})
 
-    return [fate for fate in fates if fate.fate == "drop" or not stands(fate)]
+    return [fate for fate in fates if fate.fate != "write" or not stands(fate)]
 
 
 def entries_of(
@@ -81,7 +81,8 @@ def entries_of(
 def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str], standing: Mapping[str, int]) -> Entry:
     if not end.lands:
         return Entry(file=end.file, outcome=_OUTCOMES[end.outcome], reason=end.reason, detail=end.detail)
-    tables = Counter({table: rows for table, rows in standing.items() if table in unwritten})
+    before = {table: rows for table, rows in standing.items() if table in unwritten}
+    tables = Counter(before)
     rows: Counter[str] = Counter()
     coming = arriving(fates, unwritten, {end.file.file_id: standing})
     changed = tables.total() - sum(fate.rows for fate in fates) + sum(fate.rows for fate in coming)
@@ -92,19 +93,28 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str], st
             rows["quarantine"] += fate.rows
         else:
             rows[fate.fate] += fate.rows
+    more = sum(_more_dropped(fates, table, rows_before) for table, rows_before in before.items())
     return Entry(
         file=end.file,
         outcome=_OUTCOMES[end.outcome],
         reason=end.reason
         or next((unwritten[table] for table in unwritten if table in {*standing, *(f.table for f in fates)}), None),
         detail=end.detail,
-        records=end.documents + end.refused + changed,
+        records=end.documents + end.refused + changed + more,
         quarantined=rows["quarantine"],
         parked=rows["park"],
-        dropped=rows["drop"],
+        dropped=rows["drop"] + more,
         tables=dict(sorted(tables.items())),
         content_hash=end.content_hash,
     )
+
+
+def _more_dropped(fates: Sequence[Fate], table: str, standing: int) -> int:
+    """The records beyond those that this reading drops itself, where a table keeps the rows of an earlier reading. Each record
+    has a row there, or is dropped. Fewer are dropped where a copy came since then, and more where a record has no row."""
+    mine = [fate for fate in fates if fate.table == table and fate.fate in ("write", "drop")]
+    dropped = sum(fate.rows for fate in mine if fate.fate == "drop")
+    return max(0, sum(fate.rows for fate in mine) - standing) - dropped
 
 
 def quarantined_by_reason(
