@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from unittest.mock import MagicMock
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
+from pyspark.sql import SparkSession
 
 from forebay.batch import leftovers
 from forebay.batch.leftovers import Leftover, remove_leftovers
@@ -130,3 +134,19 @@ def test_where_nothing_replaces_or_no_ledger_is_nothing_leaves(
 
 def test_a_row_without_tables_has_no_leftovers() -> None:
     assert leftovers.leftovers_by_table([Leftover({"file_id": "f", "tables": None, "superseded_by": "g"})]) == {}
+
+
+def test_rows_of_a_superseded_file_do_not_wait_for_refused_records_of_the_newer_one(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """A record that violates an expectation may stay in the quarantine for ever. Rows of whole tables land with a retry."""
+    reasons = {"alpha": "expectation", "beta": "paused", "gamma": "table-failed"}
+    held = [{"file_id": "g", "table": table, "reason": reason} for table, reason in reasons.items()]
+    held += [
+        {"file_id": "g", "table": None, "reason": "not-json"},
+        {"file_id": "h", "table": "alpha", "reason": "paused"},
+    ]
+    write_deltalake(f"{tmp_path}/_forebay/quarantine", pa.Table.from_pylist(held))
+    row = {"file_id": "f", "tables": {"alpha": 1}, "superseded_by": "g"}
+    waits = leftovers._waiting_in_quarantine(spark, str(tmp_path), MagicMock(), [Leftover(row)])
+    assert waits == {("g", "beta"), ("g", "gamma")}

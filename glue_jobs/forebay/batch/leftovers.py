@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.batch.events import LeftoversRemoved
 from forebay.batch.ledger_change import Change, change_counts
+from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, QUARANTINE, application, table_path
@@ -144,13 +145,14 @@ def remove_leftovers(
 def _waiting_in_quarantine(
     spark: SparkSession, lake: str, logs: TableLogs, leftovers: Sequence[Leftover]
 ) -> set[tuple[str | None, str]]:
-    """Newer versions, and the tables that they have quarantined rows for."""
+    """Newer versions, and the tables that their rows wait for. Refused records may stay in the quarantine for ever."""
     from pyspark.sql import functions as F
 
     path, newer = table_path(lake, QUARANTINE), sorted({one.by for one in leftovers if one.by})
     if not newer or logs.look(path, again=True) is None:
         return set()
-    held = spark.read.format("delta").load(path).where(F.col("file_id").isin(newer) & F.col("table").isNotNull())
+    waits = F.col("file_id").isin(newer) & F.col("reason").isin(*OF_WHOLE_TABLES)
+    held = spark.read.format("delta").load(path).where(waits)
     return {(row.file_id, row.table) for row in held.select("file_id", "table").distinct().collect()}
 
 
