@@ -12,8 +12,11 @@ from uuid import uuid4
 from botocore.exceptions import ClientError
 
 from forebay.landed_file import LandedFile
+from forebay.notification.reading import read_message
 from forebay_local.twin import s3 as mended
 from forebay_local.twin.twin import Twin
+
+OF_NOTHING = "d41d8cd98f00b204e9800998ecf8427e"
 
 
 def records(twin: Twin) -> list[dict[str, Any]]:
@@ -189,6 +192,10 @@ def test_deletions_are_announced_as_s3_does(twin: Twin) -> None:
         for one in got:
             sqs.delete_message(QueueUrl=queue, ReceiptHandle=one["ReceiptHandle"])
         said = [record for one in got for record in json.loads(one["Body"]).get("Records", ())]
+        for one in said:
+            marker = {"eTag": OF_NOTHING} if one["eventName"].endswith("MarkerCreated") else {}
+            about = {name: said for name, said in one["s3"]["object"].items() if name in ("size", "eTag")}
+            assert about == marker, "a deletion has no size, and only a delete marker an etag"
         return [(one["eventName"], one["s3"]["object"].get("versionId")) for one in said]
 
     for versioned in (False, True):
@@ -209,3 +216,39 @@ def test_deletions_are_announced_as_s3_does(twin: Twin) -> None:
     assert [event for event, _ in heard()] == ["ObjectRemoved:Delete", "ObjectRemoved:DeleteMarkerCreated"]
     s3.delete_object(Bucket=bucket, Key="in/a", VersionId=versions[1])
     assert [event for event, _ in heard()] == ["ObjectRemoved:Delete"]
+
+
+def test_deletions_are_told_to_eventbridge_as_s3_does(twin: Twin) -> None:
+    """A delete marker and the deletion of one version mean different things, and only `deletion-type` says which it is."""
+    s3, sqs, events = twin.client("s3"), twin.client("sqs"), twin.client("events")
+    name = f"deletes-{uuid4().hex[:8]}"
+    queue = sqs.create_queue(QueueName=name)["QueueUrl"]
+    arn = sqs.get_queue_attributes(QueueUrl=queue, AttributeNames=["QueueArn"])["Attributes"]["QueueArn"]
+    events.put_rule(Name=name, EventPattern=json.dumps({"source": ["aws.s3"], "detail-type": ["Object Deleted"]}))
+    events.put_targets(Rule=name, Targets=[{"Id": "queue", "Arn": arn}])
+    s3.create_bucket(Bucket=name, CreateBucketConfiguration={"LocationConstraint": twin.region})
+    s3.put_bucket_notification_configuration(Bucket=name, NotificationConfiguration={"EventBridgeConfiguration": {}})
+    s3.put_object(Bucket=name, Key="in/a", Body=b"1")
+    s3.delete_object(Bucket=name, Key="in/a")
+    s3.put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    version = s3.put_object(Bucket=name, Key="in/a", Body=b"2")["VersionId"]
+    marker = s3.delete_object(Bucket=name, Key="in/a")["VersionId"]
+    s3.delete_object(Bucket=name, Key="in/a", VersionId=version)
+    events.remove_targets(Rule=name, Ids=["queue"])
+    events.delete_rule(Name=name)
+
+    got = sqs.receive_message(QueueUrl=queue, MaxNumberOfMessages=10, WaitTimeSeconds=0)["Messages"]
+    details = sorted((json.loads(one["Body"])["detail"] for one in got), key=lambda one: one["object"]["sequencer"])
+    assert [one["deletion-type"] for one in details] == [
+        "Permanently Deleted",
+        "Delete Marker Created",
+        "Permanently Deleted",
+    ]
+    assert [{k: v for k, v in one["object"].items() if k != "sequencer"} for one in details] == [
+        {"key": "in/a"},
+        {"key": "in/a", "etag": OF_NOTHING, "version-id": marker},
+        {"key": "in/a", "version-id": version},
+    ]
+    assert {one["reason"] for one in details} == {"DeleteObject"}
+    read = [one.deleted for body in got for one in read_message(body["Body"]).ignored]
+    assert sorted(file.version_id or "" for file in read if isinstance(file, LandedFile)) == ["", "", version]

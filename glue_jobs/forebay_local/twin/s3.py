@@ -98,7 +98,7 @@ def delete_object(
         return done
     events = notifications.S3NotificationEvent
     if version_id is None:
-        marker = SimpleNamespace(name=key_name, version_id=done[1]["version-id"])
+        marker = SimpleNamespace(name=key_name, version_id=done[1]["version-id"], etag=_OF_NOTHING)
         send_event(self.account_id, events.OBJECT_REMOVED_DELETE_MARKER_CREATED_EVENT, bucket, marker)
     elif str(version_id) in there and key_name in bucket.keys:
         version = SimpleNamespace(name=key_name, version_id=version_id)
@@ -110,6 +110,9 @@ def delete_object(
 
 # One number more each write; it starts at the clock so that a later twin continues after an earlier one.
 _sequencers = itertools.count(int(time.time() * 1e6) << 4)
+
+_OF_NOTHING = "d41d8cd98f00b204e9800998ecf8427e"
+"""S3 gives a delete marker the etag of an empty object."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +139,7 @@ def send_event(account_id: str, event_name: Any, bucket: Any, key: Any) -> None:
 
 
 def s3_event(event_name: str, bucket: Any, key: _Written, notification_id: str) -> dict[str, Any]:
-    """A notification with all the fields that S3's has; a removed object has neither size nor etag."""
+    """A notification with all the fields that S3's has; a removed object has no size, and only a delete marker an etag."""
     event: dict[str, Any] = _stock_record(event_name, bucket, key, notification_id)
     record = event["Records"][0]
     record["userIdentity"] = {"principalId": "AWS:LOCALTWIN"}
@@ -150,22 +153,30 @@ def s3_event(event_name: str, bucket: Any, key: _Written, notification_id: str) 
         about["versionId"] = key.version_id
     if "ObjectRemoved" in event_name:
         about.pop("size", None)
-        about.pop("eTag", None)
+        if not event_name.endswith("DeleteMarkerCreated"):
+            about.pop("eTag", None)
     return event
 
 
 def send_to_eventbridge(account_id: str, bucket: Any, event_name: str, key: _Written) -> None:
     """https://docs.aws.amazon.com/AmazonS3/latest/userguide/ev-events.html"""
     about: dict[str, Any] = {"key": key.name, "sequencer": key.sequencer}
-    if key.size is not None:
-        about |= {"size": key.size, "etag": key.etag.strip('"')}
+    deletion = _DELETIONS.get(event_name, "")
+    if not deletion:
+        about["size"] = key.size
+    if deletion != _PERMANENT:
+        about["etag"] = key.etag.strip('"')
     if bucket.is_versioned:
         about["version-id"] = key.version_id
-    detail = {"version": "0", "bucket": {"name": bucket.name}, "object": about, "request-id": key.sequencer}
-    detail |= {
+    detail: dict[str, Any] = {
+        "version": "0",
+        "bucket": {"name": bucket.name},
+        "object": about,
+        "request-id": key.sequencer,
         "requester": account_id,
         "source-ip-address": "127.0.0.1",
-        "reason": _REASONS.get(event_name, "PutObject"),
+        "reason": "DeleteObject" if deletion else _REASONS.get(event_name, "PutObject"),
+        **({"deletion-type": deletion} if deletion else {}),
     }
     event: Any = {
         "version": "0",
@@ -185,8 +196,11 @@ def send_to_eventbridge(account_id: str, bucket: Any, event_name: str, key: _Wri
 _REASONS = {
     "s3:ObjectCreated:Copy": "CopyObject",
     "s3:ObjectCreated:CompleteMultipartUpload": "CompleteMultipartUpload",
-    "s3:ObjectRemoved:Delete": "DeleteObject",
-    "s3:ObjectRemoved:DeleteMarkerCreated": "DeleteObject",
+}
+_PERMANENT = "Permanently Deleted"
+_DELETIONS = {
+    "s3:ObjectRemoved:Delete": _PERMANENT,
+    "s3:ObjectRemoved:DeleteMarkerCreated": "Delete Marker Created",
 }
 
 
