@@ -538,9 +538,9 @@ def a_history(kind: type[Play], seed: int) -> Iterator[Play]:
         yield kind(seed, patch)
 
 
-def play_all(kind: type[Play]) -> None:
+def play_all(kind: type[Play], histories: int = HISTORIES) -> None:
     alone = os.environ.get("FOREBAY_PAPER_HISTORY")
-    for seed in [int(alone)] if alone else range(HISTORIES):
+    for seed in [int(alone)] if alone else range(histories):
         with a_history(kind, seed) as play:
             try:
                 play.play()
