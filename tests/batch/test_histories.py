@@ -1,26 +1,33 @@
 """Histories made at random: files and archives are put, overwritten, deleted, withheld and announced again, and drivers die.
 Operators pause tables, retry held records, replay files and take tables back. When all is mended and announced once more,
-tables and ledger agree with a few lines of plain Python.
+tables and ledger agree with a few lines of plain Python. Records have a declared array and a declared struct, some of which do
+not fit, and an expectation whose alarm has a share.
 
 FOREBAY_HISTORIES=300 plays so many of them; the suite plays a few.
 """
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
+from forebay.batch.events import ExpectationViolated
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.layout import QUALITY
 from forebay.lake.paused import pause, resume
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL
@@ -215,13 +222,102 @@ class Play:
         assert self.world.plans() == []
 
 
+NESTED = """
+name = "studio"
+[[tables]]
+name = "{game}"
+columns = [
+  { name = "event_id" },
+  { name = "tags", type = "array<string>" },
+  { name = "spot", type = "struct<x: double, y: double>" },
+]
+[tables.expectations]
+near = { check = "spot.x >= 0", alarm_above_percent = 40 }
+"""
+ALARM_SHARE = Fraction(40, 100)
+
+
+class Shape(NamedTuple):
+    """Fields of a record, as a producer writes them, the values of its columns, and what is rescued."""
+
+    fields: str
+    tags: list[str | None] | None
+    spot: dict[str, float | None] | None
+    rescued: dict[str, Any]
+
+    @property
+    def is_near(self) -> bool:
+        return self.spot is None or self.spot["x"] is None or self.spot["x"] >= 0
+
+
+SHAPES = (
+    Shape('"tags": ["a", null], "spot": {"x": 1.5}', ["a", None], {"x": 1.5, "y": None}, {}),
+    Shape('"tags": "a,b", "spot": {"x": -1, "y": 2}', None, {"x": -1.0, "y": 2.0}, {"tags": "a,b"}),
+    Shape('"tags": [1.50, {"k": 1}], "spot": [1, 2]', ["1.50", '{"k":1}'], None, {"spot": [1, 2]}),
+    Shape('"spot": {"x": "far"}', None, None, {"spot": {"x": "far"}}),
+    Shape('"tags": [], "spot": {"x": -3, "z": 1}', [], {"x": -3.0, "y": None}, {"spot": {"x": -3, "z": 1}}),
+)
+
+
+def shape_of(version: int, number: int) -> Shape:
+    return SHAPES[(version + number) % len(SHAPES)]
+
+
+class NestedPlay(Play):
+    def lines(self, version: int) -> bytes:
+        of = [("alpha", number) for number in range(version)] + [("beta", 0)]
+        told = (
+            f'{{"game": "{game}", "event_id": "{game}-{number}", {shape_of(version, number).fields}}}'
+            for game, number in of
+        )
+        return "\n".join([*told, "{broken", ""]).encode()
+
+    def check(self) -> None:
+        super().check()
+        self.each_value_is_in_its_column_or_rescued()
+        self.alarms_ring_above_their_share()
+
+    def each_value_is_in_its_column_or_rescued(self) -> None:
+        versions = {row["file_id"]: int(row["etag"].rpartition("-")[2]) for row in self.world.entries()}
+        for table in TABLES:
+            for row in LakeView(self.world.lake).query(table, "select * from t"):
+                wanted = shape_of(versions[row["_file_id"]], int(row["event_id"].rpartition("-")[2]))
+                found = (row["tags"], row["spot"], json.loads(row["_rescued"] or "{}"))
+                assert found == (wanted.tags, wanted.spot, wanted.rescued), wanted.fields
+
+    def alarms_ring_above_their_share(self) -> None:
+        """Of the rows of each batch. A batch that was tried twice may have told of it twice."""
+        events = [event for event in self.world.events if isinstance(event, ExpectationViolated)]
+        told = {(event.batch, event.table, event.rows, event.rings) for event in events}
+        checked = LakeView(self.world.lake).query(QUALITY, "select * from t")
+        batches = [(row["generation"], row["batch"], row["table"]) for row in checked]
+        assert len({*batches}) == len(batches), "a batch has two verdicts"
+        may = {table: {*self.sums_of(table)} for table in TABLES}
+        for row in checked:
+            rows, violated = row["rows"], row["violated"]
+            assert (rows, violated) in may[row["table"]]
+            rings = violated > rows * ALARM_SHARE
+            assert violated == 0 or (row["batch"], row["table"], violated, rings) in told
+
+    def sums_of(self, table: str) -> Iterator[tuple[int, int]]:
+        """Rows, and those that are not near, of any files together."""
+        of_file = []
+        for version in (version for last in self.put.values() for version in range(1, last + 1)):
+            numbers = range(version if table == "alpha" else 1)
+            of_file.append((len(numbers), sum(not shape_of(version, number).is_near for number in numbers)))
+        for count in range(1, len(of_file) + 1):
+            for some in combinations(of_file, count):
+                yield sum(rows for rows, _ in some), sum(violated for _, violated in some)
+
+
 @pytest.fixture
 def play_in(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[], Play]:
     made: list[int] = []
 
     def play() -> Play:
         made.append(1)
-        return Play(World(spark, f"file://{tmp_path}/{len(made)}", monkeypatch, generation="generation-1"))
+        lake = f"file://{tmp_path}/{len(made)}"
+        return NestedPlay(World(spark, lake, monkeypatch, service=NESTED, generation="generation-1"))
 
     return play
 
