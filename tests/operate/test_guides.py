@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
+import subprocess
+import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -64,13 +67,22 @@ def typed(line: str) -> tuple[list[str], int]:
     return [said.rstrip() for said in (out + err).splitlines()], status
 
 
+def in_a_shell(*lines: str) -> list[str]:
+    """What a terminal shows."""
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        ["bash"], input="\n".join(lines), env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    return [said.rstrip() for said in (done.stdout + done.stderr).splitlines()]
+
+
 def tell(lake: Path, **more: object) -> None:
     row = FeedPeriod(service="games", feed="clicks", period=TEN, ends=TEN + timedelta(hours=1), since=TEN, **more)  # type: ignore[arg-type]
     Periods(open_objects(f"{lake}/_forebay/complete")).change(lambda _: [row])
 
 
 def test_the_wait_for_an_hour_prints_what_the_guide_shows(lake: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (first, open_hour), (asks, (status,)), (again, complete), (query, rows) = transcript_of(
+    (first, open_hour), (asks, (status,)), (again, complete), (asks_again, ended_well), (query, rows) = transcript_of(
         "Wait until all files of an hour are in"
     )
     keep_in_force(str(lake), parse_service({"service.toml": SERVICE}))
@@ -82,8 +94,14 @@ def test_the_wait_for_an_hour_prints_what_the_guide_shows(lake: Path, monkeypatc
     said, ended = typed(first)
     assert (said, sum(waited)) == (open_hour, 30 * 60)
     assert (asks, str(ended)) == ("echo $?", status)
-    tell(lake, files=2, rows=4, revision=1, complete_at=TEN)
+
+    def arrives(_: float) -> None:
+        tell(lake, files=2, rows=4, revision=1, complete_at=TEN)
+
+    monkeypatch.setattr(wait.wait, "__kwdefaults__", {"clock": lambda: 0.0, "sleep": arrives})
+    assert typed(first) == (complete, 0), "the file arrives while the command waits"
     assert typed(again) == (complete, 0)
+    assert in_a_shell(again, asks_again) == [*complete, *ended_well]
     assert typed(query) == (rows, 0)
 
 
