@@ -50,6 +50,8 @@ def test_a_type_in_sparks_ddl_has_one_spelling(written: str, spelled: str, parts
         ("struct<x: double NOT NULL>", "did you mean double?"),
         (f"array<{DEEP}>", f"is nested deeper than {DEEPEST_COLUMN} levels"),
         ("array<decimal(39,2)>", "did you mean decimal(18,2)?"),
+        ("array<strin>", "has elements, which must be one of string, "),
+        ("array<struct<x: array<strin>>>", "has the field x, which must be one of string, "),
     ],
 )
 def test_a_wrong_type_is_refused_and_the_message_says_why(written: str, says: str) -> None:

@@ -129,18 +129,18 @@ def _width(kind: ColumnType) -> int:
     return sum(map(_width, kind.fields.values())) if isinstance(kind, StructOf) else 1
 
 
-def _parsed(text: str, levels: int, field: str = "") -> ColumnType:
-    """`field` is the struct's field that has this type, with those around it."""
+def _parsed(text: str, levels: int, field: str = "", part: str = "") -> ColumnType:
+    """`field` is the struct's field that has this type, with those around it, and `part` what it is called in a message."""
     opened = re.fullmatch(r"\s*(array|struct)\s*<(.*)>\s*", text, re.IGNORECASE | re.DOTALL)
     if opened is None:
         try:
             return _plain(text.strip())
         except ValueError as wrong:
-            raise ValueError(f"has the field {field}, which {wrong}" if field else str(wrong)) from None
+            raise ValueError(f"has {part}, which {wrong}" if part else str(wrong)) from None
     if levels == 0:
         raise ValueError(f"is nested deeper than {DEEPEST_COLUMN} levels; make the inner ones json")
     if opened[1].lower() == "array":
-        return ArrayOf(_parsed(opened[2], levels - 1, field))
+        return ArrayOf(_parsed(opened[2], levels - 1, field, part or "elements"))
     return StructOf(_fields(opened[2], levels - 1, f"{field}." if field else ""))
 
 
@@ -157,7 +157,8 @@ def _fields(text: str, levels: int, before: str) -> dict[str, ColumnType]:
         if named[1].lower() in names:
             raise ValueError(f"names the field {named[1]} twice (Spark ignores case)")
         names.add(named[1].lower())
-        fields[named[1]] = _parsed(part[named.end() :], levels, before + named[1])
+        field = before + named[1]
+        fields[named[1]] = _parsed(part[named.end() :], levels, field, f"the field {field}")
     return fields
 
 
