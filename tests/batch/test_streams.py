@@ -1,5 +1,5 @@
 """Streams that read a table, while verbs of every kind change it: who skips commits with removals gets every row that ever
-came, once; who follows the change feed has the table.
+came, once; who follows the change feed has the table, and so has who copies it with the block of docs/query.md.
 
 FOREBAY_STREAM_HISTORIES=100 plays so many random histories; the suite plays a few.
 """
@@ -33,7 +33,7 @@ from forebay.operate.people.erase import begin, carry_out, unfinished
 from forebay.privacy.secret import make_secret, secret_at
 from forebay.privacy.token import token_of
 from forebay.upkeep.erase.age import drop_old_rows
-from tests.batch.downstream import Downstream, versions_of
+from tests.batch.downstream import Downstream, values_of, versions_of
 from tests.batch.test_histories import KEYS, Play
 from tests.batch.test_histories import steps as of_all_histories
 from tests.batch.world import Died, World, records
@@ -195,6 +195,7 @@ class StreamedPlay(Play):
             assert +one.stands == (versions[-1] if versions else {}), f"{table}: who wants the table"
             assert -one.stands == {}, f"{table}: rows left that had not come"
             if versions:
+                assert values_of(one.copy) == values_of(one.path), f"{table}: who copies it"
                 assert applied(self.elsewhere, table) == now(Path(one.path.removeprefix("file://")).parent, table)
 
 
@@ -230,6 +231,7 @@ def test_rows_that_replace_others_reach_a_stream_that_skips_removals_and_a_death
     assert sum(world.rows_of("alpha").values()) == 3
     play.behind.pop("beta")
     one = play.behind["alpha"]
+    one.copies = False  # which runs many Spark jobs
     one.read()
     assert sorted(rows.total() for rows in versions_of(one.path)) == [0, 2, 3]
     assert (one.came.total(), set(one.came.values())) == (5, {1})

@@ -6,6 +6,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.operate.lake_view import LakeView
@@ -38,6 +39,8 @@ def test_a_stream_gets_every_new_row_once_and_a_copy_follows_each_correction(
         rows = Counter(tuple(row.values()) for row in told.rows("alpha", there))
         ever.update(rows.keys() - ever.keys())
         assert (consumer.came, +consumer.stands, -consumer.stands) == (ever, rows, Counter())
+        copied = DeltaTable(consumer.copy).to_pyarrow_table(columns=["event_id"])["event_id"].to_pylist()
+        assert sorted(copied) == sorted(row["event_id"] for row in told.rows("alpha"))
 
     for number in (1, 2):
         told.put(f"{number}.json", lines([event("alpha", number * 10 + n) for n in range(2)]))
