@@ -145,7 +145,7 @@ def test_no_key_is_in_any_plan_event_setting_log_or_object(
     before = queries(world)
     world.try_batch(0, [world.file("a.json")])
     ran = [one for number, one in queries(world).items() if number not in before]
-    assert len(ran) > 1
+    assert ran, "Spark encrypts the values"
     settings = [*world.spark.sparkContext.getConf().getAll(), *world.spark.conf.getAll.items()]
     told = [one.physicalPlanDescription() + one.details() for one in ran]
     told += [repr(world.events), repr(settings), *capfd.readouterr()]
