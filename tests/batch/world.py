@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import forebay.batch.batch as heart
 import forebay.batch.commits as commits
@@ -64,6 +64,9 @@ BEFORE_THE_PLAN = -1
 KEPT = {QUARANTINE: "quarantined", PARKED: "parked"}
 
 
+NAMES = "bucket string, key string, size long, etag string, version_id string, sequencer string, event_time timestamp"
+
+
 class Died(BaseException):
     """The driver is no more."""
 
@@ -103,6 +106,12 @@ def unread(how: ReadOutcome) -> Unread:
         "unavailable": "gave-up",
     }
     return Unread(how, reasons[how], "said the test")
+
+
+def names_of(spark: SparkSession, files: Sequence[LandedFile]) -> DataFrame:
+    """As the source gives them."""
+    rows = [(f.bucket, f.key, f.size, f.etag, f.version_id, f.sequencer, f.event_time) for f in files]
+    return spark.createDataFrame(rows, NAMES)
 
 
 @dataclass
@@ -174,7 +183,7 @@ class World:
             elif dies_after is not None:
                 die_after(patched, dies_after)
             try:
-                batch.load(files, number)
+                batch.process(names_of(self.spark, files), number)
             finally:
                 batch.close()
 
