@@ -76,14 +76,14 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
         )
     wanted = [None] if tables == [EVERY] else names
     waiting = sum(chosen_of(view, "quarantine", declared.name, table=name, reason=PAUSED_TABLE) for name in wanted)
+    if waiting and not dry_run:
+        must_be_known_secret(view.lake, declared)  # else the rows could not be loaded
     verb = ": would be resumed" if dry_run else ": resumed from the next batch on"
     done = sorted(set(names) & there)
     tell(resumed=done, waited=waiting, wait=waiting)
     console.print(f"{_said(done) + verb if done else 'nothing is paused'}; {counted(waiting, 'row', 'waits')}")
     if dry_run:
         return
-    if waiting:
-        must_be_known_secret(view.lake, declared)  # else the rows could not be loaded
     resume_tables(view.lake, names)
     if done:
         leave_record(lake, f"resume: {_said(done)}", undo=f"forebay pause {' '.join(map(_typed, done))}")
