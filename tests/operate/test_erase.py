@@ -1006,6 +1006,13 @@ def test_maintenance_with_the_newer_of_two_secrets_leaves_an_erasure_of_the_olde
         leave(now=datetime.max.replace(tzinfo=UTC))
     (plan,) = (erasures := Erasures(str(lake), "games")).plans()
     assert erasures.done(plan)["alpha"].gone is None
+    given(command(lake, service, BEN, "--yes"), "")
+    assert told(lake, BEN), "the older files wait"
+    assert "erasure 1: began with a different secret" in failed(1, *command(lake, service, "--now"))
+    assert not told(lake, BEN), "the erasure of the newer secret does not wait for the other one"
+    first, second = erasures.plans()
+    assert not any(one.gone for one in erasures.done(first).values())
+    assert second.gone_at
 
 
 def test_a_declared_column_that_has_the_subject_stays(lake: Path, declared: Callable[..., str]) -> None:

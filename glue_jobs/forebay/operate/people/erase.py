@@ -51,7 +51,7 @@ from forebay.operate.people.outlook import tables_of_service
 from forebay.operate.people.unseen import unseen
 from forebay.privacy.erased import add_erased, list_number
 from forebay.upkeep.erase.counts import change_ledger
-from forebay.upkeep.erase.due import erasure_of, gone_from, must_be_its_secret, tables_due
+from forebay.upkeep.erase.due import OtherSecret, erasure_of, gone_from, must_be_its_secret, tables_due
 from forebay.upkeep.erase.plan import Done, ErasePlan, Erasures
 from forebay.upkeep.erase.table import Refused
 from forebay.upkeep.erase.vault import forget
@@ -135,6 +135,8 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
             )
         except UNCHANGED as why:
             stay.append(f"{name}: its old files stay: it {_told(why)}")
+        except OtherSecret as why:
+            stay.append(f"{name}: its old files stay: {why}")
         finally:
             lease.let_go()
     if stay:

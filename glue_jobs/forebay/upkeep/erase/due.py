@@ -57,6 +57,10 @@ def erased_by(plan: ErasePlan, service: Service) -> Erased:
     return Erased(frozenset(plan.tokens), secret_at(service.privacy.secret), service.name)
 
 
+class OtherSecret(InvalidConfiguration):
+    """An erasure began with another secret."""
+
+
 def must_be_its_secret(service: Service, plan: ErasePlan) -> None:
     """With another secret nobody would be found, and the report would call them erased. A token is its own token under one
     secret. Earlier versions accepted a new secret, so a lake may know two, and erasures of both."""
@@ -64,7 +68,7 @@ def must_be_its_secret(service: Service, plan: ErasePlan) -> None:
     secret = secret_at(service.privacy.secret)
     if any(token_of(token, secret) != token for token in plan.tokens):
         problem = "began with a different secret than these declarations name; no row was changed"
-        raise InvalidConfiguration.one(f"erasure {plan.number}", problem, "name its declarations with --service")
+        raise OtherSecret.one(f"erasure {plan.number}", problem, "name its declarations with --service")
 
 
 def places_in(snapshot: Snapshot, table: str, service: Service) -> tuple[Place, ...]:
@@ -117,17 +121,22 @@ def gone_from(
     write_checkpoint: WriteCheckpoint,
     now: datetime | None = None,
 ) -> int:
-    """A caller that must not wait passes a later `now`."""
+    """A caller that must not wait passes a later `now`. `OtherSecret` comes last: no other erasure waits for that one."""
     must_keep_subject(lake, service)
     if not service.subject:
         return 0
     now, erasures, went = now or datetime.now(UTC), Erasures(lake, service.name), 0
+    refused: OtherSecret | None = None
     for plan in erasures.plans():
         done = erasures.done(plan).get(table) if plan.ended and not plan.gone_at else None
         if done is None or not _is_due(done, now):
             continue
         must_be_known_secret(lake, service)
-        must_be_its_secret(service, plan)
+        try:
+            must_be_its_secret(service, plan)
+        except OtherSecret as other:
+            refused = refused or other
+            continue
         objects = open_objects(table_path(lake, table))
         erasure = erasure_of(lake, table, service, plan, note=lambda _: None)
         try:
@@ -144,4 +153,6 @@ def gone_from(
         if all(one.gone is not None for one in erasures.done(plan).values()):
             erasures.keep(replace(plan, gone_at=datetime.now(UTC).isoformat()))
         went += purged.deleted
+    if refused is not None:
+        raise refused
     return went
