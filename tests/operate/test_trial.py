@@ -213,6 +213,19 @@ def test_columns_have_their_types_and_what_does_not_fit_is_told(samples: Path) -
     assert [(c.name, c.type) for c in gift.columns] == [("kind", "string"), ("n", "long")]
 
 
+def test_a_value_that_fits_in_part_is_in_its_column_and_does_not_fit(tmp_path: Path) -> None:
+    """`_rescued` has all of it, too."""
+    columns = (
+        '{ name = "pos", type = "struct<x: double>" }, { name = "n", type = "double" }, { name = "d", type = "date" }'
+    )
+    lines = [{"pos": {"x": 1, "z": 2}, "n": 0.5, "d": "2026-11-22"}, {"pos": {"x": "far"}, "n": "many", "d": "soon"}]
+    texts = [*map(json.dumps, lines), '{"pos": null, "n": 0.12345678901234567890}']
+    (tmp_path / "a.json").write_text("\n".join(texts))
+    (table,) = tried(tmp_path, f'name = "s"\n[[tables]]\nname = "t"\ncolumns = [{columns}]\n').tables
+    found = [(c.name, c.filled, c.misfits) for c in table.columns]
+    assert found == [("pos", 1, 2), ("n", 2, 2), ("d", 1, 1)]
+
+
 def test_other_declarations_are_compared_record_by_record(samples: Path) -> None:
     after = SERVICE.replace('kind = "sale"', 'kind = ["sale", "gift"]').replace("decimal(9,2)", "string")
     assert differences(tried(samples), tried(samples)) == []

@@ -40,6 +40,7 @@ from forebay.record.growth import grown
 from forebay.record.kind import Struct, leaves
 from forebay.record.number import problem_of, read_json
 from forebay.record.route import Route, route_of, text_of
+from forebay.record.typed import converted
 
 EXAMPLES = 3
 
@@ -222,9 +223,15 @@ def _declared(
     places = having.get(family_of(key), ()) if isinstance(key, str) else range(len(rows))
     texts = {at: text_of(service, column.source, rows[at][1], rows[at][0].origin) for at in places}
     odd = [at for at, text in texts.items() if text is not None and not fits(text, column)]
-    filled = sum(text is not None for text in texts.values()) - len(odd)
+    there = sum(text is not None for text in texts.values())
+    empty = sum(not _has_value(texts[at] or "", column) for at in odd)
     example = f"{rows[odd[0]][0].place}: {texts[odd[0]]}" if odd else None
-    return TrialColumn(column.name, column.type, column.source, filled, len(odd), example), odd
+    return TrialColumn(column.name, column.type, column.source, there - empty, len(odd), example), odd
+
+
+def _has_value(misfit: str, column: Column) -> bool:
+    """Whether the column has a part of it, such as the nearest double, or the declared fields of a struct."""
+    return not column.formats and converted(misfit, column) is not None
 
 
 def _unchecked(table: Table) -> Iterator[str]:
