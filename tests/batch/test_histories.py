@@ -282,7 +282,10 @@ class NestedPlay(Play):
         versions = {row["file_id"]: int(row["etag"].rpartition("-")[2]) for row in self.world.entries()}
         for table in TABLES:
             for row in LakeView(self.world.lake).query(table, "select * from t"):
-                wanted = shape_of(versions[row["_file_id"]], int(row["event_id"].rpartition("-")[2]))
+                version = versions[row["_file_id"]]
+                record = self.lines(version).splitlines()[row["_line"] - 1]
+                assert f'"event_id": "{row["event_id"]}"'.encode() in record, "the row leads to another record"
+                wanted = shape_of(version, int(row["event_id"].rpartition("-")[2]))
                 found = (row["tags"], row["spot"], json.loads(row["_rescued"] or "{}"))
                 assert found == (wanted.tags, wanted.spot, wanted.rescued), wanted.fields
 

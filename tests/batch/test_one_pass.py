@@ -465,6 +465,7 @@ def test_rows_of_tables_that_are_not_written_are_kept_by_the_pass(
 
 
 @pytest.mark.parametrize("by", ["the driver", "a job"])
+@pytest.mark.deep
 def test_only_data_files_with_duplicates_are_written_again(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by: str
 ) -> None:

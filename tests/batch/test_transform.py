@@ -138,6 +138,7 @@ def test_a_function_that_changes_nothing_is_none(monkeypatch: pytest.MonkeyPatch
         assert fates(after) == fates(before)
 
 
+@pytest.mark.deep
 def test_expectations_see_the_changed_values_and_a_retry_applies_the_function(
     spark: SparkSession, lake: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
