@@ -113,6 +113,12 @@ def open_objects(place: str, *, s3: Any = None) -> Objects:
     return FolderObjects(local_folder(place))
 
 
+def open_object(address: str, *, s3: Any = None) -> tuple[Objects, str]:
+    """The folder of one object, and its name there. The root of this machine is a folder, too."""
+    folder, slash, name = address.rpartition("/")
+    return open_objects(folder or slash, s3=s3), name
+
+
 def discard(place: str, names: Iterable[str]) -> None:
     """Deletes data files that no log names, if it may. Whoever only appends to tables may delete none, and leaves them to
     maintenance."""

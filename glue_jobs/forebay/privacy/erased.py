@@ -12,7 +12,7 @@ from functools import lru_cache
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import erased_of
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import open_object, open_objects
 
 LISTS = "lists"
 
@@ -36,8 +36,8 @@ def list_number(address: str) -> int:
 
 @lru_cache(maxsize=4)
 def erased_at(address: str) -> frozenset[str]:
-    folder, _, name = address.rpartition("/")
-    found = open_objects(folder).read(name)
+    objects, name = open_object(address)
+    found = objects.read(name)
     if found is None:
         raise Halt(f"{address}, a list of erased subjects, is missing: without it, their records would be loaded again")
     return frozenset(found.decode().split())

@@ -19,7 +19,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 
 from forebay.aws.client import client
 from forebay.errors import Halt, InvalidConfiguration
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import open_object
 
 KEY_BYTES = 32
 NONCE_BYTES, TAG_BYTES = 16, 16
@@ -135,8 +135,8 @@ class LocalKey:
         return hidden + _tag(key, name, hidden)
 
     def _keys(self) -> list[bytes]:
-        folder, _, name = self.place.rpartition("/")
-        keys = _keys_of(open_objects(folder).read(name) or b"")
+        objects, name = open_object(self.place)
+        keys = _keys_of(objects.read(name) or b"")
         if not keys:
             raise InvalidConfiguration.one(
                 f"vault_key {self.place}", "has no vault key", "`forebay privacy rotate` makes one"
@@ -146,8 +146,7 @@ class LocalKey:
 
 def add_local_key(place: str) -> None:
     """A new one, to be used from now on. Earlier ones stay, for what they encrypted."""
-    folder, _, name = place.rpartition("/")
-    objects = open_objects(folder)
+    objects, name = open_object(place)
     before = objects.read(name) or MARK
     if before != MARK and not _keys_of(before):
         raise InvalidConfiguration.one(f"vault_key {place}", "does not hold vault keys")

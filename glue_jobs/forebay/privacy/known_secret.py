@@ -14,7 +14,7 @@ from collections.abc import Collection
 from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration, Unreachable
 from forebay.lake.layout import known_token_of
-from forebay.lake.objects import Objects, open_objects
+from forebay.lake.objects import open_object
 from forebay.privacy.erased import erased_at, newest_list
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import looks_like_token, token_of
@@ -24,10 +24,10 @@ VALUE = "the secret of this lake"
 
 def keep_secret(lake: str, service: Service) -> None:
     """Keeps a token of the first secret that the service has here. A second call changes nothing. Another secret is refused."""
-    if service.privacy is None or not service.privacy.secret:
+    if not service.secret:
         return
-    objects, name = _kept_in(lake, service.name)
-    token = known_token(service.privacy.secret).encode()
+    objects, name = open_object(known_token_of(lake, service.name))
+    token = known_token(service.secret).encode()
     if objects.read(name) == token:
         return
     must_be_known_secret(lake, service)
@@ -50,14 +50,14 @@ def must_be_secret_of(token: str, address: str) -> None:
 
 
 def must_be_known_secret(lake: str, service: Service) -> None:
-    if service.privacy is None or not service.privacy.secret:
+    if not service.secret:
         return
-    secret = secret_at(service.privacy.secret)
+    secret = secret_at(service.secret)
     place, tokens = _known(lake, service.name)
     if tokens and not any(token_of(token, secret) == token for token in tokens):
         raise InvalidConfiguration.one(
             "privacy: secret",
-            f"{service.privacy.secret} is not the secret that made the tokens in this lake: equal values would get other "
+            f"{service.secret} is not the secret that made the tokens in this lake: equal values would get other "
             "tokens, and records of erased people would come back",
             f"restore the first one, see docs/disasters.md, A secret; {place} has a token of it",
         )
@@ -75,10 +75,11 @@ def compared_secret(lake: str, service: Service) -> list[str]:
 def _known(lake: str, service: str) -> tuple[str, Collection[str]]:
     """An object with tokens of the secret, and the tokens. Earlier versions accepted a new secret, so a list may have tokens of
     both."""
-    objects, name = _kept_in(lake, service)
+    place = known_token_of(lake, service)
+    objects, name = open_object(place)
     known = objects.read(name)
     if known is not None:
-        return known_token_of(lake, service), (_token_in(known, known_token_of(lake, service)),)
+        return place, (_token_in(known, place),)
     newest = newest_list(lake, service)
     return newest, erased_at(newest) if newest else ()
 
@@ -89,8 +90,3 @@ def _token_in(content: bytes, place: str) -> str:
         hint = "restore it. If the secret is still the first one, delete it: the job then writes it again"
         raise InvalidConfiguration.one(place, "does not hold a token of the secret: somebody changed it", hint)
     return token
-
-
-def _kept_in(lake: str, service: str) -> tuple[Objects, str]:
-    folder, _, name = known_token_of(lake, service).rpartition("/")
-    return open_objects(folder), name

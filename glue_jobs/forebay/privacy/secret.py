@@ -13,7 +13,7 @@ from typing import Any
 
 from forebay.address import is_s3
 from forebay.errors import InvalidConfiguration, Unreachable
-from forebay.lake.objects import open_objects
+from forebay.lake.objects import open_object
 
 BYTES = 32
 MARK = b"forebay token secret 1\n"
@@ -23,9 +23,9 @@ MAKE = "restore it; for a new lake, `forebay privacy secret` makes one"
 
 @lru_cache(maxsize=10)
 def secret_at(address: str) -> bytes:
-    folder, name = _folder_and_name(address)
     try:
-        found = open_objects(folder).read(name)
+        objects, name = open_object(address)
+        found = objects.read(name)
     except OSError as refused:
         raise Unreachable.one(address, f"cannot be read: {refused}") from refused
     if found is None:
@@ -37,15 +37,8 @@ def secret_at(address: str) -> bytes:
 
 def make_secret(address: str, *, s3: Any = None) -> bool:
     """False where there is one, or something else: it stays. With another secret all tokens would be others."""
-    folder, name = _folder_and_name(address)
-    made = MARK + b64encode(secrets.token_bytes(BYTES)) + b"\n"
-    return open_objects(folder, s3=s3 if is_s3(address) else None).write_once(name, made)
-
-
-def _folder_and_name(address: str) -> tuple[str, str]:
-    """The root of this machine is a folder, too."""
-    folder, _, name = address.rpartition("/")
-    return folder or "/", name
+    objects, name = open_object(address, s3=s3 if is_s3(address) else None)
+    return objects.write_once(name, MARK + b64encode(secrets.token_bytes(BYTES)) + b"\n")
 
 
 def _decoded(text: bytes) -> bytes:
