@@ -289,8 +289,11 @@ class Logs:
         return NO_VERSION if table is None else table.version
 
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
+        return self.look_for(path, app_id)[1]
+
+    def look_for(self, path: str, app_id: str, *, again: bool = False) -> tuple[Table | None, int]:
         table = self._table(path)
-        return NO_VERSION if table is None else self.last_version(table, app_id)
+        return table, NO_VERSION if table is None else self.last_version(table, app_id)
 
     def last_version(self, seen: Table, app_id: str) -> int:
         return seen.txns.get(app_id, NO_VERSION)

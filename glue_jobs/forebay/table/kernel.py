@@ -113,15 +113,19 @@ class TableLogs:
         return NO_VERSION if seen is None else seen.version
 
     def last_version_at(self, path: str, app_id: str, *, again: bool = False) -> int:
-        """The same of the table at a path; -1 also where there is no table. A remembered table that was deleted and created
-        again is read again."""
+        """The same of the table at a path; -1 also where there is no table."""
+        return self.look_for(path, app_id, again=again)[1]
+
+    def look_for(self, path: str, app_id: str, *, again: bool = False) -> tuple[Seen | None, int]:
+        """The table at a path, and the last version of this application's transactions that is in. The remembered state of a
+        table may be out of date: if its log has changed, or it was deleted and created again, it is read again."""
         try:
             seen = self.look(path, again=again)
-            return NO_VERSION if seen is None else self.last_version(seen, app_id)
+            return seen, NO_VERSION if seen is None else self.last_version(seen, app_id)
         except LogFailed:
             if again:
                 raise
-            return self.last_version_at(path, app_id, again=True)
+            return self.look_for(path, app_id, again=True)
 
     def has(self, path: str, txn: Txn, *, again: bool = False) -> bool:
         """Whether the table at a path has this transaction, or a later one of its application."""

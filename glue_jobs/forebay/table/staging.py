@@ -25,7 +25,7 @@ from forebay.record.conform import writable
 from forebay.record.growth import agrees, grown, keeps_spelling, left_out
 from forebay.record.kind import Struct, json_of
 from forebay.record.shape import Shape
-from forebay.table.commit import LogFailed, Txn
+from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import DataFile, TableFolder, Written
 from forebay.table.data_files.files import write_files, write_rows
 from forebay.table.data_files.partition import quoted
@@ -51,17 +51,9 @@ class FilesNotWritten(ForebayError):
 
 
 def look(logs: TableLogs, path: str, txn: Txn, *, again: bool = False) -> Seen | Skipped | None:
-    """The table at a path, or that it has this transaction. The remembered state of a table may be out of date; if its log has
-    changed, it is read again."""
-    try:
-        seen = logs.look(path, again=again)
-        if seen is not None and logs.last_version(seen, txn.app_id) >= txn.version:
-            return Skipped()
-        return seen
-    except LogFailed:
-        if again:
-            raise
-        return look(logs, path, txn, again=True)
+    """The table at a path, or that it has this transaction."""
+    seen, last = logs.look_for(path, txn.app_id, again=again)
+    return Skipped() if last >= txn.version else seen
 
 
 class Staging(ABC):
