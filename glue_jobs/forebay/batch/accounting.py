@@ -113,8 +113,7 @@ def _more_dropped(fates: Sequence[Fate], table: str, standing: int) -> int:
     """The records beyond those that this reading drops itself, where a table keeps the rows of an earlier reading. Each record
     has a row there, or is dropped. Fewer are dropped where a copy came since then, and more where a record has no row."""
     mine = [fate for fate in fates if fate.table == table and fate.fate in ("write", "drop")]
-    dropped = sum(fate.rows for fate in mine if fate.fate == "drop")
-    return max(0, sum(fate.rows for fate in mine) - standing) - dropped
+    return max(0, sum(fate.rows for fate in mine) - standing) - rows_of(mine, "drop")
 
 
 def quarantined_by_reason(

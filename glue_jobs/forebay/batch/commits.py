@@ -187,8 +187,11 @@ class Commits:
         if isinstance(result, Appended):
             self.must_count(table.path, wanted, result)
             self.added_to.add(table.name)
-            counts: dict[str, Any] = {"rows": result.rows, "files": result.files, "bytes": result.bytes}
-            self.emit(OwnRowsAppended(**self.where, table=table.name, **counts))
+            self.emit(
+                OwnRowsAppended(
+                    **self.where, table=table.name, rows=result.rows, files=result.files, bytes=result.bytes
+                )
+            )
 
     def stays_open(self, table: Destination, why: Failed) -> Halt:
         return Halt(f"{table.path} could not be written, so batch {self.txn.version} remains open: {why.error}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import (
     Fate,
@@ -78,7 +78,7 @@ class Writing(Staging):
         ready = {name: one for name, one in staged.tables.items() if name not in unwritten}
         leaving = {name: ids for name, ids in self.leaving_tables(split).items() if name not in unwritten}
         failed = self.commit_tables(fates, ready, leaving)
-        for table in sorted(leaving.keys() - by_table(fates).keys()):
+        for table in sorted(leaving.keys() - plan.tables):
             if self.failed(table, 0, self.removed(table, leaving[table])):
                 failed.add(table)
         unwritten |= dict.fromkeys(failed, TABLE_FAILED)
@@ -192,8 +192,17 @@ class Writing(Staging):
             self.must_have_come(table_path(self.lake, table), wanted)
         if isinstance(result, Appended):
             self.must_count(table, wanted, result)
-            told: dict[str, Any] = {"rows": result.rows, "rescued": result.rescued, "version": result.version}
-            self.emit(RowsAppended(**self.where, **told, table=table, files=result.files, bytes=result.bytes))
+            self.emit(
+                RowsAppended(
+                    **self.where,
+                    table=table,
+                    rows=result.rows,
+                    rescued=result.rescued,
+                    files=result.files,
+                    bytes=result.bytes,
+                    version=result.version,
+                )
+            )
             self.register(table)
         return False
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from forebay.batch.attempt.ending import EndedBatches
 from forebay.batch.attempt.reporting import Stages
@@ -82,8 +82,9 @@ class Parts:
         self.recent_ids = RecentIds(ids)
         self.skips = Skips(open_objects(skips_of(lake)))
         self.turns = Turns(open_objects(plans_of(lake, service.name)))
-        told: dict[str, Any] = {"emit": emit, "clock": clock, "sleep": sleep}
-        self.late = LateCommits(service=service.name, since=clock(), wait_s=late_commit_wait_s, **told)
+        self.late = LateCommits(
+            service=service.name, since=clock(), wait_s=late_commit_wait_s, emit=emit, clock=clock, sleep=sleep
+        )
 
     def writing(self, service: Service, generation: str, batch: int) -> Writing:
         """Of a batch that begins."""

@@ -79,13 +79,14 @@ class Moving:
 
     def run(self) -> Retried:
         fates = self.chosen.fates
-        wanted = {*by_table(fates)}
+        rows = by_table(fates)
+        wanted = {*rows}
         if not self._has(self.writing.place_of(LEDGER)):
             in_tables = self._move(wanted)
         else:
             in_tables = self._in_tables(wanted)
         self.let_go(in_tables)
-        tables = {name: rows for name, rows in by_table(fates).items() if name in in_tables}
+        tables = {name: count for name, count in rows.items() if name in in_tables}
         dropped, superseded = (rows_of(fates, fate) for fate in ("drop", SUPERSEDED))
         return Retried(sum(fate.rows for fate in fates), tables, dropped, len(self.plan.without), superseded)
 
