@@ -301,8 +301,11 @@ class FolderObjects:
 
     def found(self, prefix: str = "", *, after: str = "") -> Iterator[Found]:
         folder = self._root / prefix.rpartition("/")[0]
-        names = (f"{where}/{name}" for where, _, files in os.walk(folder) for name in files)
-        for name in sorted(os.path.relpath(name, self._root).replace(os.sep, "/") for name in names):
+        names: list[str] = []
+        for where, _, files in os.walk(folder):
+            inside = Path(where).relative_to(self._root).as_posix()
+            names += files if inside == "." else (f"{inside}/{name}" for name in files)
+        for name in sorted(names):
             if name.startswith(prefix) and name > after:
                 try:
                     stat = (self._root / name).stat()
