@@ -113,6 +113,25 @@ def keep(action: dict[str, Any] | None, type_: Any) -> dict[str, Any] | None:
     return action and {f.name: action.get(f.name) for f in type_}
 
 
+def test_a_checkpoint_reads_like_its_commits_wherever_the_statistics_say_the_rows(tmp_path: Path) -> None:
+    several = pa.table({"v": [1, 2, 3], "day": ["1", "2", None], "game": ["a", "", "b"]})
+    write_deltalake(tmp_path, several, partition_by=["game", "day"])
+    by_commits = read_snapshot(open_objects(str(tmp_path))).files
+    assert {f.partition for f in by_commits} == {
+        (("game", "a"), ("day", "1")),
+        (("game", None), ("day", "2")),
+        (("game", "b"), ("day", None)),
+    }
+    DeltaTable(tmp_path).create_checkpoint()
+    assert sorted(read_snapshot(open_objects(str(tmp_path))).files) == sorted(by_commits)
+    path = tmp_path / "_delta_log" / f"{0:020}.checkpoint.parquet"
+    whole = pq.read_table(path)
+    said = iter(['{"minValues":{"v":1},"numRecords": 5}', None, '{ "numRecords" : 7 }'])
+    actions = [{**row, "add": row["add"] and {**row["add"], "stats": next(said)}} for row in whole.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(actions, whole.schema), path)
+    assert {f.rows for f in read_snapshot(open_objects(str(tmp_path))).files} == {5, None, 7}
+
+
 def test_what_it_cannot_read_it_refuses_by_name(tmp_path: Path) -> None:
     with pytest.raises(NoTable):
         read_snapshot(open_objects(str(tmp_path / "nowhere")))
