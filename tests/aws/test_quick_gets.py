@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import gzip
+import ssl
+import subprocess
 import time
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
+from threading import Event, Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 import boto3
 import pytest
@@ -21,7 +24,7 @@ from botocore.config import Config
 from botocore.credentials import ReadOnlyCredentials
 from botocore.httpsession import get_cert_path
 
-from forebay.aws.quick_gets import QuickGets, trusted
+from forebay.aws.quick_gets import QuickGets, _Connections, trusted
 
 KEYS = ReadOnlyCredentials("AKID", "secret", "token")
 BODY = b'{"a":1}\n'
@@ -33,6 +36,8 @@ class Answer:
     headers: dict[str, str] = field(default_factory=dict)
     body: bytes = BODY
     is_cut: bool = False
+    closes: bool = False
+    """Without saying so."""
     after_s: float = 0
 
 
@@ -45,10 +50,24 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.answers: list[Answer] = []
         self.seen: list[tuple[str, dict[str, str]]] = []
+        self.ports: set[int] = set()
+        """Those of the connections."""
+        self.closed = Event()
+        self.address = f"http://127.0.0.1:{self.server_port}"
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_port}"
+    def certify(self, name: str, folder: Path) -> str:
+        """Answers only with TLS from now on. The file of the certificate."""
+        made = f"openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=s3 -addext subjectAltName=DNS:{name}"
+        subprocess.run([*made.split(), "-keyout", "key", "-out", "cert"], cwd=folder, check=True, capture_output=True)
+        shown = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        shown.load_cert_chain(folder / "cert", folder / "key")
+        self.socket = shown.wrap_socket(self.socket, server_side=True)
+        self.address = f"https://{name}:{self.server_port}"
+        return str(folder / "cert")
+
+    def shutdown_request(self, request: Any) -> None:
+        super().shutdown_request(request)
+        self.closed.set()
 
     @property
     def by_boto3(self) -> list[bool]:
@@ -61,6 +80,7 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
 
     def do_GET(self) -> None:
+        self.server.ports.add(self.client_address[1])
         self.server.seen.append((self.path, {name.lower(): value for name, value in self.headers.items()}))
         answer = self.server.answers.pop(0) if self.server.answers else Answer()
         if answer.is_cut:
@@ -72,6 +92,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(answer.body)
+        self.close_connection = self.close_connection or answer.closes
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -88,7 +109,7 @@ def server() -> Iterator[Server]:
 def client(server: Server, **settings: Any) -> Any:
     config = Config(retries={"total_max_attempts": 1, "mode": "standard"}, **settings)
     keys = {"aws_access_key_id": "AKID", "aws_secret_access_key": "secret", "aws_session_token": "token"}
-    return boto3.client("s3", endpoint_url=server.url, region_name="eu-west-1", config=config, **keys)
+    return boto3.client("s3", endpoint_url=server.address, region_name="eu-west-1", config=config, **keys)
 
 
 def gets(
@@ -158,7 +179,7 @@ def test_throttling_is_not_asked_again_at_once(server: Server, status: int, code
 
 def test_boto3_follows_a_bucket_to_another_place(server: Server) -> None:
     quick = gets(server)
-    server.answers = [Answer(307, {"Location": f"{server.url}/elsewhere"})]
+    server.answers = [Answer(307, {"Location": f"{server.address}/elsewhere"})]
     assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
     assert [(path, "amz-sdk-request" in headers) for path, headers in server.seen] == [
         ("/landing/k", False),
@@ -188,8 +209,35 @@ def test_certificates_are_checked_against_those_that_boto3_trusts(
     if name:
         monkeypatch.setenv(name, str(config) if name == "AWS_CONFIG_FILE" else "/etc/ours.pem")
     expected = "/etc/ours.pem" if name else get_cert_path(True)
-    assert trusted("https") == {"cert_reqs": "CERT_REQUIRED", "ca_certs": expected}
-    assert trusted("http") == {}
+    assert trusted() == expected
+
+
+def test_a_server_shows_a_certificate_of_its_own_name(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_CA_BUNDLE", server.certify("localhost", tmp_path))
+    assert gets(server).get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert server.by_boto3 == [False]
+    other = _Connections(urlsplit(f"https://127.0.0.1:{server.server_port}"), 4, (1, 1))
+    with pytest.raises(ssl.SSLCertVerificationError, match="IP address mismatch"):
+        other.open(other.take())
+
+
+def test_connections_are_used_again_unless_the_server_has_closed_them(server: Server) -> None:
+    quick = gets(server)
+    for _ in range(3):
+        quick.get_object(Bucket="landing", Key="k")["Body"].read()
+    assert len(server.ports) == 2  # the first is boto3's
+    server.answers = [Answer(headers={"Connection": "close"})]
+    for _ in range(2):
+        assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert (len(server.ports), server.by_boto3) == (3, [False] * 5)
+    server.answers = [Answer(closes=True)]
+    server.closed.clear()
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert server.closed.wait(5)
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert (len(server.ports), server.by_boto3) == (4, [False] * 7)
 
 
 def test_boto3_asks_where_the_connection_is_lost(server: Server) -> None:
@@ -247,6 +295,6 @@ def test_behind_a_proxy_boto3_makes_all_requests(
 ) -> None:
     for other in ("no_proxy", "NO_PROXY", "http_proxy", "https_proxy"):
         monkeypatch.delenv(other, raising=False)
-    monkeypatch.setenv(name, server.url)
+    monkeypatch.setenv(name, server.address)
     gets(server).get_object(Bucket="landing", Key="k")["Body"].read()
     assert server.by_boto3 == [is_between]
