@@ -7,7 +7,15 @@ from __future__ import annotations
 
 from forebay.batch.attempt.turns import RETRY_UNDER_WAY
 from forebay.batch.one_pass.outcome import TOO_MANY_IDS
-from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, SKIPPED_BY_OPERATOR, TABLE_DROPPED, WANTED_AGAIN
+from forebay.ledger.entry import (
+    FORGET,
+    PARTLY_REPLAYED,
+    REPLAY,
+    ROLLED_BACK,
+    SKIPPED_BY_OPERATOR,
+    TABLE_DROPPED,
+    WANTED_AGAIN,
+)
 from forebay.ledger.versions import NOT_DONE, SAME_BYTES, SAME_BYTES_FORGOTTEN
 
 OTHER_REASONS = {
@@ -17,9 +25,10 @@ OTHER_REASONS = {
     SAME_BYTES_FORGOTTEN: "The same bytes under this key were forgotten. `forebay replay --file` loads them.",
     SKIPPED_BY_OPERATOR: "`forebay files skip` left it out.",
     WANTED_AGAIN: "`forebay files retry --forgotten` wants it read again, and no batch has read it yet.",
+    PARTLY_REPLAYED: "A replay could not write a table of the file. It keeps the earlier rows, and `detail` names it.",
     ROLLED_BACK: "Rows of the file left with a `forebay rollback`.",
     TABLE_DROPPED: "Rows of the file left with their table, by `forebay tables drop`.",
-    NOT_DONE[REPLAY]: "A replay could not read the file or write its table, so the earlier rows stay.",
+    NOT_DONE[REPLAY]: "A replay could not read the file, so the earlier rows stay.",
     NOT_DONE[FORGET]: "The rows could not leave a table yet, so they stay.",
     RETRY_UNDER_WAY: "A retry works on records of the version that this file replaces. The job reads the file again.",
     TOO_MANY_IDS: "The batch had too many rows in tables with `dedupe`. The job reads the file again.",

@@ -41,6 +41,7 @@ from forebay.batch.leftovers import Leftover
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.writer import SUPERSEDED
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.moving import Moving
@@ -58,7 +59,7 @@ from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.brought_back import BroughtBack
 from forebay.ledger.claim import Key
-from forebay.ledger.entry import HELD, key_hash
+from forebay.ledger.entry import HELD, PARTLY_REPLAYED, key_hash
 from forebay.ledger.index import Index
 from forebay.ledger.last_versions import KeptVersions
 from forebay.ledger.ledger import Ledger
@@ -598,6 +599,10 @@ class PaperRetry(Retry):
             for row in rows:
                 row["fate"] = "drop"
             return Chosen(_fates(rows), partial(_gone, rows))
+        stay = {(row["file_id"], name) for row in self.paper.rows(LEDGER) for name in _kept(row)}
+        for row in rows:
+            if row["fate"] == "write" and (row["_file_id"], row["table"]) in stay:
+                row["fate"] = SUPERSEDED
         if next(CLOCK) % 3 == 0 and self.in_vain < IN_VAIN_AT_MOST - 1:
             self.in_vain += 1
             raise ReadAgain("said the test")
@@ -667,6 +672,11 @@ class PaperMoving(Moving):
         gone: Any = self.chosen.gone(in_tables)
         table = self.paper.tables[own_table(self.plan.choice.held)]
         self.paper.effect(lambda: table.change([r for r in table.rows if (r["file_id"], r["byte_offset"]) not in gone]))
+
+
+def _kept(row: Mapping[str, Any]) -> list[str]:
+    """The tables that have rows of an earlier reading of a file."""
+    return row["detail"].partition(";")[0].split(", ") if row["reason"] == PARTLY_REPLAYED else []
 
 
 def _gone(rows: Rows, tables: Collection[str]) -> Any:

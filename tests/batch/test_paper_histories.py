@@ -454,10 +454,13 @@ class Play:
             self.beside.check()
         ledger = self.ledger()
         self.what_should_stand(ledger)
-        assert [row for row in self.lake.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES] == []
+        assert self.waiting_for_tables() == []
         assert [row for row in ledger if row["outcome"] == "superseded" and row["written"]] == []
         if self.dedupe and not self.versioned:
             self.every_id_stands_once()
+
+    def waiting_for_tables(self) -> list[dict[str, Any]]:
+        return [row for row in self.lake.rows(QUARANTINE) if row["reason"] in OF_WHOLE_TABLES]
 
     def none_is_twice(self, records: Counter[tuple[str, int]]) -> None:
         """Records by their file and their place there."""

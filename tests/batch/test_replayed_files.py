@@ -10,7 +10,11 @@ from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import FileHeld
+from forebay.batch.leftovers import other_rows_in_force
 from forebay.content.outcome import ReadOutcome
+from forebay.declaration.loading import parse_service
+from forebay.lake.layout import LEDGER, table_path
+from forebay.ledger.entry import PARTLY_REPLAYED
 from tests.batch.world import SERVICE, Died, World, records, unread, with_one_batch
 
 BEFORE, AFTER = records(alpha=3, beta=2, broken=1), records(alpha=1, gamma=4, homeless=2)
@@ -74,6 +78,8 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     world.answers["a.json"], world.paused = AFTER, ("alpha",)
     world.try_batch(1, [world.file("a.json")])
     row = world.ledger()["a.json"]
-    assert (row["outcome"], row["reason"], dict(row["tables"])) == ("loaded", "paused", {"alpha": 3, "gamma": 4})
-    assert world.kept("quarantine") == {}
+    assert (row["outcome"], row["reason"], row["detail"]) == ("loaded", PARTLY_REPLAYED, "alpha")
+    assert (dict(row["tables"]), world.kept("quarantine")) == ({"alpha": 3, "gamma": 4}, {})
+    ledger = world.spark.read.format("delta").load(table_path(world.lake, LEDGER))
+    assert other_rows_in_force(ledger, parse_service({"service.toml": SERVICE})) == [(row["file_id"], "alpha")]
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")

@@ -144,6 +144,13 @@ def test_files_that_are_marked_already_are_announced_again_while_a_batch_is_at_w
     assert (mark(view, marked), view.facts(LEDGER)) == (2, there)
 
 
+def test_a_file_with_a_table_that_could_not_be_written_is_announced_again(lake: str, queue: str) -> None:
+    write_ledger(lake, entry("in/half.json", tables={"alpha": 1}, reason="partly-replayed", detail="alpha"))
+    assert "replays     1 file to be read again" in ran("status", "--lake", lake)
+    status, _, said = given(("replay", "--resume", "--lake", lake, "--queue-url", queue), "")
+    assert (status, "announced: 1 of 1 file" in said, outcomes(lake)["in/half.json"]) == (0, True, "replay")
+
+
 def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue: str) -> None:
     """The one whose queue it is would load the other's files by its own declarations, and take their rows away."""
     write_ledger(lake, entry("in/c.json", tables={"alpha": 1}, service="casual"))

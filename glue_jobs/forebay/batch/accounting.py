@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from forebay.content.end import FileEnd
-from forebay.ledger.entry import Entry, Outcome
+from forebay.ledger.entry import PARTLY_REPLAYED, Entry, Outcome
 from forebay.ledger.versions import Sorted
 
 _OUTCOMES: dict[str, Outcome] = {
@@ -93,13 +93,13 @@ def _entry(end: FileEnd, fates: Sequence[Fate], unwritten: Mapping[str, str], st
             rows["quarantine"] += fate.rows
         else:
             rows[fate.fate] += fate.rows
+    whys = (why for table, why in unwritten.items() if table in {fate.table for fate in fates})
     more = sum(_more_dropped(fates, table, rows_before) for table, rows_before in before.items())
     return Entry(
         file=end.file,
         outcome=_OUTCOMES[end.outcome],
-        reason=end.reason
-        or next((unwritten[table] for table in unwritten if table in {*standing, *(f.table for f in fates)}), None),
-        detail=end.detail,
+        reason=PARTLY_REPLAYED if before else end.reason or next(whys, None),
+        detail=", ".join(before) or end.detail,
         records=end.documents + end.refused + changed + more,
         quarantined=rows["quarantine"],
         parked=rows["park"],

@@ -4,8 +4,8 @@ In: the ledger, which names their tables. Out: their removal. If the newer versi
 a retry swaps both (`batch.retrying`). If it has none, `remove_leftovers` removes them when a job starts. A second run finds
 nothing to do.
 
-A rollback may restore a superseded version. `earlier_in_force` names the tables which the later version's records must not
-enter.
+A rollback may restore a superseded version, and a replay may leave the rows of an earlier reading. `other_rows_in_force` names
+the tables which the later records must not enter.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, QUARANTINE, application, table_path
+from forebay.ledger.entry import PARTLY_REPLAYED
 from forebay.ledger.ledger import NAMES
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, Destination
@@ -77,16 +78,19 @@ def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = 
     return [Leftover({**dict.fromkeys(NAMES), **row.asDict()}) for row in rows.collect()]
 
 
-def earlier_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
-    """Files, each with a table that a rollback brought an earlier version of it back to."""
+def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
+    """Files, each with a table whose rows of it are not those of the last reading. A rollback brought the table back to an
+    earlier version of the file, or the table could not be written when the file was replayed."""
     from pyspark.sql import functions as F
 
-    if not service.replaces:
-        return []
-    earlier = ledger.where(
-        F.col("superseded_by").isNotNull() & (F.col("outcome") != "superseded") & (F.col("written") > 0)
+    came_back = F.col("superseded_by").isNotNull() & (F.col("outcome") != "superseded") & (F.col("written") > 0)
+    partly = (F.col("reason") == PARTLY_REPLAYED) & (F.col("service") == service.name)
+    kept = F.split(F.substring_index("detail", ";", 1), ", ")
+    rows = ledger.select(
+        F.when(partly, F.col("file_id")).when(came_back, F.col("superseded_by")),
+        F.explode(F.when(partly, kept).when(came_back, F.map_keys("tables"))),
     )
-    return [(row[0], row[1]) for row in earlier.select("superseded_by", F.explode(F.map_keys("tables"))).collect()]
+    return [(row[0], row[1]) for row in rows.collect()]
 
 
 def leftovers_by_table(leftovers: Iterable[Leftover]) -> dict[str, list[str]]:

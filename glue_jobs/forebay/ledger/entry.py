@@ -54,6 +54,10 @@ TABLE_DROPPED = "table-dropped"
 WANTED_AGAIN = "wanted-again"
 """An operator takes it back that the file was forgotten. No batch has read it yet."""
 
+PARTLY_REPLAYED = "partly-replayed"
+"""A table of the file could not be written when the file was read again, so it keeps the rows of the earlier reading.
+`detail` names it, up to a semicolon."""
+
 NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN)
 """Better code may read a file that ended our workers, and an operator may undo a command."""
 

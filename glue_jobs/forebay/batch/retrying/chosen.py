@@ -48,14 +48,14 @@ def given_up(held: DataFrame) -> Chosen:
 
 @dataclass(frozen=True)
 class HeldRecords:
-    """`earlier_in_force` are files with the tables in which an earlier version of them is in force again. If there is an `only`
+    """`other_in_force` are files with the tables that have rows of an earlier version or reading of them. If there is an `only`
     table, no other one takes any record."""
 
     spark: SparkSession
     held: DataFrame
     service: Service
     only: str | None
-    earlier_in_force: Collection[tuple[str, str]]
+    other_in_force: Collection[tuple[str, str]]
 
     def through(
         self,
@@ -92,7 +92,7 @@ class HeldRecords:
 
     def _staying(self, numbers: Mapping[str, int]) -> dict[str, list[int]]:
         stay: dict[str, list[int]] = {}
-        for file_id, table in self.earlier_in_force:
+        for file_id, table in self.other_in_force:
             if file_id in numbers:
                 stay.setdefault(table, []).append(numbers[file_id])
         return stay

@@ -47,7 +47,7 @@ class Retried:
     waiting: int = 0
     """Files that a batch is about to replace or to replay. Their records were not chosen."""
     superseded: int = 0
-    """Records for tables to which a rollback brought an earlier version of their file back. A replay of the file loads them."""
+    """Records for tables that have rows of an earlier version or reading of their file. A replay of the file loads them."""
 
     @property
     def moved(self) -> int:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.dedupe import RETRY, Dedupe
 from forebay.batch.events import RecordsRetried
-from forebay.batch.leftovers import earlier_in_force
+from forebay.batch.leftovers import other_rows_in_force
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, ReadAgain
@@ -158,7 +158,7 @@ class Retry:
         if choice.give_up:
             return given_up(held)
         only = choice.table if choice.held == "parked" else None
-        in_force = earlier_in_force(self.spark.read.format("delta").load(self._path(LEDGER)), service)
+        in_force = other_rows_in_force(self.spark.read.format("delta").load(self._path(LEDGER)), service)
         records = HeldRecords(self.spark, held, service, only, in_force)
         keep = partial(self._keep_compared, plan)
         compared = partial(self.reserved.compared_with, dedupe=dedupe, writing=writing, keep=keep)

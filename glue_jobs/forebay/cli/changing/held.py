@@ -275,8 +275,8 @@ def retry_records(
         )
     if tried.superseded:
         console.print(
-            f"{counted(tried.superseded, 'record', 'stays')}: a rollback brought earlier versions of the files back. "
-            "`forebay replay` loads these files"
+            f"{counted(tried.superseded, 'record', 'stays')}: their tables have rows of an earlier version or reading of "
+            "the same files. `forebay replay` loads these files"
         )
     left = tried.chosen - tried.moved
     if tried.moved:

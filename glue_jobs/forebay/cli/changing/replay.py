@@ -36,7 +36,10 @@ def replay(
     lake: Lake,
     queue_url: QueueUrl = "",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Announce again what an earlier replay has not loaded yet.")
+        bool,
+        typer.Option(
+            "--resume", help="Announce again what an earlier replay has not loaded yet, or not into each table."
+        ),
     ] = False,
     most_waiting: Annotated[
         int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")

@@ -5,7 +5,8 @@ In: a choice of files in the ledger. Out: a `Replay` to inspect; then marked row
 job does the rest: it reads a marked file like a new one, and replaces its earlier rows in each table. So no row exists twice,
 and rows of a file that cannot be read stay. No JVM is needed.
 
-The mark is durable before the first announcement. `waiting` finds the files that were not loaded yet, to announce them again.
+The mark is durable before the first announcement. `waiting` finds the files that were not loaded yet, or not in each table, to
+announce them again.
 A mark may be lost if a batch uses an earlier one at the same time, or replaces the file. A batch pins its plan before it
 checks the marks once more, and `mark` checks for plans afterwards. So one of the two sees the other.
 """
@@ -29,7 +30,7 @@ from forebay.lake.conflict import commit
 from forebay.lake.layout import DERIVED_FROM, LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
-from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, WANTED_AGAIN, Outcome
+from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, WANTED_AGAIN, Outcome
 from forebay.operate.lake_view import LakeView, known_service, quoted
 from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile, of_one_service
 
@@ -73,7 +74,7 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
     if uris:
         chosen = f"{URI} in ({', '.join(map(quoted, uris))})"
         where = f"{where} and {chosen}" if where else f"where {chosen}"
-    found = [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
+    found = _files(view, where)
     if not found:
         _must_be_known(view, choice)
     if choice.batch is not None:
@@ -132,8 +133,16 @@ def _must_be_one_batch(batch: int, files: Sequence[LedgerFile]) -> None:
 
 
 def waiting(view: LakeView, service: str | None = None) -> Replay:
-    """Files that were marked, and that no batch has read yet."""
-    return replay_of(view, FileChoice(outcome=REPLAY, service=service))
+    """Files that were marked, and that no batch has read yet; and those with a table that could not be written then."""
+    choices = FileChoice(outcome=REPLAY, service=service), FileChoice(reason=PARTLY_REPLAYED, service=service)
+    found = {file.file_id: file for choice in choices for file in _files(view, choice.where())}
+    if not found:
+        _must_be_known(view, choices[0])
+    return plan_of(view, [*found.values()], REPLAYED)
+
+
+def _files(view: LakeView, where: str) -> list[LedgerFile]:
+    return [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
 
 
 def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:

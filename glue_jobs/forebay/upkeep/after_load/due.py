@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.declaration.feed import AfterLoad
-from forebay.ledger.entry import ROLLED_BACK, is_final
+from forebay.ledger.entry import PARTLY_REPLAYED, ROLLED_BACK, is_final
 
 COLUMNS = (
     *("file_id", "bucket", "key", "version_id", "etag", "size", "committed_at", "outcome", "reason"),
@@ -83,5 +83,6 @@ def due_in(
 
 
 def _holds(row: Mapping[str, Any]) -> bool:
-    """Whether a replay would bring records that are in no table: held ones, or those that left with a rollback."""
-    return bool(row["quarantined"] or row["parked"] or row["reason"] == ROLLED_BACK)
+    """Whether a replay would bring records that are in no table: held ones, those that left with a rollback, or those
+    whose table could not be written."""
+    return bool(row["quarantined"] or row["parked"] or row["reason"] in (ROLLED_BACK, PARTLY_REPLAYED))

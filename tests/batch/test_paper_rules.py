@@ -1,0 +1,142 @@
+"""Histories on paper with declarations that change between two readings of a file: records are refused that were loaded
+before, and the other way round, or they belong into another table. Replays and retries come while tables fail or are paused. No
+table ever has a record twice, and in the end each record stands as the last declarations want it.
+
+FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histories`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from forebay.batch.retrying.plan import PLAN, Choice
+from forebay.ledger.entry import PARTLY_REPLAYED
+from tests.batch.paper import FIRST, Record, table_of
+from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, plain_play, play_all, service
+
+
+class Rules(Play):
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(seed, patch)
+        self.dedupe, self.service, self.tables_fail = False, service(False), True
+        self.rolls_back, self.versioned, self.beside = False, False, None
+        self.keys = ("add/a", "new/a")
+
+    def more_deeds(self) -> dict[Callable[[str], None], int]:
+        rare = (self.put, self.delete, self.withhold, self.forget, self.bring_back, self.announce_again)
+        return {**dict.fromkeys(rare, 1), self.push: 16, self.replay: 6, self.retry: 12, self.partly_replay: 12}
+
+    def push(self, key: str) -> None:
+        """Declarations that judge a record of this key in another way, if the file is there to be read."""
+        put = self.model.newest.get(key)
+        if put is None or isinstance(self.lake.answers[put.file.file_id], str) or put.file in self.taken:
+            return
+        if any(name.endswith(PLAN) for name in self.lake.objects):
+            return  # a retry under way goes by the declarations that it began with
+        records = list(self.contents[put.file.file_id])
+        at = min(self.draw.randrange(len(records)), self.draw.randrange(len(records)))
+        change = {"broken": not records[at].broken} if self.draw.random() < 0.7 else {"game": self.draw.choice(TABLES)}
+        records[at] = replace(records[at], **change)
+        self.contents[put.file.file_id] = self.lake.answers[put.file.file_id] = records  # type: ignore[assignment]
+        tables = Counter(record.game for record in records if record.game and not record.broken)
+        self.model.put(replace(put, tables=dict(tables), held=len(records) - tables.total()))
+        for row in (row for name in HELD for row in self.lake.rows(name)):
+            if (row["file_id"], row["byte_offset"]) == (put.file.file_id, at):
+                fate = "quarantine" if records[at].broken else "write" if records[at].game else "park"
+                row.update(fate=fate, table=records[at].game and table_of(FIRST, records[at].game), declared=0)
+        if self.draw.random() < 0.5:
+            self.replay(key)
+
+    def partly_replay(self, key: str) -> None:
+        """By other declarations, while a table of the file cannot be written."""
+        self.lake.failing, self.lake.fails_early = {self.draw.choice(TABLES)}, self.draw.random() < 0.5
+        self.push(key)
+        self.replay(key)
+        self.attempt()
+        self.lake.failing = set()
+
+    def do(self, deeds: dict[Callable[[str], None], int], most: int) -> None:
+        super().do(deeds, 2 * most)
+
+    def attempt(self, dies_after: int | None = None) -> None:
+        super().attempt(dies_after)
+        self.no_table_has_a_record_twice()
+
+    def retries(self, choice: Choice, dies_after: int | None = None) -> None:
+        super().retries(choice, dies_after)
+        self.no_table_has_a_record_twice()
+
+    def no_table_has_a_record_twice(self) -> None:
+        for name in TABLES:
+            rows = Counter((row["_file_id"], row["byte_offset"]) for row in self.lake.rows(name))
+            assert [one for one, times in rows.items() if times > 1] == [], f"{name} has a record twice"
+
+    def none_is_twice(self, records: Counter[tuple[str, int]]) -> None:
+        """Except of a version that went before it could be replayed again: a table keeps the rows of its earlier reading."""
+        partly = self.partly()
+        super().none_is_twice(Counter({one: times for one, times in records.items() if one[0] not in partly}))
+
+    def partly(self) -> set[str]:
+        return {row["file_id"] for row in self.ledger() if row["reason"] == PARTLY_REPLAYED}
+
+    def waiting_for_tables(self) -> list[dict[str, Any]]:
+        """Except records that are refused by now, and those of a table with rows of an earlier reading."""
+        return [
+            row
+            for row in super().waiting_for_tables()
+            if row["fate"] == "write" and row["file_id"] not in self.partly()
+        ]
+
+    def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
+        """Of a version that is no longer there, the last reading stands."""
+        self.newest_stand(ledger)
+
+    def end(self) -> None:
+        """What operators gave up comes back as well."""
+        super().end()
+        for row in self.ledger():
+            if row["outcome"] == "loaded":
+                row["outcome"] = "replay"
+        self.announce_what_ended_as(("replay",))
+
+
+@in_time
+def test_no_table_has_a_record_twice_while_declarations_change_between_replays() -> None:
+    play_all(Rules)
+
+
+@pytest.mark.parametrize("how", ["fails at its commit", "fails early", "is paused"])
+def test_a_refused_record_that_still_stands_from_an_earlier_reading_is_not_retried_until_its_file_is_replayed_again(
+    how: str,
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts = False
+        play.put("add/a")
+        file_id = play.waiting[0].file_id
+        good, refused = [Record("alpha", "1"), Record("alpha", "2")], Record("alpha", "2", broken=True)
+        play.lake.answers[file_id] = good
+        play.attempt()
+        if how == "is paused":
+            play.service = play.service.with_paused(["alpha"])
+        else:
+            play.lake.failing, play.lake.fails_early = {"alpha"}, how == "fails early"
+        play.lake.answers[file_id] = [good[0], refused]
+        play.replay("add/a")
+        play.attempt()
+        assert play.ledger()[0]["reason"] == PARTLY_REPLAYED
+        play.lake.failing, play.service = set(), play.service.with_paused(())
+        for row in play.lake.rows("_forebay/quarantine"):
+            row["fate"] = "write"
+        play.retries(Choice("quarantine"))
+        assert sorted(row["id"] for row in play.lake.rows("alpha")) == ["1", "2"]
+        play.lake.answers[file_id] = good
+        play.replay("add/a")
+        play.attempt()
+        (row,) = play.ledger()
+        assert (row["reason"], row["tables"], row["quarantined"]) == (None, {"alpha": 2}, 0)
