@@ -170,6 +170,7 @@ def test_loaded_files_move_and_are_never_asked_about_again(tmp_path: Path) -> No
         {"outcome": "skipped", "reason": "by-operator"},
         {"reason": "wanted-again"},
         {"reason": "rolled-back"},
+        {"reason": "partly-replayed", "detail": "alpha"},
         {"quarantined": 1},
         {"parked": 1},
         {"service": "others"},

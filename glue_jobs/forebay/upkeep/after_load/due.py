@@ -83,6 +83,6 @@ def due_in(
 
 
 def _holds(row: Mapping[str, Any]) -> bool:
-    """Whether a replay would bring records that are in no table: held ones, those that left with a rollback, or those
-    whose table could not be written."""
+    """Whether a replay would bring records that are in no table: held ones, those that left with a rollback, and those of a
+    table that could not be written."""
     return bool(row["quarantined"] or row["parked"] or row["reason"] in (ROLLED_BACK, PARTLY_REPLAYED))
