@@ -610,9 +610,9 @@ class PaperRetry(Retry):
         if dedupe.wanted:
             _drop_duplicates(
                 rows,
-                self.reserved.compared_with(made, dedupe, writing, partial(self._keep_compared, plan)).known_to(
-                    self.paper, (), rows
-                ),
+                self.reserved.compared_with(
+                    made, dedupe, writing, self._ids_must_stand, partial(self.planning.keep, plan)
+                ).known_to(self.paper, (), rows),
             )
         made = self._made(rows, dedupe.ids(rows, {}), [row for row in rows if row["violated"]])
         return Chosen(made.fates, partial(_gone, rows), made)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import date
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +12,13 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, Transaction, write_deltalake
 
+from forebay.batch.dedupe import Dedupe
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.retrying.reserved import ReservedIds
+from forebay.errors import Halt
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import Written
-from forebay.table.kernel import NO_VERSION, TableLogs
+from forebay.table.kernel import NO_VERSION
 from tests.batch.world import Died
 
 TXN = Txn("forebay/s/retry", 3)
@@ -43,14 +44,36 @@ def pass_with(ids: int) -> Pass:
 
 def test_records_without_ids_are_retried_where_no_record_ever_had_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """So there is no table of ids, and none comes to be."""
-    logs: Any = SimpleNamespace(look=lambda path, again: None if again else pytest.fail("others commit beside it"))
-    logs.version_at = partial(TableLogs.version_at, logs)
-    dedupe: Any = SimpleNamespace(as_of=None, path="ids")
-    writing: Any = SimpleNamespace(
-        ids_of=lambda made, replaces: None, own=lambda name: name, commit_beside=lambda *_: None, logs=logs
-    )
+    dedupe, kept = Dedupe(writing=Unasked(), day=date(2026, 5, 5)), dict[str, int]()  # type: ignore[arg-type]
     monkeypatch.setattr("forebay.batch.retrying.reserved.every_id", lambda made, dedupe: [])
-    assert reserved().reserve(pass_with(0), dedupe, writing) == NO_VERSION
+    compared = reserved().compared_with(pass_with(0), dedupe, writing_of([]), lambda: NO_VERSION, kept.update)
+    assert (compared.as_of, kept) == (NO_VERSION, {"ids_version": NO_VERSION})
+
+
+@pytest.mark.parametrize("steps", [[], ["looked", "added"]])
+def test_no_id_is_added_to_ids_that_somebody_restored_and_their_version_is_not_kept(
+    steps: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newest ids, once they are restored, would not have it, but its transaction would be known."""
+    dedupe, said = Dedupe(writing=Unasked(), day=date(2026, 5, 5)), list[str]()  # type: ignore[arg-type]
+    monkeypatch.setattr("forebay.batch.retrying.reserved.every_id", lambda made, dedupe: [])
+
+    def must_stand() -> int:
+        if said == steps:
+            raise Halt("restored")
+        said.append("looked")
+        return 0
+
+    with pytest.raises(Halt, match="restored"):
+        reserved().compared_with(pass_with(0), dedupe, writing_of(said), must_stand, pytest.fail)
+    assert said == steps
+
+
+def writing_of(said: list[str]) -> Any:
+    def commit(*_: object) -> None:
+        said.append("added")
+
+    return SimpleNamespace(ids_of=lambda made, replaces: None, own=lambda name: name, commit_beside=commit)
 
 
 @pytest.mark.parametrize(("as_of", "identified"), [(7, ["a data file"]), (None, [])])
@@ -61,7 +84,7 @@ def test_a_retry_that_goes_on_compares_with_the_ids_of_its_plan_and_one_without_
     dedupe: Any = SimpleNamespace(as_of=as_of)
     nobody: Any = Unasked()
     made = replace(pass_with(1), identified=identified)
-    assert reserved().compared_with(made, dedupe, nobody, nobody) is dedupe
+    assert reserved().compared_with(made, dedupe, nobody, nobody, nobody) is dedupe
 
 
 @pytest.mark.parametrize(("written", "takes_back"), [(2, False), (1, True), (0, True)])

@@ -38,24 +38,28 @@ class ReservedIds:
     service: str
     batches: Plans
 
-    def compared_with(self, made: Pass, dedupe: Dedupe, writing: Writing, keep: Callable[..., None]) -> Dedupe:
-        """The known ids, once those of the retry are among them. `keep` makes their version durable."""
+    def compared_with(
+        self, made: Pass, dedupe: Dedupe, writing: Writing, must_stand: Callable[[], int], keep: Callable[..., None]
+    ) -> Dedupe:
+        """The known ids, once those of the retry are among them. `must_stand` gives their version, and halts if somebody
+        restored older ones, before it and after. `keep` makes the version durable: each attempt compares with the same ids."""
         if dedupe.as_of is not None or not made.identified:
             return dedupe
         try:
-            version = self.reserve(made, dedupe, writing)
+            must_stand()
+            self.reserve(made, dedupe, writing)
+            version = must_stand()
             keep(ids_version=version)
         except BaseException:
             made.undo()  # no plan names its files
             raise
         return dataclasses.replace(dedupe, as_of=version)
 
-    def reserve(self, made: Pass, dedupe: Dedupe, writing: Writing) -> int:
-        """Run again, it adds no id. The version that it returns may be a later one."""
+    def reserve(self, made: Pass, dedupe: Dedupe, writing: Writing) -> None:
+        """Run again, it adds no id."""
         ids = writing.ids_of(dataclasses.replace(made, ids=every_id(made, dedupe)), replaces=False)
         writing.commit_beside(writing.own(IDS), ids, 0 if ids is None else ids.rows)
         self.wait_for_batches()
-        return writing.logs.version_at(dedupe.path, again=True)
 
     def wait_for_batches(self) -> None:
         """Those with a plan may not have seen the ids. Later ones do."""

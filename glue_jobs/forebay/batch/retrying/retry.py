@@ -147,11 +147,11 @@ class Retry:
     def _keep_written(self, plan: RetryPlan, tables: Collection[str]) -> None:
         self.planning.keep(plan, written=tuple(sorted(tables)))
 
-    def _keep_compared(self, plan: RetryPlan, *, ids_version: int) -> None:
-        """The ids of that version are those that count, however often the plan is carried out. Somebody may have restored
-        older ones since this retry began."""
-        self.last_versions.ids_must_stand(ids_version, open_objects(self._path(IDS)))
-        self.planning.keep(plan, ids_version=ids_version)
+    def _ids_must_stand(self) -> int:
+        """Their version. `Halt` if somebody has restored older ones since this retry began."""
+        version = self._version_of(IDS)
+        self.last_versions.ids_must_stand(version, open_objects(self._path(IDS)))
+        return version
 
     def _chosen_of(self, plan: RetryPlan, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]) -> Chosen:
         held, choice, service = self.planning.held(plan), plan.choice, writing.service
@@ -160,8 +160,10 @@ class Retry:
         only = choice.table if choice.held == "parked" else None
         in_force = other_rows_in_force(self.spark.read.format("delta").load(self._path(LEDGER)), service)
         records = HeldRecords(self.spark, held, service, only, in_force)
-        keep = partial(self._keep_compared, plan)
-        compared = partial(self.reserved.compared_with, dedupe=dedupe, writing=writing, keep=keep)
+        keep = partial(self.planning.keep, plan)
+        compared = partial(
+            self.reserved.compared_with, dedupe=dedupe, writing=writing, must_stand=self._ids_must_stand, keep=keep
+        )
         return records.through(self.one_pass, compared, shared=writing.shared_beside, known=known)
 
     def _writing(self, plan: RetryPlan, service: Service) -> Writing:
