@@ -489,11 +489,6 @@ class PaperLedger(Ledger):
         return Rows([*(entry.row(**shared) for entry in entries), *changed])
 
 
-class PaperBatch(heart.Batch):
-    def process_files(self, number: int, files: Sequence[LandedFile]) -> None:
-        self.load(files, number)
-
-
 class PaperPass:
     """Each third one cannot be used, but never the last one that a batch would try."""
 
@@ -751,7 +746,7 @@ def interleavings(scene: Callable[[pytest.MonkeyPatch], Any]) -> Iterator[tuple[
             return
 
 
-def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation: str, **more: Any) -> PaperBatch:
+def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation: str, **more: Any) -> heart.Batch:
     """A driver of its own for this lake; what stood in for Spark stays as long as `patch`."""
     patch.setattr(attempt, "TableLogs", lambda *_, **__: Logs(lake))
     patch.setattr(attempt, "open_objects", lambda place: Store(lake, place))
@@ -763,7 +758,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(last_versions, "restored_since", lambda ids, version: lake.tables[IDS].restored_since(version))
     _without_spark(patch, lake)
     lake.effects = 0
-    return PaperBatch(
+    return heart.Batch(
         lake,  # type: ignore[arg-type]
         service,
         lake=PLACE,

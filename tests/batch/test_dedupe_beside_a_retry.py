@@ -45,7 +45,7 @@ class Scene:
 
     def batch(self, file: LandedFile, dies_after: int | None = None) -> None:
         self.lake.dies_after = dies_after
-        lay_out(self.patch, self.lake, SERVICE, "g0").process_files(self.numbers, [file])
+        lay_out(self.patch, self.lake, SERVICE, "g0").load([file], self.numbers)
         self.numbers += 1
 
     def second(self, dies_after: int | None = None) -> None:
@@ -185,11 +185,11 @@ def test_a_copy_of_a_record_that_was_dropped_from_the_quarantine_comes_with_a_re
     """It was left out as a duplicate of the one that was held, and a drop brings no copy back by itself."""
     scene = Scene(monkeypatch)
     scene.lake.failing = {"alpha", "beta"}
-    lay_out(monkeypatch, scene.lake, SERVICE, "g0").process_files(1, [SECOND, THIRD])
+    lay_out(monkeypatch, scene.lake, SERVICE, "g0").load([SECOND, THIRD], 1)
     scene.lake.failing = set()
     retry_in(monkeypatch, scene.lake, SERVICE).run(Choice("quarantine", give_up=True))
     assert scene.lake.rows(QUARANTINE) + scene.lake.rows("alpha") + scene.lake.rows("beta") == []
     (row,) = (row for row in scene.lake.rows(LEDGER) if row["file_id"] == THIRD.file_id)
     row["outcome"] = "replay"
-    lay_out(monkeypatch, scene.lake, SERVICE, "g0").process_files(2, [THIRD])
+    lay_out(monkeypatch, scene.lake, SERVICE, "g0").load([THIRD], 2)
     assert sorted(row["id"] for name in ("alpha", "beta") for row in scene.lake.rows(name)) == ["1", "2", "3"]

@@ -54,7 +54,7 @@ def test_a_batch_goes_by_the_list_of_an_erasure_or_the_erasure_sees_its_plan(mon
                 patch.setattr(module, "without_erased", lambda service, _, lists=lists: service.with_erased(lists[-1]))
             driver = lay_out(patch, lake, SERVICE, "g0")
             lake.meanwhile = (at, erase)
-            driver.process_files(0, [FILE])
+            driver.load([FILE], 0)
             assert [row["id"] for row in lake.rows("alpha")] == ["1"]
             if waits:
                 seen[waits[0], by[0]] += 1

@@ -22,12 +22,12 @@ def test_records_of_a_replayed_file_stay_known_in_a_table_that_could_not_be_writ
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     lake = Lake(answers={FILE.file_id: RECORDS, AGAIN.file_id: RECORDS})
-    lay_out(monkeypatch, lake, SERVICE, "g0").process_files(0, [FILE])
+    lay_out(monkeypatch, lake, SERVICE, "g0").load([FILE], 0)
     lake.rows(LEDGER)[0]["outcome"] = "replay"
     lake.failing = {"alpha"}
-    lay_out(monkeypatch, lake, SERVICE, "g0").process_files(1, [FILE])
+    lay_out(monkeypatch, lake, SERVICE, "g0").load([FILE], 1)
     lake.failing = set()
-    lay_out(monkeypatch, lake, SERVICE, "g0").process_files(2, [AGAIN])
+    lay_out(monkeypatch, lake, SERVICE, "g0").load([AGAIN], 2)
     assert [[(r["id"], r["_file_id"]) for r in lake.rows(name)] for name in ("alpha", "beta")] == [
         [("x", FILE.file_id)],
         [("y", FILE.file_id)],

@@ -32,7 +32,7 @@ class Scene:
         self.late: tuple[str, int] | None = None
 
     def batch(self, dies_after: int | None = None) -> None:
-        self.driver(dies_after).process_files(0, [FILE, OTHER])
+        self.driver(dies_after).load([FILE, OTHER], 0)
 
     def driver(self, dies_after: int | None = None) -> Any:
         self.lake.dies_after = dies_after

@@ -32,7 +32,7 @@ def loaded_once(play: Play) -> None:
 
 def kept_on(driver: Any, play: Play) -> bool:
     try:
-        driver.process_files(1, play.waiting)
+        driver.load(play.waiting, 1)
     except Halt as halted:
         assert re.search(SAID, str(halted))  # noqa: PT017 (a batch that ends before the effect is no failure)
         return False
@@ -53,7 +53,7 @@ def test_a_ledger_that_goes_before_any_effect_of_a_batch_halts_it_and_comes_back
     assert not kept or LEDGER not in play.lake.tables
     play.lake.meanwhile = None
     play.lake.tables |= dict.fromkeys([LEDGER], *kept) if kept else {}
-    play.driver().process_files(1, play.waiting)
+    play.driver().load(play.waiting, 1)
     play.waiting = []
     play.end()
     play.check()

@@ -208,6 +208,6 @@ def test_a_mark_is_kept_that_an_operator_makes_before_the_time_of_a_file_changes
         play.put_back("add/a")
         (again,) = play.waiting
         play.lake.meanwhile = (0, lambda: play.ledger()[0].update(outcome=FORGET))
-        play.driver().process_files(play.batch, play.waiting)
+        play.driver().load(play.waiting, play.batch)
         (row,) = play.ledger()
         assert (row["outcome"], row["sequencer"]) == (FORGET, again.sequencer)

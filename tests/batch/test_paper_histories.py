@@ -81,7 +81,7 @@ class Beside:
         lake = self.play.lake
         lake.dies_after, lake.failing, failing = dies_after, set(), lake.failing
         try:
-            lay_out(self.play.patch, lake, self.service, "g0").process_files(self.batch, self.taken)
+            lay_out(self.play.patch, lake, self.service, "g0").load(self.taken, self.batch)
         except Died:
             self.play.said.append(f"the other service died after {dies_after}")
         except Halt as halted:
@@ -376,7 +376,7 @@ class Play:
             self.lake.meanwhile = (at, self.compact)
         self.in_batch = True
         try:
-            self.driver(dies_after).process_files(self.batch, self.taken)
+            self.driver(dies_after).load(self.taken, self.batch)
         except Died:
             self.said.append("died")
         except Halt as halted:
@@ -672,7 +672,7 @@ def test_an_operator_who_changes_his_mind_beside_a_batch_is_told_or_heeded(
         row["outcome"] = after
 
     play.lake.meanwhile = (effect, somebody)
-    play.driver().process_files(7, [play.model.puts[row["file_id"]].file])
+    play.driver().load([play.model.puts[row["file_id"]].file], 7)
     (now,) = play.lake.rows(LEDGER)
     as_begun = "loaded" if before == REPLAY else FORGOTTEN
     assert now["outcome"] in ([ends] if planned == [False] else [ends, as_begun])
@@ -685,7 +685,7 @@ def test_a_batch_that_began_to_forget_goes_on_with_it(monkeypatch: pytest.Monkey
     row["outcome"] = FORGET
     for dies_after in (2, None):
         try:
-            play.driver(dies_after).process_files(7, [play.model.puts[row["file_id"]].file])
+            play.driver(dies_after).load([play.model.puts[row["file_id"]].file], 7)
         except Died:
             play.lake.rows(LEDGER)[0]["outcome"] = REPLAY
     assert [row["outcome"] for row in play.lake.rows(LEDGER)] == [FORGOTTEN]
@@ -772,7 +772,7 @@ def test_a_version_that_is_to_be_forgotten_while_a_batch_replaces_it_is_or_the_o
         play.attempt()
         play.put("new/a")
         play.lake.meanwhile = (effect, lambda: play.forget("new/a"))
-        play.driver().process_files(1, play.waiting)
+        play.driver().load(play.waiting, 1)
         marked = bool(play.model.forgotten)
         outcomes = sorted(row["outcome"] for row in play.lake.rows(LEDGER))
         assert outcomes == ([FORGOTTEN, "loaded"] if marked else ["loaded", "superseded"])
@@ -905,7 +905,7 @@ def test_a_driver_that_was_paused_brings_no_withdrawn_plan_back() -> None:
 
         def another() -> None:
             play.lake.meanwhile = None
-            play.driver().process_files(1, play.waiting)
+            play.driver().load(play.waiting, 1)
 
         looking = Turns.lost
 
@@ -917,7 +917,7 @@ def test_a_driver_that_was_paused_brings_no_withdrawn_plan_back() -> None:
 
         patch.setattr(Turns, "lost", lost)
         with pytest.raises(Halt, match="two of them work on batch 1"):
-            play.driver().process_files(1, play.waiting)
+            play.driver().load(play.waiting, 1)
         assert [name for name in play.lake.objects if "/plans/" in name] == []
         play.check()
 
@@ -941,18 +941,18 @@ def test_two_drivers_at_one_batch_leave_every_record_once(key: str, dedupe: bool
             def another(play: Play = play, dies_after: int | None = dies_after, files: Any = files) -> None:
                 play.lake.meanwhile = None
                 with suppress(Died):
-                    play.driver(dies_after).process_files(1, files)
+                    play.driver(dies_after).load(files, 1)
                     ended["another"] += 1
                 play.lake.dies_after = None
 
             play.lake.meanwhile = (effect, another)
             try:
-                play.driver().process_files(1, files)
+                play.driver().load(files, 1)
                 ended["one"] += 1
             except (Halt, KeyError):  # the other one has deleted data files that replaced rows, once they had done that
                 ended["failed"] += 1
             play.lake.meanwhile = None
-            play.driver().process_files(1, files)
+            play.driver().load(files, 1)
             play.check()
     assert min(ended.values()) > 3
 
@@ -990,10 +990,10 @@ def test_a_plan_whose_data_files_somebody_deleted_says_so_and_goes_on_once_they_
             Halt,
             match=r"batch 0 .* lacks 1 data file, such as paper/beta/.* Restore the data files of .*/plans/s/g0-0.json.gz",
         ):
-            driver().process_files(0, play.taken)
+            driver().load(play.taken, 0)
         assert play.lake.rows(LEDGER) == []
         play.lake.objects |= gone
-        driver().process_files(0, play.taken)
+        driver().load(play.taken, 0)
         assert [(row["_file_id"], name) for name in TABLES for row in play.lake.rows(name)] == [
             (file_id, "alpha"),
             (file_id, "beta"),

@@ -123,7 +123,7 @@ class Lost(Play):
         before = {one: there.version for one, there in self.lake.tables.items()}
         older_still = pytest.raises(Halt, match=f"service {FIRST}: {name} .*Somebody restored an older version")
         with older_still:
-            self.driver().process_files(self.batch, self.taken or self.waiting)
+            self.driver().load(self.taken or self.waiting, self.batch)
         if not by_hand:  # a retry counts no rows
             with older_still:
                 retry_in(self.patch, self.lake, self.service).run(Choice("quarantine"))
@@ -158,7 +158,7 @@ class Lost(Play):
             self.put(key)
             rows = [row for name in TABLES for row in self.lake.rows(name)]
             with pytest.raises(Halt, match=f"a RESTORE took _forebay/ids back from version {before}"):
-                self.driver().process_files(self.batch, self.taken or self.waiting)
+                self.driver().load(self.taken or self.waiting, self.batch)
             assert rows == [row for name in TABLES for row in self.lake.rows(name)]
             stand = {(row["_file_id"], (name, row["id"])) for name in TABLES for row in self.lake.rows(name)}
             known = [*table.versions[before], *(row for row in table.rows if row not in table.versions[to])]
@@ -232,15 +232,15 @@ def test_a_driver_that_runs_notices_ids_that_are_restored_before_any_effect_of_i
     for file, names in zip(play.waiting, ("12", "34", "51", "63"), strict=True):
         play.lake.answers[file.file_id] = [Record("alpha", name) for name in names]
     for number, file in enumerate(play.waiting[:2]):
-        driver.process_files(number, [file])
+        driver.load([file], number)
     ids = play.lake.tables[IDS]
     play.lake.effects, play.lake.meanwhile = 0, (effect, lambda: ids.restore(0))
     for number, file in enumerate(play.waiting[2:], 2):
         with suppress(Halt):
-            driver.process_files(number, [file])
+            driver.load([file], number)
         if play.lake.meanwhile is not None:  # such a batch has fewer effects
             ids.restore(0)
     with pytest.raises(Halt, match="a RESTORE took _forebay/ids back from version"):
-        driver.process_files(4, play.waiting[3:])
+        driver.load(play.waiting[3:], 4)
     rows = [row["id"] for row in play.lake.rows("alpha")]
     assert len(rows) == len(set(rows)), "a duplicate passed"

@@ -34,7 +34,7 @@ def test_rows_leave_for_a_version_without_records_and_stay_beside_one_that_nobod
     monkeypatch.setattr(staging, "whole_files", lambda ends, shared: [{"file_id": end.file.file_id} for end in ends])
     lake = Lake(answers={FIRST.file_id: RECORDS, SECOND.file_id: answer})
     for number, file in enumerate([FIRST, SECOND]):
-        lay_out(monkeypatch, lake, SERVICE, "g0").process_files(number, [file])
+        lay_out(monkeypatch, lake, SERVICE, "g0").load([file], number)
     ledger = {row["file_id"]: row for row in lake.rows(LEDGER)}
     assert sorted(row["outcome"] for row in ledger.values()) == outcomes
     of_first = {name: Counter(row["_file_id"] for row in lake.rows(name))[FIRST.file_id] for name in ("alpha", "beta")}
@@ -58,7 +58,7 @@ def test_a_replay_brings_back_the_rows_of_a_table_that_somebody_deleted(
     lake = Lake(answers={files[name].file_id: some for name, some in records.items()})
 
     def process(number: int, names: list[str]) -> None:
-        lay_out(monkeypatch, lake, service, "g0").process_files(number, [files[name] for name in names])
+        lay_out(monkeypatch, lake, service, "g0").load([files[name] for name in names], number)
 
     def rows() -> list[tuple[str, str]]:
         return sorted((row["_file_id"], row["id"]) for name in ("alpha", "beta") for row in lake.rows(name))

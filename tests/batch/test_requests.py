@@ -34,6 +34,6 @@ def test_only_a_batch_that_may_have_begun_asks_for_its_plan_and_for_its_rows_in_
     noted(Plans, "of")
     noted(PaperWriting, "unwritten_before")
     lake.answers[FILE.file_id] = [Record("alpha", "1")]
-    lay_out(monkeypatch, lake, SERVICE, "g0", may_have_begun=lambda batch: may_have_begun).process_files(0, [FILE])
+    lay_out(monkeypatch, lake, SERVICE, "g0", may_have_begun=lambda batch: may_have_begun).load([FILE], 0)
     assert {*asked} == ({"of", "unwritten_before"} if may_have_begun else set())
     assert [row["outcome"] for row in lake.rows(LEDGER)] == ["loaded"]

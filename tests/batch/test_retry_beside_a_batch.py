@@ -45,7 +45,7 @@ class Scene:
 
     def batch(self, file: LandedFile, dies_after: int | None = None) -> None:
         self.lake.dies_after = dies_after
-        lay_out(self.patch, self.lake, SERVICE, "g0").process_files(self.numbers, [file])
+        lay_out(self.patch, self.lake, SERVICE, "g0").load([file], self.numbers)
         self.numbers += 1
 
     def dying(self, dies_after: int | None) -> None:

@@ -47,7 +47,7 @@ def dies_after_change(play: Play, name: str) -> dict[str, bytes]:
 
 
 def goes_on(play: Play) -> None:
-    play.driver().process_files(play.batch, play.taken)
+    play.driver().load(play.taken, play.batch)
 
 
 def state(play: Play) -> Any:
@@ -113,7 +113,7 @@ def test_a_batch_that_has_not_begun_before_asks_no_table(play: Play, monkeypatch
     play.put("add/a")
     driver = play.driver()
     driver.may_have_begun = lambda batch: False
-    driver.process_files(0, play.waiting)
+    driver.load(play.waiting, 0)
     assert asked == []
 
 
@@ -132,7 +132,7 @@ def test_a_checkpoint_that_somebody_made_older_halts_where_its_numbers_come_agai
     play.batch, before = 0, state(play)
     del ledger.txns["forebay/s/g0"]
     with pytest.raises(Halt, match=r"alpha has batch 1 of forebay/s/g0, and batch 0 comes now: .* older checkpoint"):
-        play.driver().process_files(play.batch, play.waiting)
+        play.driver().load(play.waiting, play.batch)
     assert state(play) == before
 
 
@@ -151,7 +151,7 @@ def test_a_lake_goes_on_with_an_older_ledger_after_the_steps_of_the_page_on_disa
     play.put("new/b")
     before = state(play)
     with pytest.raises(Halt, match=r"ledger is at version 0, and was at .* To continue with the present one, delete"):
-        play.driver().process_files(play.batch, play.taken or play.waiting)
+        play.driver().load(play.taken or play.waiting, play.batch)
     assert state(play) == before
     follow_the_page(play)
     play.end()

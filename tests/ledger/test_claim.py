@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
+from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
-from forebay.ledger.claim import Claim, Overwritten
+from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Earlier, Sorted, standing
 
 KEY = ("landing", "in/a.json")

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+from forebay.declaration.service import Overwritten
 from forebay.landed_file import DELETED, LandedFile
-from forebay.ledger.claim import Claim, Overwritten
+from forebay.ledger.claim import Claim
 from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.versions import Earlier, Sorted
 from forebay.notification.order import listed_at

@@ -11,8 +11,9 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
-from forebay.ledger.claim import Claim, Key, Overwritten
+from forebay.ledger.claim import Claim, Key
 from forebay.ledger.versions import Earlier
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)

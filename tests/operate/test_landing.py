@@ -20,8 +20,9 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.content.end import hash_of
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
+from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
-from forebay.ledger.claim import Claim, Overwritten
+from forebay.ledger.claim import Claim
 from forebay.ledger.versions import Earlier
 from forebay.operate.people import landing
 from forebay.operate.people.rewriting import IN_NO_TABLE, NOT_LOADED, WOULD_BE_LOADED, KeyInLedger, Version

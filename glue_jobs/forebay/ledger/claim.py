@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cmp_to_key, reduce
-from typing import Literal
+from typing import TYPE_CHECKING
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.deletions import deleted_by, is_deleted
@@ -35,7 +35,9 @@ from forebay.ledger.ignored import RULES
 from forebay.ledger.versions import SAME_BYTES, SAME_BYTES_FORGOTTEN, Earlier, Sorted, Superseded
 from forebay.notification.order import written_later
 
-Overwritten = Literal["append", "ignore", "replace"]
+if TYPE_CHECKING:
+    from forebay.declaration.service import Overwritten
+
 Key = tuple[str, str]
 
 
