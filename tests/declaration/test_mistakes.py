@@ -139,6 +139,40 @@ def test_a_setting_of_the_table_inside_a_section_is_sent_out_of_it() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("header", "line", "written"),
+    [
+        ("[tables.expectations]", 2, "[expectations] in place of [tables.expectations]"),
+        ("[tables.where]", 2, "[where] in place of [tables.where]"),
+        ("[[tables]]", 2, "its settings without [[tables]]"),
+    ],
+)
+def test_a_header_of_service_toml_in_the_file_of_a_table_is_shown_as_it_is_written_there(
+    header: str, line: int, written: str
+) -> None:
+    (one,) = said('name = "s"', a=f'name = "a"\n{header}\nlevel = "level > 0"\n')
+    assert one == (
+        f"tables/a.toml:{line}: table a: tables: is unknown (this is one table already: write {written})"
+    )
+
+
+def test_a_rollup_in_a_file_of_its_own_needs_no_header() -> None:
+    texts = {"service.toml": table(""), "rollups/r.toml": '[[rollups]]\nname = "r"\n'}
+    with pytest.raises(InvalidConfiguration) as refused:
+        parse_service(texts)
+    assert "(this is one rollup already: write its settings without [[rollups]])" in str(refused.value)
+
+
+def test_a_setting_of_feeds_is_sent_into_one_of_them() -> None:
+    (one,) = said('name = "s"\ncomplete = { quiet_minutes = 5 }\n[[tables]]\nname = "a"\n')
+    assert one.endswith("is unknown (belongs inside `envelope = { ... }` or inside one of the [[feeds]])")
+
+
+def test_a_place_that_is_none_is_shown_once() -> None:
+    (one,) = said('name = "s"\nafter_load = { move = "archive/landed/" }\n[[tables]]\nname = "a"\n')
+    assert one.endswith("move: is not a place in S3, such as s3://studio-archive/landed/; got 'archive/landed/'")
+
+
 def test_a_wrong_column_hides_nothing_of_its_table() -> None:
     wrong = 'columns = [\n  { name = "at", type = "timestmp" },\n  { name = "m", type = "map" },\n]\n'
     found = said(table(wrong + 'event_time = { column = "at" }\npartitions = ["m", "nope"]'))

@@ -26,6 +26,8 @@ def test_a_property_that_all_keep_to_is_declared_as_are_names_of_your_own() -> N
         ("delta.enableChangeDataFeed", "yes", r'must be "true" or "false"; got "yes"'),
         ("delta.checkpointInterval", "0", "must be a number of commits"),
         ("delta.enablechangedatafeed", "true", "is spelled delta.enableChangeDataFeed"),
+        ("enableChangeDataFeed", "true", r"is spelled delta\.enableChangeDataFeed"),
+        ("checkpointinterval", "50", r"is spelled delta\.checkpointInterval"),
         ("delta.appendOnly", "true", "would prevent replacing"),
         ("delta.logRetentionDuration", "interval 1 day", "follows from time_travel_days"),
         ("delta.setTransactionRetentionDuration", "interval 1 day", "load them twice"),

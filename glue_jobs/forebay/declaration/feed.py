@@ -156,7 +156,7 @@ class Feed(Envelope):
 def archive_of(text: str) -> str:
     """A place for the copies of moved files, with a slash at its end."""
     if not re.fullmatch(r"s3://[A-Za-z0-9._\-]+(/[^*{}]*)?", text):
-        raise ValueError(f"{text!r} is not a place in S3, such as s3://studio-archive/landed/")
+        raise ValueError("is not a place in S3, such as s3://studio-archive/landed/")
     return f"{text.rstrip('/')}/"
 
 

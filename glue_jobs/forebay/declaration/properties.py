@@ -46,10 +46,10 @@ def _why_not(name: str, value: str) -> str | None:
     if name in ALLOWED:
         pattern, words = ALLOWED[name]
         return None if pattern.fullmatch(value) else f'must be {words}; got "{value}"'
+    known = {key.lower(): key for key in ALLOWED}
+    if spelled := known.get(name.lower()) or known.get(f"delta.{name.lower()}"):
+        return f"is spelled {spelled}"
     if name.lower().startswith(OF_OTHERS):
-        known = {key.lower(): key for key in ALLOWED}
-        if name.lower() in known:
-            return f"is spelled {known[name.lower()]}"
         why = REFUSED.get(name, "is a name reserved for forebay" if name.lower().startswith("forebay.") else OTHERS)
         return f"{why}; allowed: {', '.join(ALLOWED)}, and your own names"
     if not OWN_NAME.fullmatch(name):

@@ -103,7 +103,7 @@ def hint_for(model: type[BaseModel], location: Location, what: str, given: Any, 
     """`within` is the whole declaration, `model` the section of it that the location begins in."""
     names = names_of(location)
     if what == "is unknown":
-        return _for_key(model, names, within)
+        return _for_key(model, names, within, given)
     looks = LOOKS.get(model.__name__, {})
     if names and what.startswith("must be a list") and isinstance(given, str) and names[-1] not in looks:
         return f'write {names[-1]} = ["{given}"]'
@@ -123,8 +123,12 @@ def value_meant(model: type[BaseModel], names: Names, given: Any) -> str | None:
     return next(iter(difflib.get_close_matches(given.lower(), choices, 1)), None)
 
 
-def _for_key(model: type[BaseModel], names: Names, within: type[BaseModel]) -> str:
+def _for_key(model: type[BaseModel], names: Names, within: type[BaseModel], given: Any) -> str:
     *around, key = names
+    if within is not model and names in (("tables",), ("rollups",)):
+        inner = next(iter(given), "") if isinstance(given, dict) else ""
+        written = f"[{inner}] in place of [{key}.{inner}]" if inner else f"its settings without [[{key}]]"
+        return f"this is one {model.__name__.lower()} already: write {written}"
     if key in OF_DEPLOYMENT:
         return f"it is a setting of the deployment: cdk deploy -c {key}=..."
     here = [known for path, known in _keys(model) if path == _path_of(around)]
@@ -156,8 +160,8 @@ def _path_of(around: Sequence[str]) -> Names:
 
 
 def _inside(path: Names) -> str:
-    if path[0] == "tables":
-        return "inside one of the [[tables]]" + (f", in `{path[1]} = {{ ... }}`" if len(path) > 1 else "")
+    if path[0] in ("tables", "feeds"):
+        return f"inside one of the [[{path[0]}]]" + (f", in `{path[1]} = {{ ... }}`" if len(path) > 1 else "")
     if path[0] in ("columns", "personal"):
         return f"inside one of the `{path[0]} = [{{ ... }}]`"
     return f"inside `{'.'.join(path)} = {{ ... }}`"

@@ -142,6 +142,6 @@ def _shown(step: int | str, given: Any) -> re.Pattern[str] | None:
     """The expected text of a line with this step: its key, or the name of the list's element."""
     if isinstance(step, str):
         key = rf"""["']?{re.escape(step)}["']?"""
-        return re.compile(rf"(^|[{{,\s]){key}\s*=|^\s*\[+\s*([^\]]*\.)?{key}\s*\]")
+        return re.compile(rf"(^|[{{,\s]){key}\s*=|^\s*\[+\s*([^\]]*\.)?{key}\s*(\]|\.)")
     name = given.get("name") if isinstance(given, dict) else given
     return re.compile(rf"""["']{re.escape(name)}["']""") if isinstance(name, str) else None
