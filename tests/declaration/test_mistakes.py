@@ -151,9 +151,7 @@ def test_a_header_of_service_toml_in_the_file_of_a_table_is_shown_as_it_is_writt
     header: str, line: int, written: str
 ) -> None:
     (one,) = said('name = "s"', a=f'name = "a"\n{header}\nlevel = "level > 0"\n')
-    assert one == (
-        f"tables/a.toml:{line}: table a: tables: is unknown (this is one table already: write {written})"
-    )
+    assert one == f"tables/a.toml:{line}: table a: tables: is unknown (this is one table already: write {written})"
 
 
 def test_a_rollup_in_a_file_of_its_own_needs_no_header() -> None:

@@ -99,7 +99,7 @@ def test_the_wait_for_an_hour_prints_what_the_guide_shows(lake: Path, monkeypatc
         tell(lake, files=2, rows=4, revision=1, complete_at=TEN)
 
     monkeypatch.setattr(wait.wait, "__kwdefaults__", {"clock": lambda: 0.0, "sleep": arrives})
-    assert typed(first) == (complete, 0), "the file arrives while the command waits"
+    assert typed(first) == ([*complete, open_hour[0]], 0), "the file arrives while the command waits"
     assert typed(again) == (complete, 0)
     assert in_a_shell(again, asks_again) == [*complete, *ended_well]
     assert typed(query) == (rows, 0)
@@ -169,8 +169,9 @@ def test_the_preview_of_landed_files_prints_what_the_guide_shows(
 ) -> None:
     ((line, shown),) = transcript_of("Move or delete loaded files")
     (rule,) = re.findall(r"^after_load = .*$", PAGE.read_text(), re.M)[-1:]
-    (tmp_path / "service.toml").write_text(f'name = "games"\n{rule}\n[[tables]]\nname = "alpha"\n')
-    monkeypatch.setenv("FOREBAY_SERVICE", str(tmp_path))
+    (tmp_path / "shop").mkdir()
+    (tmp_path / "shop" / "service.toml").write_text(f'name = "games"\n{rule}\n[[tables]]\nname = "alpha"\n')
+    monkeypatch.chdir(tmp_path)
     old = {"at": datetime.now(UTC) - timedelta(days=9), "bucket": "my-drops", "tables": {"alpha": 1}}
     files = [entry(f"in/2026/11/21/{name}.json.gz", **old, size=50_000) for name in "ab"]  # type: ignore[arg-type]
     write_ledger(lake, *files, entry("in/2026/11/21/c.json.gz", **old, quarantined=1, records=2))  # type: ignore[arg-type]

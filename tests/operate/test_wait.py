@@ -153,7 +153,28 @@ def test_it_waits_for_the_first_job_of_the_lake_too(lake: str, named: bool) -> N
     asked = waited(lake, "clicks", "--until", "2026-11-24T11:00", "--timeout", "1m", "--every-s", "0.1")
     ended = given(asked if named else asked[:-2], "")
     job.join()
-    assert ended == (0, "clicks is complete until 2026-11-24T11:00Z\n", f"waits for the first job of {lake}\n")
+    assert ended[:2] == (0, "clicks is complete until 2026-11-24T11:00Z\n")
+    assert ended[2].startswith(f"waits for the first job of {lake}\n")
+
+
+def test_while_it_waits_it_says_for_what_once_and_again_when_that_changes(lake: str) -> None:
+    """A log of a scheduler shows the reason at once, not only after the whole timeout."""
+    before = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T10:00"))
+    periods = Periods(open_objects(f"{lake}/_forebay/complete"))
+
+    def go_on() -> None:
+        time.sleep(0.5)
+        periods.change(lambda rows: [replace(row, why="waits for _LAST") for row in rows.values() if row.period < TEN])
+        time.sleep(0.5)
+        periods.change(lambda rows: [replace(row, complete_at=TEN) for row in rows.values() if row.period < TEN])
+
+    job = threading.Thread(target=go_on)
+    job.start()
+    asked = waited(lake, "clicks", "--until", "2026-11-24T10:00", "--timeout", "1 min", "--every-s", "0.1")
+    ended = given(asked, "")
+    job.join()
+    said = before + before.replace("waits for _DONE", "waits for _LAST")
+    assert ended == (0, "clicks is complete until 2026-11-24T10:00Z\n", said)
 
 
 def test_a_lake_that_no_job_begins_is_told_when_the_time_is_over_and_a_mistake_at_once(tmp_path: Path) -> None:

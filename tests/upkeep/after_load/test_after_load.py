@@ -731,6 +731,14 @@ def test_the_command_shows_what_would_move_and_what_waits(tmp_path: Path) -> Non
     assert (json.loads(told)["files"], json.loads(told)["waiting"]) == (1, 1)
 
 
+def test_the_command_says_when_files_are_due_if_none_is(tmp_path: Path) -> None:
+    lake, declared = tmp_path / "lake", tmp_path / "service.toml"
+    declared.write_text(f'name = "games"\n{MOVE}\n[[tables]]\nname = "alpha"\n')
+    write_ledger(lake, row("a.json", at=datetime.now(UTC)))
+    said = ran("maintain", "--lake", str(lake), "--service", str(declared), "--dry-run")
+    assert said == "0 landed files to move to s3://archive/landed/; a file is due 7 days after it was loaded\n"
+
+
 REFUSED = {
     "move and delete": ('after_load = { move = "s3://a/b/", delete = true }', "needs either move"),
     "neither": ("after_load = { after_days = 3 }", "needs either move"),

@@ -41,7 +41,9 @@ def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
     if more := found.files - len(found.due):
         console.print(f"and {counted(more, 'more file')}")
     then = f"move to {service.after_load.move}" if service.after_load.move else "delete"
-    console.print(f"{counted(found.files, 'landed file')} to {then}, {size(found.bytes)}")
+    days = counted(service.after_load.after_days, "day")
+    rest = f", {size(found.bytes)}" if found.files else f"; a file is due {days} after it was loaded"
+    console.print(f"{counted(found.files, 'landed file')} to {then}{rest}")
     _show_rest(found)
 
 

@@ -16,7 +16,7 @@ from forebay.errors import InvalidConfiguration
 
 NOT_IN_TIME = 4
 LEFT_OUT = "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out"
-SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 
 def wait(
@@ -37,7 +37,7 @@ def wait(
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import begun_lake
-    from forebay.operate.looking.wait import feeds_meant, is_begun, open_periods, others_of_table
+    from forebay.operate.looking.wait import Open, feeds_meant, is_begun, open_periods, others_of_table
     from forebay.operate.looking.wait import wait as wait_for
     from forebay.upkeep.complete.look import periods_of
 
@@ -59,20 +59,29 @@ def wait(
         error_console.print(
             f"waits for the feed {name} alone; the table {name} may also have rows of {', '.join(others)}"
         )
-    found = wait_for(lambda: open_periods(declared, feeds, [*periods.rows().values()], begin, end), timeout_s, every_s)
+    said: list[str] = []
+
+    def look() -> list[Open]:
+        found = open_periods(declared, feeds, [*periods.rows().values()], begin, end)
+        lines = [] if as_json else [str(one) for one in found]
+        for line in lines:
+            if line not in said:
+                error_console.print(line)
+        said[:] = lines
+        return found
+
+    found = wait_for(look, timeout_s, every_s)
     if as_json:
         print_json({**asdict(one), "start": one.start.isoformat()} for one in found)
     elif not found:
         console.print(f"{name} is complete until {end:%Y-%m-%dT%H:%MZ}")
-    for one in found if not as_json else ():
-        error_console.print(str(one))
     if not as_json and any(one.waits_for_files for one in found):
         error_console.print(LEFT_OUT)
     raise typer.Exit(NOT_IN_TIME if found else 0)
 
 
 def _seconds(text: str) -> float:
-    found = re.fullmatch(r"(\d{1,6})([smhd]?)", text.strip())
+    found = re.fullmatch(r"(\d{1,6}) ?(s|m|min|h|d|)", text.strip())
     if found is None:
         raise InvalidConfiguration.one(f"--timeout {text}", "is not a duration", "such as 90s, 30m or 2h")
     return int(found[1]) * SECONDS[found[2] or "s"]
