@@ -29,6 +29,8 @@ Rows = Counter[tuple[Any, ...]]
 (BLOCK,) = re.findall(r"```python\n((?:(?!```).)*?foreachBatch.*?)```", (ROOT / "docs" / "query.md").read_text(), re.S)
 PLACES = ("s3://studio-lake/orders", "s3://studio-copy/orders")
 """Of the table and of its copy, in the block."""
+KEY = ("_file_id",)
+"""The columns in the block by which rows of the copy are replaced."""
 
 
 class Downstream:
@@ -59,13 +61,7 @@ class Downstream:
         self._read_block()
 
     def _read_block(self) -> None:
-        text = BLOCK.replace(PLACES[0], self.path).replace(PLACES[1], self.copy)
-        names: dict[str, Any] = {"spark": self.spark}
-        exec(compile(text, "docs/query.md", "exec"), names)
-        try:
-            names["copying"].processAllAvailable()
-        finally:
-            names["copying"].stop()
+        read_block(self.spark, self.path, self.copy)
 
     def _drain(self, name: str, options: dict[str, str], each: Any) -> None:
         rows = self.spark.readStream.format("delta").options(startingVersion="0", **options).load(self.path)
@@ -78,6 +74,17 @@ class Downstream:
     def _apply(self, rows: DataFrame, number: int) -> None:
         for kind, *row in _identities(rows, "_change_type").collect():
             self.stands[tuple(row)] += SIGNS[kind]
+
+
+def read_block(spark: SparkSession, path: str, copy: str, key: tuple[str, ...] = KEY) -> None:
+    """Brings the copy of a table up to date, with the block of the page."""
+    text = BLOCK.replace(PLACES[0], path).replace(PLACES[1], copy).replace(str([*KEY]).replace("'", '"'), str([*key]))
+    names: dict[str, Any] = {"spark": spark}
+    exec(compile(text, "docs/query.md", "exec"), names)
+    try:
+        names["copying"].processAllAvailable()
+    finally:
+        names["copying"].stop()
 
 
 def values_of(place: str) -> list[str]:
