@@ -46,6 +46,12 @@ def test_a_lake_that_is_younger_than_the_days_is_not_taken_to_have_been_idle_bef
     assert arrivals_of(LakeView(str(tmp_path / "new")), days=30, now=NOW) == ([(82_800, 1)], 86_400)
 
 
+def test_the_answer_does_not_depend_on_the_second_at_which_somebody_asks(lake: str) -> None:
+    for days in (1, 2, 30):
+        first, later = (arrivals_of(LakeView(lake), days=days, now=NOW + timedelta(seconds=s)) for s in (7, 40))
+        assert (first[0], later[1] - first[1]) == (later[0], 33)
+
+
 def test_the_pace_is_that_of_the_last_batches(lake: str) -> None:
     assert {(one.files, one.seconds) for one in pace_of(LakeView(lake)).batches} == {(3, 10.0)}
 

@@ -35,8 +35,9 @@ def rows_of_service(view: LakeView, named: str) -> str:
 def arrivals_of(view: LakeView, *, days: int, of: str = "true", now: datetime | None = None) -> tuple[Arrivals, float]:
     """When S3 took the files; when a batch did, where a file's notification has no time. Files that were announced long after
     their time (a backfill) are arrivals of their batch. The seconds are those since a younger lake's first file, a day at
-    least. `of` chooses rows."""
-    since = (now or datetime.now(UTC)) - timedelta(days=days)
+    least. `of` chooses rows. They begin at a whole hour: a replay looks for files at the same times whenever somebody asks."""
+    now = now or datetime.now(UTC)
+    since = (now - timedelta(days=days)).replace(minute=0, second=0, microsecond=0)
     came = (
         "case when event_time is null or event_time < claimed_at - interval '1' day then claimed_at else event_time end"
     )
@@ -46,10 +47,10 @@ def arrivals_of(view: LakeView, *, days: int, of: str = "true", now: datetime | 
         f"where day >= date '{since.date()}' and {of} and {LOADED} group by 1 order by 1",
     )
     found = [((row["minute"].astimezone(UTC) - since).total_seconds(), row["files"]) for row in rows]
-    arrivals, span_s = [(at, files) for at, files in found if at >= 0], days * DAY_S
+    arrivals, span_s = [(at, files) for at, files in found if at >= 0], (now - since).total_seconds()
     if not arrivals or view.query(LEDGER, f"select 1 from t where day < date '{since.date()}' and {of} limit 1"):
         return arrivals, span_s
-    begin = min(arrivals[0][0], span_s - DAY_S)
+    begin = min(arrivals[0][0], span_s - DAY_S) // 3600 * 3600
     return [(at - begin, files) for at, files in arrivals], span_s - begin
 
 
