@@ -54,6 +54,8 @@ def up(
     console.print(
         f"stack    {twin.stack}\nlanding  s3://{twin.landing_bucket}/{twin.prefix}\nqueue    {twin.queue_url}\nlake     s3://{twin.lake_bucket}"
     )
+    if (named := os.environ.get("FOREBAY_LOCAL")) and state.absolute() == Path(named).absolute() != HOME.absolute():
+        console.print(f"folder   {state} (FOREBAY_LOCAL; `unset FOREBAY_LOCAL` for a twin of this folder)")
     at = f" --state {shlex.quote(str(state))}" if state != HOME and "FOREBAY_LOCAL" not in os.environ else ""
     console.print(f'\nnext     eval "$(forebay local env{at})"')
     console.print("then     forebay local put FILE, then forebay ingest --service FOLDER --drain")

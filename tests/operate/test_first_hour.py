@@ -117,6 +117,17 @@ def test_one_of_a_thing_is_no_plural(lake: str) -> None:
     assert not re.search(r"\b1 (files|records)\b", ran("history", "--lake", lake, "--days", "20000"))
 
 
+def test_a_twin_of_another_folder_that_the_variable_names_is_not_taken_for_a_new_one(
+    twin: Twin, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("FOREBAY_LOCAL", str(twin.state))
+    said = ran("local", "up")
+    assert f"folder   {twin.state} (FOREBAY_LOCAL; `unset FOREBAY_LOCAL` for a twin of this folder)\n" in said
+    monkeypatch.delenv("FOREBAY_LOCAL")
+    assert "folder " not in ran("local", "up", "--state", str(twin.state))
+
+
 def test_what_the_twin_says_to_set_lets_delta_rs_in(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_LOCAL", str(twin.state))
     told = dict(line.removeprefix("export ").split("=", 1) for line in ran("local", "env").splitlines())
