@@ -31,10 +31,11 @@ def test_what_is_wrong_is_said_at_once_and_nothing_is_written(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("CDK_OUTDIR", str(tmp_path / "out"))
-    assert app.main(["-c", "wrkers=3", "-c", "workers=1"]) == 2
+    assert app.main(["-c", "wrkers=3", "-c", "workers=1", "-c", "freshness=5m"]) == 2
     said = capsys.readouterr().err
     assert "wrkers: is unknown (did you mean workers?)" in said
     assert "workers: must be at least 2" in said
+    assert "freshness: must be a duration from 30 s to 24 h, such as 5 min, 90 s or 1 h; got '5m' (the longest" in said
     assert not (tmp_path / "out").exists()
 
 

@@ -46,10 +46,12 @@ def plan_capacity(
 
     if worker_type not in DPU_OF:
         raise InvalidConfiguration.one("--worker-type", f"must be one of {', '.join(DPU_OF)}; got {worker_type!r}")
-    try:
-        tried = [seconds_of(one) for one in freshness]
-    except ValueError as refused:
-        raise InvalidConfiguration.one("--freshness", str(refused)) from None
+    tried = []
+    for text in freshness:
+        try:
+            tried.append(seconds_of(text))
+        except ValueError as refused:
+            raise InvalidConfiguration.one("--freshness", f"{refused}; got {text!r}") from None
     view, listed = view_of(lake), read_prices(prices or PRICES)
     rows = rows_of_service(view, of)
     arrivals, span_s = arrivals_of(view, days=days, of=rows)
