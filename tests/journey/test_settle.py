@@ -151,7 +151,7 @@ def test_a_column_whose_declared_type_changes_has_the_new_one_and_what_does_not_
 
     done = settled(told, spark, "alpha")
 
-    assert set(done.changed) == {"n bigint", "level string", "at timestamp", "ms timestamp", "flag date", "day date"}
+    assert set(done.changed) == {"n long", "level string", "at timestamp", "ms timestamp", "flag date", "day date"}
     assert done.partitions == ("day",)
     assert told.run().differences() == []
     table = LakeView(told.lake).table("alpha")

@@ -34,6 +34,12 @@ def declared(folder: Path, columns: str) -> str:
     return str(folder)
 
 
+def test_whole_numbers_of_32_bits_have_the_name_that_a_declaration_uses() -> None:
+    fields = [{"name": "level", "type": "integer"}, {"name": "levels", "type": {"type": "array", "elementType": "integer"}}]
+    found = columns_of(Definition(0, datetime(2026, 11, 21, tzinfo=UTC), {"type": "struct", "fields": fields}))
+    assert [column.type for column in found] == ["int", "int"]
+
+
 def test_columns_come_with_the_keys_that_they_are_read_from() -> None:
     inner = [{"name": "id", "type": "long", "metadata": {"forebay.fields": ["ID", "Id"]}}]
     array = {"type": "array", "elementType": {"type": "struct", "fields": inner}}

@@ -166,7 +166,7 @@ def test_a_column_of_ours_that_somebody_else_made_is_named() -> None:
     found = Definition(0, datetime(2026, 11, 21, tzinfo=UTC), schema)
     [one] = drift("purchases", service.tables[0], found)
     assert str(one.problem).startswith(
-        "table purchases: column _line: is integer, but forebay's column of this name is long"
+        "table purchases: column _line: is int, but forebay's column of this name is long"
     )
 
 

@@ -223,7 +223,7 @@ def test_tables_that_cannot_be_written_do_not_stop_the_others(spark: SparkSessio
 
     assert "Could not parse" in failure(outcomes["broken"])
     assert "in_the_way" in failure(outcomes["in_the_way"])
-    assert "column id: is string in the table and bigint in the rows" in failure(outcomes["typed"])
+    assert "column id: is string in the table and long in the rows" in failure(outcomes["typed"])
     assert not list(folder(f"{lake}/typed").glob("*.zstd.parquet"))
     assert read(f"{lake}/good") == [(0, "good-0"), (1, "good-1")]
 
@@ -557,7 +557,7 @@ def test_types_become_wider_where_that_is_declared_and_readers_must_know_it_from
     assert LakeView(lake).query("a", "select id from t") == [{"id": 1}], "as long as nothing is wider, all can read it"
     refused = append(spark, wide, [plain], txn=Txn(A, 2), logs=logs)["a"]
     assert isinstance(refused, Failed)
-    assert "column id: is int in the table and bigint in the rows" in str(refused.error)
+    assert "column id: is int in the table and long in the rows" in str(refused.error)
     for batch in (2, 3):
         assert isinstance(append(spark, wide, [allowed], txn=Txn(A, batch), logs=logs, emit=told.append)["a"], Appended)
     logs.close()

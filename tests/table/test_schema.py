@@ -26,7 +26,7 @@ def schema(ddl: str) -> StructType:
         ("a long", "a long, b string", []),
         ("b string, a long", "a long, b string", []),
         ("a long, new string", "a long", []),
-        ("a string", "a long", [f"column a: is bigint in the table and string in the rows {REMEDY}"]),
+        ("a string", "a long", [f"column a: is long in the table and string in the rows {REMEDY}"]),
         ("A long", "a long", ["column A: is called a in the table (many readers are case-sensitive)"]),
         (
             "a long",
@@ -47,7 +47,7 @@ def test_nested_fields_are_compared_too() -> None:
     )
     table = StructType().add("s", StructType().add("a", ArrayType(StructType().add("x", LongType()))))
     assert [str(p) for p in misfits(rows, table)] == [
-        f"column s.a[].x: is bigint in the table and string in the rows {REMEDY}"
+        f"column s.a[].x: is long in the table and string in the rows {REMEDY}"
     ]
     assert new_columns(rows, table) == ("s.a.y",)
 

@@ -155,8 +155,13 @@ def _type_misfits(path: str, rows: DataType, table: DataType) -> Iterator[Proble
         for mine, theirs in inner:
             yield from _type_misfits(f"{path}[]", mine, theirs)
     elif rows != table:
-        what = f"is {table.simpleString()} in the table and {rows.simpleString()} in the rows"
+        what = f"is {type_name(table)} in the table and {type_name(rows)} in the rows"
         yield Problem(f"column {path}", what, "declare the type of the table, or run `forebay schema settle`")
+
+
+def type_name(kind: DataType) -> str:
+    """As in a declaration."""
+    return kind.simpleString().replace("bigint", "long")
 
 
 def _inner(rows: Any, table: Any) -> list[tuple[DataType, DataType]]:

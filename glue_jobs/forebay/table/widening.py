@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from forebay.declaration.column import widens
+from forebay.table.schema import type_name
 
 if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructField, StructType
@@ -32,18 +33,14 @@ def widened(table: StructType, rows: StructType, partition_columns: Sequence[str
 def widenings(before: StructType, after: StructType) -> tuple[str, ...]:
     """The changes, as text for people."""
     both = [(old, new) for old, new in zip(before.fields, after.fields, strict=True) if old.dataType != new.dataType]
-    return tuple(f"{old.name} {_name(old.dataType)} -> {_name(new.dataType)}" for old, new in both)
+    return tuple(f"{old.name} {type_name(old.dataType)} -> {type_name(new.dataType)}" for old, new in both)
 
 
 def _widened(field: StructField, wanted: DataType) -> StructField:
     from pyspark.sql.types import StructField
 
-    if not widens(_name(field.dataType), _name(wanted)):
+    if not widens(type_name(field.dataType), type_name(wanted)):
         return field
     change = {"fromType": field.dataType.jsonValue(), "toType": wanted.jsonValue()}
     metadata = {**field.metadata, CHANGES: [*field.metadata.get(CHANGES, []), change]}
     return StructField(field.name, wanted, field.nullable, metadata)
-
-
-def _name(kind: DataType) -> str:
-    return kind.simpleString().replace("bigint", "long")

@@ -89,9 +89,9 @@ def difference(before: Definition, after: Definition) -> Difference:
 
 
 def type_name(kind: Any) -> str:
-    """From Delta's JSON of a type."""
+    """From Delta's JSON of a type: as in a declaration."""
     if isinstance(kind, str):
-        return kind
+        return "int" if kind == "integer" else kind
     if kind["type"] == "map":
         return f"map<{type_name(kind['keyType'])}, {type_name(kind['valueType'])}>"
     if kind["type"] == "array":

@@ -26,8 +26,8 @@ from forebay.table.shaping import RESCUED
 from forebay.threads import in_threads
 
 OF_OURS = {**dict.fromkeys(OWN_COLUMNS, "long"), "_file_id": "string", "_ingested_at": "timestamp", RESCUED: "string"}
-IN_DELTA = {"int": "integer", "json": "string", "map": "map<string, string>"}
-NUMBERS = ("byte", "short", "integer", "long", "float", "double", "decimal")
+IN_DELTA = {"json": "string", "map": "map<string, string>"}
+NUMBERS = ("byte", "short", "int", "long", "float", "double", "decimal")
 TIMES = ("timestamp", "timestamp_ntz", "date")
 NOT_WRITTEN = {
     "delta.generationExpression": "is a generated column",
@@ -175,9 +175,8 @@ class _Looking:
             yield self.refused(where, what, none)
 
     def gets_wider(self, name: str, found: str, column: Column) -> bool:
-        before = "int" if found == "integer" else found
         allowed = self.declared.type_widening and name not in self.found.partition_columns
-        return allowed and widens(before, column.type)
+        return allowed and widens(found, column.type)
 
     def of_other_columns(self) -> Iterator[Drift]:
         for field in self.found.schema["fields"]:

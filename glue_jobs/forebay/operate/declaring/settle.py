@@ -45,7 +45,7 @@ from forebay.table.data_files.storage import storage_as
 from forebay.table.fan_out import ATTEMPTS
 from forebay.table.from_records import shape_of
 from forebay.table.kernel import Seen, TableLogs
-from forebay.table.schema import nullable
+from forebay.table.schema import nullable, type_name
 from forebay.table.shaping import DOCUMENT, MISFITS, RESCUED, Shaping, fixed_columns, known_columns, spark_columns
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class _Settling:
         columns = grown(Struct(), shape_of(again, self.rules), _without_haste(self.rules))
         count, rescued = self._count(rows)
         had = {f.name: f.dataType for f in self.seen.schema.fields}
-        declared_anew = [f"{f.name} {f.dataType.simpleString()}" for f in fixed.fields if had.get(f.name) != f.dataType]
+        declared_anew = [f"{f.name} {type_name(f.dataType)}" for f in fixed.fields if had.get(f.name) != f.dataType]
         changed = (*declared_anew, *_changes(known, columns))
         if not changed and not moves and (not rescued or agrees(columns, known)):
             return Settled((), count, rescued, rescued, None)
