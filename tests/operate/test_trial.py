@@ -226,6 +226,19 @@ def test_a_value_that_fits_in_part_is_in_its_column_and_does_not_fit(tmp_path: P
     assert found == [("pos", 1, 2), ("n", 2, 2), ("d", 1, 1)]
 
 
+@pytest.mark.parametrize(("otherwise", "at_landing"), [("landed", 2), ("null", 0)])
+def test_rows_without_a_readable_time_get_that_of_landing_only_where_it_is_declared(
+    otherwise: str, at_landing: int, tmp_path: Path
+) -> None:
+    (tmp_path / "a.json").write_text('{"at": "2026-11-24T09:00:00Z"}\n{"at": "soon"}\n{"x": 1}\n')
+    table = '[[tables]]\nname = "t"\ncolumns = [{ name = "at", type = "timestamp" }]\n'
+    text = f'name = "s"\n{table}event_time = {{ column = "at", otherwise = "{otherwise}" }}\n'
+    assert [found.at_landing for found in tried(tmp_path, text).tables] == [at_landing]
+    (tmp_path / "service.toml").write_text(text)
+    said = ran("try", str(tmp_path / "a.json"), "--service", str(tmp_path / "service.toml"))
+    assert ("  2 rows get the time of landing as event time" in said) == (otherwise == "landed")
+
+
 def test_other_declarations_are_compared_record_by_record(samples: Path) -> None:
     after = SERVICE.replace('kind = "sale"', 'kind = ["sale", "gift"]').replace("decimal(9,2)", "string")
     assert differences(tried(samples), tried(samples)) == []

@@ -102,6 +102,8 @@ def _show(trial: Trial) -> None:
         if table.rescued:
             said = f"  {counted(table.rescued, 'row', 'has')} rescued values in _rescued"
             _show_lines([said, *(f"    {example}" for example in table.examples)])
+        if table.at_landing:
+            _show_lines([f"  {counted(table.at_landing, 'row', 'gets')} the time of landing as event time"])
         _show_some("changed by the transform", table.transformed)
         _show_some("would be dropped as duplicates", table.duplicates)
         if table.state is not None:

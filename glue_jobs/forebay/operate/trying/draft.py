@@ -215,7 +215,7 @@ def _table_of(kind: Path | None, value: str | None, records: list[Any], names: s
             yield f'  {{ name = "day", type = "date", expression = "to_date({time.column.name})" }},'
         yield "]"
     if time is not None:
-        yield "# When a record happened: the time in the column, or without one, when the file landed."
+        yield "# When a record happened. If it has no readable time, the column gets the time when its file landed."
         yield f'event_time = {{ column = "{time.column.name}", otherwise = "landed" }}'
         if day:
             yield "# Queries about some days read those days' files only. Remove this for a table of less than 1 GB a year."

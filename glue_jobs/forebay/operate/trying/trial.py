@@ -62,7 +62,8 @@ class TrialColumn:
 class TrialTable:
     """`rescued` rows keep something in `_rescued`. `duplicates` are places of records that `dedupe` drops, which make no rows.
     `unchecked` are the rules that a trial does not judge: SQL, and what depends on when a file lands. `state` is what a merge
-    would make of the rows. `transformed` are rows that the table's function changed, each by its place and its changes."""
+    would make of the rows. `transformed` are rows that the table's function changed, each by its place and its changes.
+    `at_landing` rows have no readable time, and get the one at which their file lands."""
 
     name: str
     rows: int
@@ -73,6 +74,7 @@ class TrialTable:
     duplicates: tuple[str, ...] = ()
     state: TrialState | None = None
     transformed: tuple[str, ...] = ()
+    at_landing: int = 0
 
 
 @dataclass(frozen=True)
@@ -180,18 +182,26 @@ def _tried(
         TrialColumn(".".join(path).replace(".[]", "[]"), str(kind), filled=_filled(conformed.columns, path))
         for path, kind in leaves(columns)
     ]
+    filled = {c.name: done.filled.get(c.name, c.filled) for c, _ in declared}
     derived = [TrialColumn(c.name, c.type, c.expression) for c in table.columns if c.expression is not None]
     return TrialTable(
         name=name,
         rows=len(rows),
-        columns=(*(replace(c, filled=done.filled.get(c.name, c.filled)) for c, _ in declared), *derived, *found),
+        columns=(*(replace(c, filled=filled[c.name]) for c, _ in declared), *derived, *found),
         rescued=len(odd),
         examples=tuple(f"{rows[at][0].place}: {rescued[at]}" for at in sorted(odd) if rescued.get(at))[:EXAMPLES],
         unchecked=tuple(_unchecked(table)),
         duplicates=tuple(all_rows[at][0].place for at in sorted(again)),
         state=state_of(service, table, name, rows),
         transformed=tuple(f"{all_rows[at][0].place}: {change}" for at, change in sorted(done.changed.items())),
+        at_landing=_at_landing(table, len(rows), filled),
     )
+
+
+def _at_landing(table: Table, rows: int, filled: Mapping[str, int | None]) -> int:
+    when = table.event_time
+    there = filled.get(when.column) if when is not None and when.otherwise == "landed" else None
+    return 0 if there is None else rows - there
 
 
 def _filled(columns: pa.StructArray, path: Sequence[str]) -> int:
