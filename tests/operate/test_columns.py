@@ -35,7 +35,10 @@ def declared(folder: Path, columns: str) -> str:
 
 
 def test_whole_numbers_of_32_bits_have_the_name_that_a_declaration_uses() -> None:
-    fields = [{"name": "level", "type": "integer"}, {"name": "levels", "type": {"type": "array", "elementType": "integer"}}]
+    fields = [
+        {"name": "level", "type": "integer"},
+        {"name": "levels", "type": {"type": "array", "elementType": "integer"}},
+    ]
     found = columns_of(Definition(0, datetime(2026, 11, 21, tzinfo=UTC), {"type": "struct", "fields": fields}))
     assert [column.type for column in found] == ["int", "int"]
 

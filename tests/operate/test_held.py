@@ -181,6 +181,16 @@ def test_where_there_is_nothing_to_retry_no_spark_starts(lake: str, tmp_path: Pa
         assert said == "nothing to do: service games has no such records\n"
 
 
+def test_of_a_whole_file_that_no_retry_reads_again_it_is_said_how_its_records_come(lake: str, tmp_path: Path) -> None:
+    (tmp_path / "service.toml").write_text('name = "games"\n[[tables]]\nname = "empty"\n')
+    for command in (("retry",), ("drop", "--yes")):
+        said = ran("quarantine", *command, "--reason", "corrupt", "--lake", lake, "--service", str(tmp_path))
+        assert said.splitlines() == [
+            "nothing to do: service games has no such records",
+            "1 whole file could not be read. When the file or the declarations are corrected, put it into the bucket again",
+        ]
+
+
 def test_an_unfinished_retry_is_finished_although_nothing_else_waits(
     lake: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -25,6 +25,7 @@ quarantine = typer.Typer(help="Look at records that were refused, and retry them
 parked = typer.Typer(help="Look at records that no table accepts, and load them.", no_args_is_help=True)
 
 MOST_VALUES = 50
+PUT_AGAIN = "When the file or the declarations are corrected, put it into the bucket again"
 COPIES = "Copies in other files may have been left out as duplicates; `forebay replay` of such a file loads them."
 
 Of = Annotated[str | None, typer.Option("--table", help="Only records that were meant for this table.")]
@@ -194,7 +195,7 @@ def _try_again(
     from forebay.declaration.service import declaration_of
     from forebay.operate.changing.alone import retry_is_unfinished
     from forebay.operate.lake_view import known_table, view_of
-    from forebay.operate.looking.held import chosen_of, known_reason
+    from forebay.operate.looking.held import chosen_of, known_reason, piles
     from forebay.upkeep.erase.keeping import must_keep_subject
 
     service, view = service_for(place, lake), view_of(lake)
@@ -211,6 +212,8 @@ def _try_again(
     if not count and not retry_is_unfinished(view.lake, service.name):
         tell(written=0, dropped=0, left=0)
         console.print(f"nothing to do: service {service.name} has no such records")
+        if whole := sum(pile.whole_files for pile in piles(view, held) if not table and reason in (None, pile.reason)):
+            console.print(f"{counted(whole, 'whole file')} could not be read. {PUT_AGAIN}")
         return
     verb = "dropped" if give_up else f"tried for table {table}" if held == "parked" else "retried"
     by = "" if give_up else f" with its declarations, version {service.version}"
