@@ -92,7 +92,11 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
     other = LandedFile("landing", "in/other.json", etag="e9")
     for _ in range(2):
         said = ran("files", "skip", "s3://landing/in/deadly[1].json", *of_lake)
-        assert said == "s3://landing/in/deadly[1].json is skipped from the next batch on\n"
+        undo = "forebay files retry --skipped --key 's3://landing/in/deadly[1].json'"
+        assert (
+            said
+            == f"s3://landing/in/deadly[1].json is skipped from the next batch on, also later versions: `{undo}` ends it\n"
+        )
     ran("files", "skip", "--file-id", other.file_id, *of_lake)
     assert skips.among([deadly, other, LandedFile("landing", "in/b.json")]) == {deadly.file_id, other.file_id}
     assert "files retry --skipped --key 's3://landing/in/deadly[1].json'" in ran("history", *of_lake)

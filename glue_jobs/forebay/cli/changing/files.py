@@ -194,9 +194,10 @@ def skip_files(
     begun_lake(lake)
     Skips(open_objects(skips_of(lake))).add(skip)
     tell(skipped=str(skip))
-    console.print(f"{skip} is skipped from the next batch on")
-    which = f"--file-id {file_id}" if file_id else f"--key {shlex.quote(address)}"
-    leave_record(lake, f"files skip: skipped {skip}", undo=f"forebay files retry --skipped {which}")
+    undo = f"forebay files retry --skipped {f'--file-id {file_id}' if file_id else f'--key {shlex.quote(address)}'}"
+    later = "" if file_id else ", also later versions"
+    console.print(f"{skip} is skipped from the next batch on{later}: `{undo}` ends it")
+    leave_record(lake, f"files skip: skipped {skip}", undo=undo)
 
 
 def _take_back(lake: str, key: str, file_id: str, dry_run: bool) -> None:
