@@ -151,6 +151,21 @@ def test_a_file_with_a_table_that_could_not_be_written_is_announced_again(lake: 
     assert (status, "announced: 1 of 1 file" in said, outcomes(lake)["in/half.json"]) == (0, True, "replay")
 
 
+def test_a_file_of_a_table_that_is_still_paused_does_not_keep_the_others_from_being_announced(
+    lake: str, queue: str
+) -> None:
+    write_ledger(lake, entry("in/half.json", tables={"gamma": 1}, reason="partly-replayed", detail="gamma"))
+    view, command = LakeView(lake), ("replay", "--resume", "--lake", lake, "--queue-url", queue)
+    pause(lake, ["gamma"])
+    assert "table gamma: is paused" in failed(2, *command)
+    mark(view, replay_of(view, FileChoice(table="beta")))
+    assert ran(*command, "--dry-run", "--json") == ran(
+        "replay", "--table", "beta", "--lake", lake, "--dry-run", "--json"
+    )
+    resume(lake, ["gamma"])
+    assert "in/half.json" in {file.key for file in waiting(view).files}
+
+
 def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue: str) -> None:
     """The one whose queue it is would load the other's files by its own declarations, and take their rows away."""
     write_ledger(lake, entry("in/c.json", tables={"alpha": 1}, service="casual"))

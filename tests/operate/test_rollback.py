@@ -702,6 +702,17 @@ def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: py
     assert (row["records"], row["parked"], row["dropped"], row["written"]) == (4, 2, 2, 0)
 
 
+def test_a_rollback_announces_its_own_files_beside_a_file_that_another_service_replayed_in_part(
+    lake: str, s3: str
+) -> None:
+    queue = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="own")["QueueUrl"]
+    told = {"service": "'casual'", "reason": "'partly-replayed'", "detail": "'beta'"}
+    DeltaTable(f"{lake}/_forebay/ledger").update(predicate="key = 'in/c.json'", updates=told)
+    command = ("rollback", "alpha", "--to", "0", "--lake", lake, "--and-replay", "--yes", "--queue-url", queue)
+    status, _, said = given(command, "")
+    assert (status, "announced: 1 of 1 file" in said) == (0, True)
+
+
 def test_files_of_two_services_are_marked_but_not_announced_into_one_queue(lake: str, s3: str) -> None:
     queue = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="two")["QueueUrl"]
     DeltaTable(f"{lake}/_forebay/ledger").update(predicate="key = 'in/c.json'", updates={"service": "'casual'"})

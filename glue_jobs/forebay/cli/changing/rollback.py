@@ -184,10 +184,10 @@ def _told(view: LakeView, done: Rollback) -> None:
 
 
 def _announce(view: LakeView, queue_url: str) -> None:
-    from forebay.operate.changing.replay import waiting
+    from forebay.operate.changing.replay import marked
 
     try:
-        found = waiting(view)
+        found = marked(view)
     except InvalidConfiguration as why:
         said = f"the tables were rolled back, but no file was announced: {why}; then `forebay replay --resume` announces them"
         error_console.print(said)

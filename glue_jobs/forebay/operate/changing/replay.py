@@ -132,10 +132,19 @@ def _must_be_one_batch(batch: int, files: Sequence[LedgerFile]) -> None:
         raise InvalidConfiguration.one(f"--batch {batch}", f"is {counted(len(newest), 'batch')}", said)
 
 
+def marked(view: LakeView, service: str | None = None) -> Replay:
+    """Files that were marked, and that no batch has read yet."""
+    return replay_of(view, FileChoice(outcome=REPLAY, service=service))
+
+
 def waiting(view: LakeView, service: str | None = None) -> Replay:
-    """Files that were marked, and that no batch has read yet; and those with a table that could not be written then."""
+    """The marked ones, and those with a table that could not be written when they were read. Of these, the ones of a paused
+    table wait, unless there are no others."""
     choices = FileChoice(outcome=REPLAY, service=service), FileChoice(reason=PARTLY_REPLAYED, service=service)
-    found = {file.file_id: file for choice in choices for file in _files(view, choice.where())}
+    found, partly = ({file.file_id: file for file in _files(view, choice.where())} for choice in choices)
+    paused = paused_tables(view.lake)
+    ready = {} if ALL in paused else {one: file for one, file in partly.items() if paused.isdisjoint(file.tables)}
+    found |= ready if found or ready else partly
     if not found:
         _must_be_known(view, choices[0])
     return plan_of(view, [*found.values()], REPLAYED)
