@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from forebay.batch.events import FileHeld
-from forebay.batch.leftovers import other_rows_in_force
+from forebay.batch.leftovers import left_behind, other_rows_in_force
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, table_path
@@ -81,5 +82,10 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     assert (row["outcome"], row["reason"], row["detail"]) == ("loaded", PARTLY_REPLAYED, "alpha")
     assert (dict(row["tables"]), world.kept("quarantine")) == ({"alpha": 3, "gamma": 4}, {})
     ledger = world.spark.read.format("delta").load(table_path(world.lake, LEDGER))
-    assert other_rows_in_force(ledger, parse_service({"service.toml": SERVICE})) == [(row["file_id"], "alpha")]
+    service = parse_service({"service.toml": SERVICE})
+    assert other_rows_in_force(ledger, service) == [(row["file_id"], "alpha")]
+    left = ledger.where(f"file_id = '{row['file_id']}'")
+    left = left.withColumn("superseded_by", F.lit("later")).withColumn("outcome", F.lit("superseded"))
+    assert [one.file_id for one in left_behind(left, service, ["later"])] == [row["file_id"]]
+    assert not service.replaces
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")

@@ -65,11 +65,10 @@ class Leftover:
 
 
 def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = None) -> list[Leftover]:
-    """The leftovers of a service; only those superseded `by` these files, if they are given."""
+    """The leftovers of a service; only those superseded `by` these files, if they are given. A service that
+    replaces nothing may have read a duplicate instead of a replayed file that is gone."""
     from pyspark.sql import functions as F
 
-    if not service.replaces:
-        return []
     rows = ledger.where(
         (F.col("outcome") == "superseded") & (F.col("written") > 0) & (F.col("service") == service.name)
     )
