@@ -59,7 +59,7 @@ from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.brought_back import BroughtBack
 from forebay.ledger.claim import Key
-from forebay.ledger.entry import HELD, PARTLY_REPLAYED, key_hash
+from forebay.ledger.entry import HELD, key_hash, of_earlier_reading
 from forebay.ledger.index import Index
 from forebay.ledger.last_versions import KeptVersions
 from forebay.ledger.ledger import Ledger
@@ -594,7 +594,7 @@ class PaperRetry(Retry):
             for row in rows:
                 row["fate"] = "drop"
             return Chosen(_fates(rows), partial(_gone, rows))
-        stay = {(row["file_id"], name) for row in self.paper.rows(LEDGER) for name in _kept(row)}
+        stay = {one for row in self.paper.rows(LEDGER) for one in _other_rows_of(row)}
         for row in rows:
             if row["fate"] == "write" and (row["_file_id"], row["table"]) in stay:
                 row["fate"] = SUPERSEDED
@@ -669,9 +669,13 @@ class PaperMoving(Moving):
         self.paper.effect(lambda: table.change([r for r in table.rows if (r["file_id"], r["byte_offset"]) not in gone]))
 
 
-def _kept(row: Mapping[str, Any]) -> list[str]:
-    """The tables that have rows of an earlier reading of a file."""
-    return row["detail"].partition(";")[0].split(", ") if row["reason"] == PARTLY_REPLAYED else []
+def _other_rows_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """As `leftovers.other_rows_in_force` finds them."""
+    for name in of_earlier_reading(row["reason"], row["detail"], row["tables"]):
+        yield row["file_id"], name
+    if row["superseded_by"] and row["outcome"] != "superseded":
+        for name in row["tables"]:
+            yield row["superseded_by"], name
 
 
 def _gone(rows: Rows, tables: Collection[str]) -> Any:
@@ -792,14 +796,16 @@ def _read(staged: StagedTable, lake: Any, path: str) -> Rows:
     return Rows(row for file in staged.files for row in pickle.loads(lake.objects[f"{path}/{file.path}"]))
 
 
-def roll_back_in(patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], back: int) -> None:
-    """So many commits each, as `forebay rollback --and-replay` does. It refuses while a batch or a retry is unfinished."""
+def roll_back_in(
+    patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], back: int, *, replay: bool = True
+) -> None:
+    """So many commits each, as `forebay rollback` does. It refuses while a batch or a retry is unfinished."""
     if any("plan" in name for name in lake.objects):
         return
     patch.setattr(
         rollback_ledger, "rows_with", lambda _, __, by, values: [r for r in lake.rows(LEDGER) if r[by] in values]
     )
-    plan = Rollback("n", tuple(_back(name, lake.tables[name], back) for name in names), replay=True)
+    plan = Rollback("n", tuple(_back(name, lake.tables[name], back) for name in names), replay)
     ledger, ids = lake.tables[LEDGER], lake.tables.setdefault(IDS, Table())
     after = {row["file_id"]: {**row, "tables": dict(row["tables"])} for row in entries_after(None, plan)}  # type: ignore[arg-type]
     for one in plan.tables:

@@ -16,7 +16,7 @@ import pytest
 
 from forebay.batch.retrying.plan import PLAN, Choice
 from forebay.ledger.entry import PARTLY_REPLAYED
-from tests.batch.paper import FIRST, Record, table_of
+from tests.batch.paper import FIRST, Record, roll_back_in, table_of
 from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, plain_play, play_all, service
 
 
@@ -140,3 +140,74 @@ def test_a_refused_record_that_still_stands_from_an_earlier_reading_is_not_retri
         play.attempt()
         (row,) = play.ledger()
         assert (row["reason"], row["tables"], row["quarantined"]) == (None, {"alpha": 2}, 0)
+
+
+def partly_replayed(play: Play) -> None:
+    """Declarations refuse the second record of a file now, while `alpha` has it still. Its third one is in `beta`."""
+    play.operator_acts = False
+    refused = Record("alpha", "2", broken=True)
+    play.put("add/b")
+    play.lake.answers[play.waiting[0].file_id] = [Record("alpha", "0"), Record("beta", "0")]
+    play.attempt()
+    play.put("add/a")
+    file_id = play.waiting[0].file_id
+    for failing, second in ((set(), Record("alpha", "2")), ({"alpha"}, refused)):
+        play.lake.failing = failing
+        play.lake.answers[file_id] = [Record("alpha", "1"), second, Record("beta", "3")]
+        play.attempt()
+        play.replay("add/a")
+    for row in play.ledger():
+        row["outcome"] = "loaded"
+    play.lake.failing, play.waiting = set(), []
+
+
+def retry_what_was_refused(play: Play) -> list[str]:
+    """By declarations that take it. The records that are in `alpha` then."""
+    for row in play.lake.rows("_forebay/quarantine"):
+        row["fate"] = "write"
+    play.retries(Choice("quarantine"))
+    return sorted(row["id"] for row in play.lake.rows("alpha"))
+
+
+@pytest.mark.parametrize("tables", [["beta"], ["alpha"], ["alpha", "beta"]], ids=" ".join)
+def test_a_rollback_and_its_undo_do_not_hide_that_a_table_has_rows_of_an_earlier_reading(tables: list[str]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        partly_replayed(play)
+        back = {name: play.lake.tables[name].version for name in tables}
+        for name in tables:
+            roll_back_in(patch, play.lake, [name], back[name], replay=False)
+        if tables != ["beta"]:
+            assert [row["id"] for row in play.lake.rows("alpha")] == ["0"]
+            for name in tables:
+                roll_back_in(patch, play.lake, [name], 1, replay=False)
+        assert retry_what_was_refused(play) == ["0", "1", "2"]
+
+
+def test_a_retry_adds_to_a_table_from_which_the_rows_of_an_earlier_reading_left() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        partly_replayed(play)
+        roll_back_in(patch, play.lake, ["alpha"], 1, replay=False)
+        assert retry_what_was_refused(play) == ["0", "2"]
+
+
+def test_records_of_a_later_version_stay_where_an_earlier_one_came_back_and_was_replayed() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts = False
+        files = []
+        for records in ([Record("alpha", "1")], [Record("alpha", "2"), Record("alpha", "3", broken=True)]):
+            play.put("new/a")
+            files.append(play.waiting[0])
+            play.lake.answers[files[-1].file_id] = records  # type: ignore[assignment]
+            play.attempt()
+        roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
+        assert [row["id"] for row in play.lake.rows("alpha")] == ["1"]
+        for row in play.ledger():
+            if row["file_id"] == files[0].file_id:
+                row["outcome"] = "replay"
+        play.lake.answers[files[0].file_id] = [Record("alpha", "1")]
+        play.waiting = [files[0]]
+        play.attempt()
+        assert retry_what_was_refused(play) == ["1"]

@@ -84,8 +84,14 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     ledger = world.spark.read.format("delta").load(table_path(world.lake, LEDGER))
     service = parse_service({"service.toml": SERVICE})
     assert other_rows_in_force(ledger, service) == [(row["file_id"], "alpha")]
-    left = ledger.where(f"file_id = '{row['file_id']}'")
-    left = left.withColumn("superseded_by", F.lit("later")).withColumn("outcome", F.lit("superseded"))
+    both = ledger.withColumn("superseded_by", F.lit("later")).withColumn(
+        "detail", F.lit("alpha, beta; not-replayed: x")
+    )
+    both = both.where(f"file_id = '{row['file_id']}'")
+    assert sorted(other_rows_in_force(both, service)) == sorted(
+        [(row["file_id"], "alpha"), ("later", "alpha"), ("later", "gamma")]
+    )
+    left = both.withColumn("outcome", F.lit("superseded"))
     assert [one.file_id for one in left_behind(left, service, ["later"])] == [row["file_id"]]
     assert not service.replaces
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")

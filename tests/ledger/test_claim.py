@@ -477,6 +477,8 @@ def test_bytes_whose_rows_left_with_a_rollback_are_loaded_when_they_are_put_agai
     gone = loaded(version(1), reason="rolled-back", **nothing)
     again = replace(version(2), etag="etag1")
     assert decided([again], [gone], rule).fresh == (again,)
+    partly_replayed = loaded(version(1), reason="partly-replayed", **nothing)
+    assert decided([again], [partly_replayed], rule).fresh == (again,)
     assert decided([version(1)], [gone], rule).known == (version(1),), "a redelivery brings nothing back"
     if rule == "replace":
         assert decided([version(0)], [gone], rule).left_out[0].reason == "announced-late"

@@ -356,6 +356,8 @@ def test_reasons_that_still_say_what_becomes_of_a_file_stay(tmp_path: Path) -> N
         entry("in/held.json", **held, **rows),
         entry("in/marked.json", outcome="replay", reason="same-key-same-bytes", **rows),
         entry("in/not.json", reason="not-replayed", detail="denied: 403", **rows),
+        entry("in/partly.json", reason="partly-replayed", detail="beta, gamma", tables={"alpha": 2, "beta": 1}),
+        entry("in/whole.json", **{**held, **rows, "reason": "partly-replayed", "detail": "alpha"}),
     )
     ran("tables", "drop", "alpha", "--lake", str(tmp_path), "--yes")
     reasons = {key: row[0] for key, row in rows_in_ledger(str(tmp_path)).items()}
@@ -364,6 +366,8 @@ def test_reasons_that_still_say_what_becomes_of_a_file_stay(tmp_path: Path) -> N
         "in/held.json": "table-failed",
         "in/marked.json": "same-key-same-bytes",
         "in/not.json": "table-dropped",
+        "in/partly.json": "partly-replayed",
+        "in/whole.json": "table-dropped",
     }
     found = DeltaTable(tmp_path / "_forebay" / "ledger").to_pyarrow_table().to_pylist()
     details = {row["key"]: row["detail"].partition(" on ")[0] for row in found}

@@ -63,6 +63,12 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
             {"a": 5},
             ("superseded", ROLLED_BACK, 5, 5, 0, {"a": 5}),
         ),
+        (
+            row(tables={"a": 2, "b": 1}, reason="partly-replayed"),
+            {"b": -1},
+            ("loaded", "partly-replayed", 3, 2, 1, {"a": 2}),
+        ),
+        (row(dropped=2, reason="partly-replayed"), {"a": 2}, ("loaded", "partly-replayed", 2, 2, 0, {"a": 2})),
         (row(outcome="empty"), {"a": 2}, ("loaded", ROLLED_BACK, 2, 2, 0, {"a": 2})),
         (row(outcome=FORGOTTEN, dropped=2), {"a": 2}, (FORGET, None, 2, 2, 0, {"a": 2})),
         (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), {"a": 1}, (REPLAY, None, 1, 1, 0, {"a": 1})),
@@ -72,7 +78,8 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
     ids=[
         *("some rows leave", "all rows leave", "those of another table stay", "some come back", "all come back"),
         *("a failed table stays said", "an earlier version is in force again", "an earlier version leaves"),
-        *("more come back than left", "an empty file had rows before", "a forgotten file is forgotten again"),
+        *("more come back than left", "a table has an earlier reading", "its rows come back"),
+        *("an empty file had rows before", "a forgotten file is forgotten again"),
         *("one that is wanted again is read", "a file that is read again", "nothing is left to make room for"),
     ],
 )

@@ -84,12 +84,11 @@ def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, 
 
     came_back = F.col("superseded_by").isNotNull() & (F.col("outcome") != "superseded") & (F.col("written") > 0)
     partly = (F.col("reason") == PARTLY_REPLAYED) & (F.col("service") == service.name)
-    kept = F.split(F.substring_index("detail", ";", 1), ", ")
-    rows = ledger.select(
-        F.when(partly, F.col("file_id")).when(came_back, F.col("superseded_by")),
-        F.explode(F.when(partly, kept).when(came_back, F.map_keys("tables"))),
-    )
-    return [(row[0], row[1]) for row in rows.collect()]
+    there = F.map_keys("tables")
+    kept = F.array_intersect(F.split(F.substring_index("detail", ";", 1), ", "), there)
+    found = ledger.where(partly).select("file_id", F.explode(kept))
+    found = found.union(ledger.where(came_back).select("superseded_by", F.explode(there)))
+    return [(row[0], row[1]) for row in found.collect()]
 
 
 def leftovers_by_table(leftovers: Iterable[Leftover]) -> dict[str, list[str]]:

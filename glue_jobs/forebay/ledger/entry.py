@@ -6,7 +6,7 @@ bug in forebay that would lose data silently. So it halts the batch before the f
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -94,6 +94,8 @@ class Entry:
     content_hash: str = ""
     """The hash of the bytes that were read; empty if the file did not land. After a space follow the hashes of the object's
     rewritten bytes."""
+    superseded_by: str | None = None
+    """The version that took its place, where a rollback brought this one back."""
 
     def __post_init__(self) -> None:
         accounted = self.written + self.quarantined + self.parked + self.dropped
@@ -133,7 +135,7 @@ class Entry:
             "dropped": self.dropped,
             "tables": self.tables,
             "sequencer": self.file.sequencer,
-            "superseded_by": None,
+            "superseded_by": self.superseded_by,
             "tries": self.tries,
             "content_hash": self.content_hash or None,
             **of_the_batch,
@@ -142,6 +144,12 @@ class Entry:
 
 def is_final(outcome: str, reason: str | None) -> bool:
     return outcome not in NOT_FINAL and reason not in NOT_FINAL_REASONS
+
+
+def of_earlier_reading(reason: str | None, detail: str | None, tables: Collection[str]) -> list[str]:
+    """Those of a file's tables that have the rows of the reading before the last one."""
+    told = f"{detail}".partition(";")[0].split(", ") if reason == PARTLY_REPLAYED else ()
+    return [name for name in told if name in tables]
 
 
 def dropped_with(table: str) -> str:

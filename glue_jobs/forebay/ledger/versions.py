@@ -16,6 +16,7 @@ from forebay.ledger.entry import (
     FORGET,
     FORGOTTEN,
     IGNORED,
+    PARTLY_REPLAYED,
     REPLAY,
     ROLLED_BACK,
     SKIPPED_BY_OPERATOR,
@@ -72,8 +73,8 @@ class Earlier:
     def rolled_back(self) -> bool:
         """Whether nothing is left of it since a rollback, or since its tables were dropped, so that its bytes may come again
         under a later version."""
-        left = self.row["outcome"] == "loaded" and self.row.get("reason") in (ROLLED_BACK, TABLE_DROPPED)
-        return bool(left and not self.has_rows)
+        left = self.row.get("reason") in (ROLLED_BACK, TABLE_DROPPED, PARTLY_REPLAYED)
+        return bool(left and self.row["outcome"] == "loaded" and not self.has_rows)
 
     @property
     def is_marked(self) -> bool:

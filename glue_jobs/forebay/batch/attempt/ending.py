@@ -58,8 +58,11 @@ class Ending:
 
     @cached_property
     def entries(self) -> list[Entry]:
-        """The entries of the files that were read. An entry whose sum does not hold halts."""
-        return entries_of(self.ends, self.plan.fates, self.unwritten, self.standing, self.split.tries)
+        """The entries of the files that were read. An entry whose sum does not hold halts. A version that a rollback brought
+        back keeps the id of the later one also when it is replayed."""
+        entries = entries_of(self.ends, self.plan.fates, self.unwritten, self.standing, self.split.tries)
+        by = {one: seen.earlier.row["superseded_by"] for one, seen in self.split.replays.items() if seen.earlier.loaded}
+        return [replace(entry, superseded_by=by.get(entry.file.file_id)) for entry in entries]
 
     @cached_property
     def replaced(self) -> list[dict[str, Any]]:

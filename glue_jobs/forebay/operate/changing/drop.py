@@ -44,7 +44,7 @@ from forebay.lake.log.listing import has_log
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import resume
 from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollback_plan, write_plan
-from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, dropped_with
+from forebay.ledger.entry import PARTLY_REPLAYED, ROLLED_BACK, TABLE_DROPPED, dropped_with, of_earlier_reading
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.must_stay import must_stay
 from forebay.operate.lake_view import Counted, LakeView, counted_in_ledger, known_table, quoted, rows_of, without_log
@@ -216,12 +216,15 @@ def _change_ledger(view: LakeView, names: Collection[str], in_days: str, counted
 
 def _after(row: Mapping[str, Any], names: Collection[str], day: str) -> dict[str, Any]:
     """The file's row without these tables. A reason stays that says what becomes of the file, or of its held records; so does
-    that of a rollback, which may be taken back."""
+    that of a rollback, which may be taken back, and of a replay while another table has the rows of an earlier reading."""
     tables = Counter(dict(row["tables"]))
     gone = {name: tables.pop(name) for name in sorted(tables) if name in names}
     rows = sum(gone.values())
-    is_held = bool(row["quarantined"] or row["parked"])
-    stays = row["outcome"] != "loaded" or row["reason"] == ROLLED_BACK or is_held
+    if row["reason"] == PARTLY_REPLAYED:
+        says_more = bool(of_earlier_reading(row["reason"], row["detail"], tables))
+    else:
+        says_more = row["reason"] == ROLLED_BACK or bool(row["quarantined"] or row["parked"])
+    stays = row["outcome"] != "loaded" or says_more
     said = [*filter(None, [row["detail"]]), *(f"{dropped_with(name)} on {day}" for name in gone)]
     return {
         "file_id": row["file_id"],

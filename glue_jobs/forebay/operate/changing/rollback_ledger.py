@@ -15,7 +15,7 @@ from deltalake import DeltaTable
 
 from forebay.counted import counted
 from forebay.errors import Halt
-from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.lake_view import rows_with
 from forebay.operate.looking.files import LedgerFile
 
@@ -104,7 +104,9 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
     A version that is in force again keeps the id of the later one, whose held records must not land beside it. A file that was
     forgotten stays so: the next batch takes out what comes of it. One that was rolled back stays so while records of it are
-    dropped: nobody knows whether those are rows of another table that has not come back."""
+    dropped: nobody knows whether those are rows of another table that has not come back. One that was partly replayed stays so
+    until it is replayed again: a table that has rows of the earlier reading may not be among those that go back, and another
+    rollback may bring these rows back."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
@@ -127,10 +129,11 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         outcome = REPLAY
     dropped = file.dropped + beyond - sum(changes.values())
     as_before = not back and file.outcome != FORGOTTEN and (file.reason != ROLLED_BACK or dropped > 0)
+    reason = ROLLED_BACK if loses else file.reason if as_before else None
     return {
         "file_id": file.file_id,
         "outcome": outcome,
-        "reason": ROLLED_BACK if loses else file.reason if as_before else None,
+        "reason": file.reason if file.reason == PARTLY_REPLAYED else reason,
         "detail": None if file.outcome == FORGOTTEN else file.detail,
         "records": file.records + beyond,
         "written": sum(left.values()),
