@@ -211,3 +211,22 @@ def test_records_of_a_later_version_stay_where_an_earlier_one_came_back_and_was_
         play.waiting = [files[0]]
         play.attempt()
         assert retry_what_was_refused(play) == ["1"]
+
+
+def test_a_file_whose_refused_record_comes_back_in_an_earlier_reading_is_read_again_with_the_rollback() -> None:
+    """The later reading left out another record, so no more rows come back than were dropped."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts = False
+        play.put("add/a")
+        file_id = play.waiting[0].file_id
+        play.lake.answers[file_id] = [Record("alpha", "1"), Record("alpha", "2")]
+        play.attempt()
+        play.lake.answers[file_id] = [Record("alpha", "1"), Record("alpha", "2", broken=True)]
+        play.replay("add/a")
+        play.attempt()
+        (row,) = play.ledger()
+        row["records"], row["dropped"] = 3, 1  # by a rule
+        roll_back_in(patch, play.lake, ["alpha"], 2)
+        assert sorted(row["id"] for row in play.lake.rows("alpha")) == ["1", "2"]
+        assert [row["outcome"] for row in play.ledger()] == ["replay"]

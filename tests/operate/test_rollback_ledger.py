@@ -95,6 +95,8 @@ def test_each_file_has_its_sum_and_its_word(
     [
         (row(tables={"alpha": 3}), -1, REPLAY),
         (row(dropped=3), 3, "loaded"),
+        (row(dropped=1, quarantined=1), 1, REPLAY),
+        (row(dropped=1, parked=1), 1, REPLAY),
         (row(outcome="empty"), 1, REPLAY),
         (row(outcome="superseded", dropped=1), 3, "superseded"),
         (row(outcome="superseded", tables={"alpha": 1}), -1, "superseded"),

@@ -46,7 +46,7 @@ class TableBack:
 
 @dataclass(frozen=True)
 class Rollback:
-    """`replay`: files that lose rows and are read again."""
+    """`replay`: files that lose rows, or get some while records of them are held, are read again."""
 
     number: str
     tables: tuple[TableBack, ...]
@@ -121,7 +121,8 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     loses = bool(beyond) or any(rows < 0 for rows in changes.values())
     back = file.outcome == "empty" or (file.outcome == "superseded" and not loses)
     outcome = "loaded" if back else file.outcome
-    if plan.replay and loses and file.outcome in ("loaded", "empty"):
+    is_held = bool(file.quarantined or file.parked)  # held records may be among rows of an earlier reading that come
+    if plan.replay and (loses or is_held) and file.outcome in ("loaded", "empty"):
         outcome = REPLAY
     elif file.outcome == FORGOTTEN:
         outcome = REPLAY if file.reason == WANTED_AGAIN else FORGET
