@@ -16,6 +16,7 @@ from forebay.batch.attempt.carrying_out import CarryingOut
 from forebay.batch.attempt.ending import EndedBatches, Ending
 from forebay.batch.attempt.reporting import Stages, reports_of
 from forebay.batch.attempt.seen import Seen
+from forebay.batch.attempt.turns import waiting_end
 from forebay.batch.commits import Commits
 from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
@@ -89,6 +90,13 @@ def test_a_replay_that_s3_withheld_waits_longer_each_time(tries: int | None, the
     split = split_of([FIRST, ALONE], earlier(FIRST, outcome=REPLAY, tries=tries))
     found = ending(split, ended(FIRST, "denied"), ended(ALONE, "denied"))
     assert [(one.file, one.tries) for one in found.waiting] == [(FIRST, then)], "its entry says so of another file"
+
+
+def test_the_row_of_a_replay_that_waits_for_a_retry_stays_for_the_retry_changes_it() -> None:
+    split = split_of([FIRST, ALONE], earlier(FIRST, outcome=REPLAY), earlier(ALONE, outcome=REPLAY))
+    found = ending(split, waiting_end(FIRST), ended(ALONE, "denied"))
+    assert ([row["file_id"] for row in found.changed], found.leaving) == ([ALONE.file_id], [ALONE.file_id])
+    assert {one.file for one in found.waiting} == {FIRST, ALONE}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -20,6 +20,11 @@ from tests.batch.paper import FIRST, Record, roll_back_in, table_of
 from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, plain_play, play_all, service
 
 
+def places(rows: Iterable[dict[str, Any]]) -> set[tuple[str, int]]:
+    """The records of these rows."""
+    return {(row["_file_id"], row["byte_offset"]) for row in rows}
+
+
 class Rules(Play):
     def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
         super().__init__(seed, patch)
@@ -29,7 +34,14 @@ class Rules(Play):
 
     def more_deeds(self) -> dict[Callable[[str], None], int]:
         rare = (self.put, self.delete, self.withhold, self.forget, self.bring_back, self.announce_again)
-        return {**dict.fromkeys(rare, 1), self.push: 16, self.replay: 6, self.retry: 12, self.partly_replay: 12}
+        return {
+            **dict.fromkeys(rare, 1),
+            self.push: 16,
+            self.replay: 6,
+            self.retry: 12,
+            self.partly_replay: 12,
+            self.take_back: 6,
+        }
 
     def push(self, key: str) -> None:
         """Declarations that judge a record of this key in another way, if the file is there to be read."""
@@ -59,6 +71,20 @@ class Rules(Play):
         self.replay(key)
         self.attempt()
         self.lake.failing = set()
+
+    def take_back(self, key: str) -> None:
+        """Tables go back after a replay in part, one after the other, and some files are not read again for that. No record
+        comes back that is held: where rows of an earlier reading come back, an operator drops those first."""
+        self.partly_replay(key)
+        for name in self.draw.sample(TABLES, 2):
+            table = self.lake.tables.get(name)
+            if table is None or self.draw.random() < 0.3:
+                continue
+            back = self.draw.randint(1, 3)
+            coming = places(table.versions[max(0, table.version - back)]) - places(table.rows)
+            if not coming & places(row for held in HELD for row in self.lake.rows(held)):
+                self.said.append(f"{name} goes back {back}")
+                roll_back_in(self.patch, self.lake, [name], back, replay=self.draw.random() < 0.3)
 
     def do(self, deeds: dict[Callable[[str], None], int], most: int) -> None:
         super().do(deeds, 2 * most)
@@ -230,3 +256,34 @@ def test_a_file_whose_refused_record_comes_back_in_an_earlier_reading_is_read_ag
         roll_back_in(patch, play.lake, ["alpha"], 2)
         assert sorted(row["id"] for row in play.lake.rows("alpha")) == ["1", "2"]
         assert [row["outcome"] for row in play.ledger()] == ["replay"]
+
+
+@pytest.mark.parametrize("answer", ["is there", "missing", "denied"])
+@pytest.mark.parametrize("dies_after", [None, *range(1, 6)])
+def test_a_retry_beside_a_batch_that_replays_its_file_is_counted(dies_after: int | None, answer: str) -> None:
+    """The first retry dies before it moves anything. Another one finishes it before an effect of the batch, or dies there."""
+    for effect in range(10):
+        with pytest.MonkeyPatch.context() as patch:
+            play = plain_play(0, patch, dedupe=False)
+            play.operator_acts = False
+            play.put("add/a")
+            file_id = play.waiting[0].file_id
+            play.lake.answers[file_id] = [Record("alpha", "1"), Record("beta", "2")]
+            play.lake.failing = {"beta"}
+            play.attempt()
+            play.lake.failing = set()
+            play.retries(Choice("quarantine"), dies_after=2)
+            play.replay("add/a")
+            if answer != "is there":
+                play.lake.answers[file_id] = answer  # type: ignore[assignment]
+
+            def retry(play: Play = play) -> None:
+                play.retries(Choice("quarantine"), dies_after)
+
+            play.lake.meanwhile = (effect, retry)
+            play.attempt()
+            play.lake.meanwhile = None
+            play.retries(Choice("quarantine"))
+            (row,) = play.ledger()
+            in_tables = {name: len(play.lake.rows(name)) for name in TABLES if play.lake.rows(name)}
+            assert (row["tables"], row["quarantined"]) == (in_tables, len(play.lake.rows("_forebay/quarantine")))

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.attempt.turns import Turns
+from forebay.batch.attempt.turns import Turns, waiting_end, waiting_in
 from forebay.batch.retrying.plan import PLAN
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
@@ -50,3 +50,13 @@ def test_a_version_that_leaves_is_watched_and_one_that_stays_is_not(tmp_path: Pa
     turns, before = Turns(open_objects(str(tmp_path))), claim([SECOND])
     assert turns.lost(before.decided({SECOND.file_id: ""}), lambda: claim([SECOND], outcome="forget"))
     assert not turns.lost(before.decided({}), lambda: claim([SECOND], outcome="forget"))
+
+
+def test_a_replay_that_was_not_read_makes_room_for_a_retry_and_is_not_watched_while_it_waits(tmp_path: Path) -> None:
+    """Its row would get counts from before the retry."""
+    turns, before = Turns(open_objects(str(tmp_path))), claim([FIRST], outcome="replay", quarantined=1)
+    split = before.decided({})
+    open_objects(str(tmp_path)).write(PLAN, b"{}")
+    assert turns.taken(split) == {FIRST.file_id}
+    assert turns.lost(split, lambda: replace(before))
+    assert not turns.lost(split, lambda: claim([FIRST], outcome="replay"), waiting_in([waiting_end(FIRST)]))

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from forebay.batch.accounting import Fate, without_failed_replays
 from forebay.batch.attempt.attempt import Attempt, Begun
 from forebay.batch.attempt.seen import Seen
+from forebay.batch.attempt.turns import waiting_in
 from forebay.batch.attempt.without_plan import Brought, must_bring_the_same
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
@@ -47,7 +49,8 @@ class Beginning(Attempt):
             return False
         if without_erased(self.service, parts.lake) != self.service or self.last_try() != begun.plan.tries_until:
             return True
-        return parts.turns.lost(begun.split, lambda: parts.ledger.claim(files, self.service, parts.skips.among(files)))
+        again = partial(parts.ledger.claim, files, self.service, parts.skips.among(files))
+        return parts.turns.lost(begun.split, again, waiting_in(begun.plan.ends))
 
     def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
         """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from forebay.batch.accounting import Standing, entries_of, without_failed_replays
+from forebay.batch.attempt.turns import waiting_in
 from forebay.batch.commits import Commits
 from forebay.batch.plan import Plan
 from forebay.batch.writing import Writing
@@ -96,13 +97,19 @@ class Ending:
     @property
     def changed(self) -> list[dict[str, Any]]:
         marked = [{**earlier.row, "outcome": REPLAY} for earlier in self.stand_ins]
-        return [*self.replaced, *self.failed, *self.forgotten, *marked]
+        failed = [row for row in self.failed if row["file_id"] not in self.unchanged]
+        return [*self.replaced, *failed, *self.forgotten, *marked]
+
+    @cached_property
+    def unchanged(self) -> set[str]:
+        """The ids of replays that wait for a retry. It may be changing their rows in the ledger."""
+        return waiting_in(self.plan.ends) & self.split.replays.keys()
 
     @property
     def leaving(self) -> list[str]:
         """Ids of the files whose rows these replace, each once: a replay that was not read is in both."""
         ids = [row["file_id"] for row in self.changed] + [file.file_id for file in self.split.retried]
-        return [*dict.fromkeys(ids)]
+        return [one for one in dict.fromkeys(ids) if one not in self.unchanged]
 
     @property
     def waiting(self) -> Iterator[Waiting]:
