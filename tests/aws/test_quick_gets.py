@@ -298,3 +298,23 @@ def test_behind_a_proxy_boto3_makes_all_requests(
     monkeypatch.setenv(name, server.address)
     gets(server).get_object(Bucket="landing", Key="k")["Body"].read()
     assert server.by_boto3 == [is_between]
+
+
+def test_a_body_is_read_once_and_its_connection_waits_once(server: Server) -> None:
+    quick = gets(server)
+    body = quick.get_object(Bucket="landing", Key="k")["Body"]
+    assert (body.read(), body.read()) == (BODY, b"")
+    body.close()
+    place = quick._places["landing"]
+    first, second = place.connections.take(), place.connections.take()
+    assert first is not second
+    assert first.sock is not None
+
+
+def test_a_bucket_has_one_place_however_often_boto3_is_asked(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Certificates are loaded with each place."""
+    quick = gets(server)
+    monkeypatch.setattr(quick, "_place", pytest.fail)
+    server.answers = [Answer(is_cut=True)]
+    assert quick.get_object(Bucket="landing", Key="k")["Body"].read() == BODY
+    assert server.by_boto3[-1]

@@ -91,9 +91,10 @@ class QuickGets:
 
     def _by_boto3(self, request: dict[str, Any]) -> dict[str, Any]:
         answer: dict[str, Any] = self._s3.get_object(**request)
-        place = self._place(self._of_thread.sent, request["Key"])
-        if place is not None:
-            self._places.setdefault(request["Bucket"], place)
+        if (bucket := request["Bucket"]) not in self._places:
+            place = self._place(self._of_thread.sent, request["Key"])
+            if place is not None:
+                self._places.setdefault(bucket, place)
         return answer
 
     def _see(self, request: Any, **_: Any) -> None:
@@ -148,7 +149,7 @@ class _Connections:
 
 @dataclass(frozen=True)
 class _Body:
-    """The bytes of an answer, which are read as a whole or not at all."""
+    """The bytes of an answer, which are read once and as a whole, or not at all."""
 
     answer: HTTPResponse
     length: int
@@ -156,21 +157,24 @@ class _Body:
     connections: _Connections
 
     def read(self) -> bytes:
+        if self.answer.isclosed():
+            return b""  # another request may have the connection by now
         try:
             content = self.answer.read()
         except IncompleteRead as cut:
-            self.close()
+            self.connection.close()
             raise IncompleteReadError(actual_bytes=len(cut.partial), expected_bytes=self.length) from cut
         except (OSError, HTTPException) as lost:
-            self.close()
+            self.connection.close()
             raise HTTPClientError(error=lost) from lost
         self.connections.give_back(self.connection)
         self._check(content)
         return content
 
     def close(self) -> None:
-        self.answer.close()
-        self.connection.close()
+        if not self.answer.isclosed():
+            self.answer.close()
+            self.connection.close()
 
     def _check(self, content: bytes) -> None:
         for name, checksum in CHECKSUMS.items():

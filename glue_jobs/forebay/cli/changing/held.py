@@ -25,7 +25,9 @@ quarantine = typer.Typer(help="Look at records that were refused, and retry them
 parked = typer.Typer(help="Look at records that no table accepts, and load them.", no_args_is_help=True)
 
 MOST_VALUES = 50
-PUT_AGAIN = "When the file or the declarations are corrected, put it into the bucket again"
+PUT_AGAIN = (
+    "Put a corrected file into the bucket again. If the declarations were wrong, put the same file under another key"
+)
 COPIES = "Copies in other files may have been left out as duplicates; `forebay replay` of such a file loads them."
 
 Of = Annotated[str | None, typer.Option("--table", help="Only records that were meant for this table.")]

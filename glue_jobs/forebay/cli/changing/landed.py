@@ -87,8 +87,8 @@ def _show_rest(found: Cleared) -> None:
     """The files that wait, and those that cannot be moved or deleted."""
     if found.waiting:
         console.print(
-            f"{counted(found.waiting, 'file', 'waits')} for records in the quarantine or parked, a replay after a rollback, "
-            "a lost table, a batch, or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
+            f"{counted(found.waiting, 'file', 'waits')} for records in the quarantine or parked, a replay, a lost "
+            "table, a batch, or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
         )
     for reason, (files, first) in sorted(found.left.items()):
         said = f" {counted(files, 'file')}, such as {first.file.uri}: {first.detail}"

@@ -57,6 +57,7 @@ def replay(
     earlier declarations, and repeat the command.
     """
     from forebay.aws.preflight import check_queue
+    from forebay.ledger.entry import REPLAY
     from forebay.operate.changing.replay import mark, waiting
     from forebay.operate.lake_view import view_of
 
@@ -75,8 +76,8 @@ def replay(
     check_queue(queue_url)
     if not (yes or resume):
         confirm("Read them again, and replace their rows?")
-    count = mark(view, found)
-    if not resume:
+    count, is_new = mark(view, found), any(file.outcome != REPLAY for file in found.files)
+    if is_new:
         leave_record(
             lake,
             f"replay: {counted(count, 'file')}, {counted(found.records, 'record')} in {', '.join(found.rows) or 'no table'}",

@@ -305,7 +305,7 @@ def _entries(maps: Any) -> Iterator[tuple[Any, ...]]:
     """A map array's rows, each as pairs: much quicker than `to_pylist`, and most if all have as many."""
     pairs = list(zip(listed(maps.keys), listed(maps.items), strict=True))
     ends = listed(maps.offsets)
-    if pairs and ends == [*range(0, len(pairs) + 1, each := ends[1] or 1)]:
+    if pairs and ends == [*range(0, len(pairs) + 1, each := ends[1] or 1)] and ends[-1] == len(pairs):
         return zip(*[iter(pairs)] * each, strict=True)
     return (tuple(pairs[begin:end]) for begin, end in pairwise(ends))
 

@@ -94,6 +94,8 @@ class Status:
     """The command that finishes it."""
     replays: int = 0
     """Files that wait to be read again."""
+    partly: int = 0
+    """Files that were read again, with a table that could not be written."""
     forgets: int = 0
     """Files that wait to be forgotten."""
     tables: int = 0
@@ -211,7 +213,8 @@ def status_of(
         paused_tables(view.lake),
         {one["table"]: one["to"] for one in going_back["tables"]} if going_back else {},
         command_of(going_back) if going_back else "",
-        _count(view, f"outcome = {quoted(REPLAY)} or reason in ({quoted(WANTED_AGAIN)}, {quoted(PARTLY_REPLAYED)})"),
+        _count(view, f"outcome = {quoted(REPLAY)} or reason = {quoted(WANTED_AGAIN)}"),
+        _count(view, f"outcome in ('loaded', 'empty') and reason = {quoted(PARTLY_REPLAYED)}"),
         _count(view, f"outcome = {quoted(FORGET)}"),
         len(there),
         {name: at for name, at in _newest_rows(view, health, now).items() if name in there},
