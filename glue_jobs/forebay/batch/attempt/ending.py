@@ -62,7 +62,11 @@ class Ending:
         """The entries of the files that were read. An entry whose sum does not hold halts. A version that a rollback brought
         back keeps the id of the later one also when it is replayed."""
         entries = entries_of(self.ends, self.plan.fates, self.unwritten, self.standing, self.split.tries)
-        by = {one: seen.earlier.row["superseded_by"] for one, seen in self.split.replays.items() if seen.earlier.loaded}
+        by = {
+            one: seen.earlier.row.get("superseded_by")
+            for one, seen in self.split.replays.items()
+            if seen.earlier.loaded
+        }
         return [replace(entry, superseded_by=by.get(entry.file.file_id)) for entry in entries]
 
     @cached_property
@@ -73,7 +77,7 @@ class Ending:
     @cached_property
     def failed(self) -> list[dict[str, Any]]:
         """Rows of files that a retry could not read again: their earlier rows stay."""
-        replays = self.split.replays
+        replays = {one: seen for one, seen in self.split.replays.items() if one not in self.unchanged}
         ends = [end for end in self.plan.ends if not end.lands and end.file.file_id in replays]
         return [replays[end.file.file_id].not_replayed(end.outcome, end.detail or end.reason or "") for end in ends]
 
@@ -97,8 +101,7 @@ class Ending:
     @property
     def changed(self) -> list[dict[str, Any]]:
         marked = [{**earlier.row, "outcome": REPLAY} for earlier in self.stand_ins]
-        failed = [row for row in self.failed if row["file_id"] not in self.unchanged]
-        return [*self.replaced, *failed, *self.forgotten, *marked]
+        return [*self.replaced, *self.failed, *self.forgotten, *marked]
 
     @cached_property
     def unchanged(self) -> set[str]:
