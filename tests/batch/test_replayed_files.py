@@ -15,7 +15,7 @@ from forebay.batch.leftovers import left_behind, other_rows_in_force
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, table_path
-from forebay.ledger.entry import PARTLY_REPLAYED
+from forebay.ledger.entry import PARTLY_REPLAYED, WANTED_AGAIN
 from tests.batch.world import SERVICE, Died, World, records, unread, with_one_batch
 
 BEFORE, AFTER = records(alpha=3, beta=2, broken=1), records(alpha=1, gamma=4, homeless=2)
@@ -95,3 +95,19 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     assert [one.file_id for one in left_behind(left, service, ["later"])] == [row["file_id"]]
     assert not service.replaces
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
+
+
+def test_a_file_that_could_not_be_read_loads_when_an_operator_wants_it_again(world: World) -> None:
+    """And nothing of it is left in the quarantine."""
+    world.answers["c.json"] = b"\x1f\x8b torn"
+    world.try_batch(1, [world.file("c.json")])
+    assert (world.outcomes()["c.json"], world.kept("quarantine")) == ("unreadable", {"a.json": 1, "c.json": 1})
+    world.try_batch(2, [world.file("c.json")])
+    place = f"{world.lake.removeprefix('file://')}/_forebay/ledger"
+    DeltaTable(place).update(predicate="key = 'c.json'", updates={"reason": f"'{WANTED_AGAIN}'"})
+    world.answers["c.json"] = records(alpha=2)
+    world.try_batch(3, [world.file("c.json")])
+    row = world.ledger()["c.json"]
+    assert (row["outcome"], row["reason"], dict(row["tables"])) == ("loaded", None, {"alpha": 2})
+    assert world.kept("quarantine") == {"a.json": 1}
+    world.tables_agree_with_the_ledger("alpha", "beta")

@@ -138,12 +138,16 @@ def test_a_file_that_s3_did_not_give_is_read_again_when_it_is_announced_again(ru
     assert (found.fresh, found.retried, found.known) == ((version(1),), (version(1),), ())
 
 
-@pytest.mark.parametrize(("outcome", "reason"), [("unreadable", "poison"), ("skipped", "by-operator")])
-def test_poison_and_what_an_operator_skipped_may_be_read_when_it_is_announced_again(outcome: str, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("outcome", "reason"), [("unreadable", "poison"), ("unreadable", "wanted-again"), ("skipped", "by-operator")]
+)
+def test_poison_and_what_an_operator_skipped_or_wants_again_is_read_when_it_is_announced_again(
+    outcome: str, reason: str
+) -> None:
     row = {"file_id": version(1).file_id, "outcome": outcome, "reason": reason}
     found = decided([version(1)], [Earlier(version(1), row)], "append")
     assert (found.fresh, found.retried, found.known) == ((version(1),), (version(1),), ())
-    assert found.released == ((version(1),) if reason == "poison" else ())
+    assert found.released == ((version(1),) if outcome == "unreadable" else ())
 
 
 def test_what_an_operator_wants_left_out_gets_one_row_whatever_became_of_it_before() -> None:

@@ -13,6 +13,7 @@ from deltalake import write_deltalake
 
 from forebay.batch.one_pass.held import COLUMNS
 from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
+from forebay.cli.changing.held import PUT_AGAIN
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.lake.layout import plans_of
@@ -187,7 +188,7 @@ def test_of_a_whole_file_that_no_retry_reads_again_it_is_said_how_its_records_co
         said = ran("quarantine", *command, "--reason", "corrupt", "--lake", lake, "--service", str(tmp_path))
         assert said.splitlines() == [
             "nothing to do: service games has no such records",
-            "1 whole file could not be read. When the file or the declarations are corrected, put it into the bucket again",
+            f"1 whole file could not be read. {PUT_AGAIN}",
         ]
 
 

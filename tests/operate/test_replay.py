@@ -40,6 +40,7 @@ def lake(tmp_path: Path) -> str:
         entry("in/b.json", tables={"alpha": 1}, batch=2, at=AT + timedelta(days=1)),
         entry("in/empty.json", outcome="empty", batch=2),
         entry("in/torn.json", outcome="unreadable", batch=2),
+        entry("in/old.json", outcome="skipped", batch=2),
     )
     write_tables(tmp_path, "alpha", "beta")
     return str(tmp_path)
@@ -68,8 +69,8 @@ def test_what_would_be_replaced_is_shown_and_nothing_is_changed(lake: str) -> No
         "dry_run": True,
     }
     said = ran("replay", "--batch", "2", "--lake", lake, "--dry-run")
-    assert "2 files of 1 record to read again" in said
-    assert "left out, because none of their rows are in the lake: 1 unreadable" in said
+    assert "3 files of 1 record to read again" in said
+    assert "left out, because none of their rows are in the lake: 1 skipped" in said
     assert "replay" not in outcomes(lake).values()
 
 
@@ -166,6 +167,17 @@ def test_a_file_of_a_table_that_is_still_paused_does_not_keep_the_others_from_be
     )
     resume(lake, ["gamma"])
     assert "in/half.json" in {file.key for file in waiting(view).files}
+
+
+def test_a_file_that_could_not_be_read_is_read_again_and_never_taken_for_one_with_rows(lake: str, queue: str) -> None:
+    torn = ("--lake", lake, "--queue-url", queue)
+    status, _, said = given(("replay", "--since", "2026-05-01", "--yes", *torn), "")
+    assert (status, "announced: 4 of 4 files" in said) == (0, True)
+    rows = DeltaTable(f"{lake}/_forebay/ledger").to_pyarrow_table().to_pylist()
+    (row,) = [row for row in rows if row["key"] == "in/torn.json"]
+    assert (row["outcome"], row["reason"]) == ("unreadable", "wanted-again")
+    assert "announced: 4 of 4 files" in given(("replay", "--resume", *torn), "")[2]
+    assert "replays     4 files to be read again" in ran("status", "--lake", lake)
 
 
 def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue: str) -> None:

@@ -27,6 +27,7 @@ from forebay.ledger.deletions import deleted_by, is_deleted
 from forebay.ledger.entry import (
     IGNORED,
     SKIPPED_BY_OPERATOR,
+    UNREADABLE,
     WANTED_AGAIN,
     Entry,
     hashes_in,
@@ -176,7 +177,7 @@ class _Deciding:
             self.replays.add(file.file_id)
         if any(seen.is_marked or seen.row.get("reason") == WANTED_AGAIN for seen in his):
             self.asked_for.add(file.file_id)
-        if any(seen.row["outcome"] == "unreadable" for seen in his):
+        if any(seen.row["outcome"] == UNREADABLE for seen in his):
             self.released.append(file)
         if skip:
             self.left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))

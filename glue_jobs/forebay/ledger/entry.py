@@ -37,6 +37,7 @@ Outcome = Literal[
 REPLAY: Outcome = "replay"
 FORGET: Outcome = "forget"
 FORGOTTEN: Outcome = "forgotten"
+UNREADABLE: Outcome = "unreadable"
 DELETED: Outcome = "deleted"
 IGNORED: Outcome = "ignored"
 NOT_FINAL: tuple[Outcome, ...] = ("missing", "denied", "unavailable", REPLAY, FORGET)
@@ -52,7 +53,7 @@ TABLE_DROPPED = "table-dropped"
 """Rows of the file left with their table, for good."""
 
 WANTED_AGAIN = "wanted-again"
-"""An operator takes it back that the file was forgotten. No batch has read it yet."""
+"""An operator wants a file read again that was forgotten or could not be read. No batch has read it yet."""
 
 PARTLY_REPLAYED = "partly-replayed"
 """A table of the file could not be written when the file was read again, so it keeps the rows of the earlier reading.

@@ -52,9 +52,9 @@ def replay(
     """Read files again, and replace their rows.
 
     Shows which rows would leave the tables, and asks. The ingest job then reads the files with the declarations in force. In
-    each table, one commit removes their rows, and the next appends the new ones, so no row exists twice. If S3 no longer has a
-    file, its rows stay, and the ledger says not-replayed. After an interruption, continue with --resume. Undo: push the
-    earlier declarations, and repeat the command.
+    each table, one commit removes their rows, and the next appends the new ones, so no row exists twice. Files that could not
+    be read are read again, too. If S3 no longer has a file, its rows stay, and the ledger says not-replayed. After an
+    interruption, continue with --resume. Undo: push the earlier declarations, and repeat the command.
     """
     from forebay.aws.preflight import check_queue
     from forebay.ledger.entry import REPLAY

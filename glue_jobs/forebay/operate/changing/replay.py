@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -30,14 +30,18 @@ from forebay.lake.conflict import commit
 from forebay.lake.layout import DERIVED_FROM, LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
-from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, WANTED_AGAIN, Outcome
+from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, UNREADABLE, WANTED_AGAIN, Outcome
 from forebay.operate.lake_view import LakeView, known_service, quoted
 from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile, of_one_service
 
 REPLAYED = ("loaded", "empty", REPLAY)
-"""The outcomes that a file must have: the others have no rows in the tables, or `forebay files` handles them."""
+"""The outcomes with rows in the tables, if the file has records."""
+READ_AGAIN = (*REPLAYED, UNREADABLE)
+"""Those of a replay. A file that could not be read has no rows to replace; the declarations may be others by now."""
 FORGOTTEN_FILES = (FORGET, FORGOTTEN)
 """They are brought back only where they are named."""
+WITHOUT_ROWS = (FORGOTTEN, UNREADABLE)
+"""Their mark is a reason, for a batch would take the outcome `replay` for rows to replace."""
 STANDING = (*REPLAYED, FORGET)
 CLOCKS_DIFFER = timedelta(days=1)
 
@@ -81,7 +85,7 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
         _must_be_one_batch(choice.batch, found)
     if unknown := set(uris) - {file.uri for file in found}:
         raise InvalidConfiguration(Problem(uri, "it is not in the ledger", HOW_TO_NAME) for uri in sorted(unknown))
-    return plan_of(view, found, (*REPLAYED, *FORGOTTEN_FILES) if uris else REPLAYED)
+    return plan_of(view, found, (*READ_AGAIN, *FORGOTTEN_FILES) if uris else READ_AGAIN)
 
 
 def _must_be_known(view: LakeView, choice: FileChoice) -> None:
@@ -140,14 +144,20 @@ def marked(view: LakeView, service: str | None = None) -> Replay:
 def waiting(view: LakeView, service: str | None = None) -> Replay:
     """The marked ones, and those with a table that could not be written when they were read. Of these, the ones of a paused
     table wait, unless there are no others."""
-    choices = FileChoice(outcome=REPLAY, service=service), FileChoice(reason=PARTLY_REPLAYED, service=service)
-    found, partly = ({file.file_id: file for file in _files(view, choice.where())} for choice in choices)
+    of_it = FileChoice(service=service)
+    choices = (
+        replace(of_it, outcome=REPLAY),
+        replace(of_it, outcome=UNREADABLE, reason=WANTED_AGAIN),
+        replace(of_it, reason=PARTLY_REPLAYED),
+    )
+    found, unread, partly = ({file.file_id: file for file in _files(view, one.where())} for one in choices)
+    found |= unread
     paused = paused_tables(view.lake)
     ready = {} if ALL in paused else {one: file for one, file in partly.items() if paused.isdisjoint(file.tables)}
     found |= ready if found or ready else partly
     if not found:
-        _must_be_known(view, choices[0])
-    return plan_of(view, [*found.values()], REPLAYED)
+        _must_be_known(view, of_it)
+    return plan_of(view, [*found.values()], READ_AGAIN)
 
 
 def _files(view: LakeView, where: str) -> list[LedgerFile]:
@@ -162,7 +172,7 @@ def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
         return len(replay.files)
     if to == REPLAY:
         _must_not_be_leaving(view, wanted)
-    may_become = ", ".join(map(quoted, (*STANDING, *([FORGOTTEN] if to == REPLAY else []))))
+    may_become = ", ".join(map(quoted, (*STANDING, *(WITHOUT_ROWS if to == REPLAY else ()))))
     ids = pa.table({"file_id": pa.array([file.file_id for file in wanted], pa.string())})
     days = sorted({file.committed_at.date().isoformat() for file in wanted})
     in_days = ", ".join(f"date '{day}'" for day in days)
@@ -178,7 +188,8 @@ def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:
             target_alias="t",
             commit_properties=CommitProperties(custom_metadata={"forebay": to}),
         )
-        merge = merge.when_matched_update({"reason": quoted(WANTED_AGAIN)}, f"t.outcome = {quoted(FORGOTTEN)}")
+        has_none = f"t.outcome in ({', '.join(map(quoted, WITHOUT_ROWS))})"
+        merge = merge.when_matched_update({"reason": quoted(WANTED_AGAIN)}, has_none)
         done: dict[str, Any] = merge.when_matched_update({"outcome": quoted(to)}).execute()
         return int(done["num_target_rows_updated"])
 
@@ -201,7 +212,7 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
                     f"batch {plan.batch} of {service} is working on {len(at_work):,} of these files, such as {at_work[0]}, and "
                     "began earlier: repeat this command when it has ended"
                 )
-    ids = {one.file_id: one.uri for one in files if one.outcome != FORGOTTEN}
+    ids = {one.file_id: one.uri for one in files if one.outcome not in WITHOUT_ROWS}
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
     rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids, where=_since(files))
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.declaration.feed import AfterLoad
-from forebay.ledger.entry import PARTLY_REPLAYED, ROLLED_BACK, is_final
+from forebay.ledger.entry import PARTLY_REPLAYED, ROLLED_BACK, UNREADABLE, is_final
 
 COLUMNS = (
     *("file_id", "bucket", "key", "version_id", "etag", "size", "committed_at", "outcome", "reason"),
@@ -53,7 +53,7 @@ def version_of(row: Mapping[str, Any]) -> Version:
 
 def is_clear(row: Mapping[str, Any]) -> bool:
     """Whether nothing that forebay still does by itself, or by a retry, needs the file."""
-    return is_final(row["outcome"], row["reason"]) and row["outcome"] != "unreadable" and not _holds(row)
+    return is_final(row["outcome"], row["reason"]) and row["outcome"] != UNREADABLE and not _holds(row)
 
 
 def due_in(

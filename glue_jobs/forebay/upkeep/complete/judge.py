@@ -16,10 +16,9 @@ from typing import Any
 from forebay.counted import agreed, counted
 from forebay.declaration.complete import Complete, Period
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, is_final
+from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, UNREADABLE, is_final
 
 COUNTED = ("loaded", "empty")
-UNREADABLE = "unreadable"
 BATCH_ENDS = timedelta(minutes=2)
 """When to look again at a period that an unfinished batch delays. If it only has known files of the period, nobody looks when
 it ends."""
