@@ -99,7 +99,7 @@ QUALITY = {
     "table": "The table.",
     "expectation": "The name of the expectation.",
     "on_violation": "What becomes of a record that violates it.",
-    "rows": "Rows that were checked.",
+    "rows": "Rows for the table in the batch, also those that another rule refused.",
     "violated": "Rows that violate it.",
     "failed": "Whether more rows violate it than `fail_above_percent` allows.",
 }
