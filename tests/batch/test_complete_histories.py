@@ -51,8 +51,9 @@ class Log(Store):
 class Bucket(Landing):
     play: Hours | None = None
 
-    def files(self, feed: Feed, rule: Complete, period: Period) -> list[LandedFile]:
+    def files(self, feed: Feed, rule: Complete, period: Period, *, without_deleted: bool) -> list[LandedFile]:
         assert self.play is not None
+        assert not without_deleted, "deletions are ignored here"
         self.play.listed = self.play.lying()
         markers = self.play.markers if rule.marker else ()
         return [one for one in (*self.play.listed, *markers) if rule.period_of(one) == period]

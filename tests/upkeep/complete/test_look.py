@@ -42,6 +42,8 @@ class S3:
         self.keys, self.bucket, self.contents, self.asked = [*keys], bucket, contents, list[str]()
         self.error: Exception | None = None
         self.refused: dict[str, str] = {}
+        self.deleted: list[str] = []
+        """Keys whose latest version is a delete marker."""
 
     def get_paginator(self, name: str) -> S3:
         assert name in ("list_object_versions", "list_objects_v2")
@@ -60,7 +62,9 @@ class S3:
             for key in keys
             if not (Delimiter and "/" in rest[key])
         ]
-        yield {"Versions": told, "CommonPrefixes": [{"Prefix": one} for one in folders], "IsTruncated": False}
+        markers = [{"Key": key, "LastModified": at, "IsLatest": True} for key in self.deleted]
+        within = [{"Prefix": one} for one in folders]
+        yield {"Versions": told, "DeleteMarkers": markers, "CommonPrefixes": within, "IsTruncated": False}
 
     def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:  # noqa: N803
         if code := self.refused.get(Key):
@@ -115,6 +119,17 @@ class Story:
         self.watch.look(at_once=True)
         (found,) = periods_of(self.lake).rows().values()
         return found
+
+
+@pytest.mark.parametrize(("on_delete", "waits"), [("forget", False), ("ignore", True)])
+def test_an_hour_waits_for_no_deleted_file_where_a_deletion_takes_rows_out(
+    on_delete: str, waits: bool, tmp_path: Path
+) -> None:
+    """The ledger may know neither, where the lake was loaded again."""
+    declared = service().model_copy(update={"on_delete": on_delete})
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "gone", HOUR + "_DONE"), declared)
+    story.s3.deleted.append(HOUR + "gone")
+    assert ("gone" in story.batch("a", "_DONE", rows=(row("a"),)).why) is waits
 
 
 def test_an_hour_is_complete_once_its_marker_came_and_opens_again_for_a_late_file(tmp_path: Path) -> None:

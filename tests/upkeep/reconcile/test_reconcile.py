@@ -348,3 +348,63 @@ def test_a_span_of_time_has_its_first_moment_and_not_its_last() -> None:
     spans = [(edge - hour, edge), (edge, edge + hour)]
     found = [landed_files(s3, "drops", ["in/"], since=since, until=until, say=list) for since, until in spans]
     assert [[one.key for page in pages for one in page] for pages in found] == [["in/a"], ["in/b"]]
+
+
+class Pages:
+    """One listing, in pages."""
+
+    def __init__(self, *pages: dict[str, Any]) -> None:
+        self.pages = pages
+
+    def get_paginator(self, name: str) -> Pages:
+        return self
+
+    def paginate(self, **asked: str) -> tuple[dict[str, Any], ...]:
+        return self.pages
+
+
+def listed(key: str, hours: float, version: str, *, is_latest: bool = False) -> dict[str, Any]:
+    at = NOW - timedelta(hours=hours)
+    told = {"Key": key, "VersionId": version, "LastModified": at, "IsLatest": is_latest}
+    return {**told, "ETag": f'"{version}"', "Size": 7}
+
+
+DELETED = Pages(
+    {
+        "Versions": [
+            listed("in/a", 20, "a1"),
+            listed("in/back", 10, "b3", is_latest=True),
+            listed("in/back", 20, "b1"),
+        ],
+        "DeleteMarkers": [
+            listed("in/a", 20, "a2", is_latest=True),
+            listed("in/back", 15, "b2"),
+            listed("in/back", 25, "b0"),
+            listed("in/late", 9, "l3", is_latest=True),
+        ],
+        "IsTruncated": True,
+    },
+    {
+        "Versions": [
+            listed("in/late", 10, "l2"),
+            listed("in/late", 20, "l1"),
+            listed("in/stays", 9, "s", is_latest=True),
+        ]
+    },
+)
+
+
+@pytest.mark.parametrize(
+    ("on_delete", "found"),
+    [("forget", ["b3", "s"]), ("ignore", ["a1", "b3", "b1", "l2", "l1", "s"])],
+)
+def test_a_version_that_a_deletion_followed_was_missed_only_if_deletions_are_ignored(
+    on_delete: str, found: list[str], tmp_path: Path
+) -> None:
+    """A new ledger does not know the deletion, and its rows would come back for good."""
+    (tmp_path / "shop").mkdir()
+    declared = f'name = "shop"\non_delete = "{on_delete}"\n[[tables]]\nname = "{{game}}"\n'
+    (tmp_path / "shop" / "service.toml").write_text(declared)
+    with_entries(tmp_path, file(0, "in/other"))
+    of_shop = settings(tmp_path).model_copy(update={"service": str(tmp_path / "shop")})
+    assert [one.version_id for one in find_missed(of_shop, s3=DELETED, sqs=Queue(), now=NOW).missed] == found

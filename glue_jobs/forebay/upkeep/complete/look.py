@@ -59,15 +59,17 @@ class Landing:
     def s3(self) -> Any:
         return self.s3_client()
 
-    def files(self, feed: Feed, rule: Complete, period: Period) -> list[LandedFile]:
-        """All versions of all objects that may be of this period."""
+    def files(self, feed: Feed, rule: Complete, period: Period, *, without_deleted: bool) -> list[LandedFile]:
+        """All versions of all objects that may be of this period. Perhaps without those that a deletion followed."""
         found: list[LandedFile] = []
         for bucket in [feed.bucket] if feed.bucket else self.buckets:
             prefixes, span = [feed.prefix], (period.start - CLOCKS_DIFFER, period.end + CLOCKS_DIFFER)
             if rule.folder:
                 prefixes, span = rule.prefixes(period, partial(self._folders, bucket)), EVER
-            for page in landed_files(self.s3, bucket, prefixes, since=span[0], until=span[1], say=list):
-                found += [one for one in page if rule.may_be_in(period, one)]
+            pages = landed_files(
+                self.s3, bucket, prefixes, since=span[0], until=span[1], say=list, without_deleted=without_deleted
+            )
+            found += [one for page in pages for one in page if rule.may_be_in(period, one)]
         return found
 
     def content(self, file: LandedFile) -> bytes | str | None:
@@ -141,7 +143,7 @@ class Looker:
         return [first[one.key] for one in marked]
 
     def _seen(self, service: Service, feed: Feed, rule: Complete, one: FeedPeriod) -> Known:
-        files = self._landing.files(feed, rule, _period(one))
+        files = self._landing.files(feed, rule, _period(one), without_deleted=service.on_delete == "forget")
         markers = {folder_uri(rule, file): file for file in files if rule.is_said_by(file)}
         contents = {folder: self._landing.content(file) for folder, file in markers.items()}
         said = {folder: content for folder, content in contents.items() if content is not None}

@@ -108,7 +108,7 @@ def find_missed(settings: ReconcileSettings, *, s3: Any, sqs: Any, now: datetime
         files = [file for file in page if file.event_time is not None and file.event_time < until]
         return Reconciled(len(files), unknown(files, known, names), too_new=len(page) - len(files))
 
-    pages = list(_landed(settings, s3, since, now, look))
+    pages = list(_landed(settings, s3, since, now, look, without_deleted=service.on_delete == "forget"))
     missed, messages = tuple(file for page in pages for file in page.missed), 0
     if missed:
         messages = messages_in(sqs, settings.queue_url)  # before the last look, by which their files may be loaded
@@ -128,8 +128,12 @@ def _landed(
     since: datetime,
     now: datetime,
     look: Callable[[list[LandedFile]], Reconciled],
+    *,
+    without_deleted: bool,
 ) -> Iterator[Reconciled]:
+    """Without deleted versions where a deletion takes rows out: the ledger may be younger than the deletion."""
+    span = {"since": since, "until": now + CLOCKS_DIFFER}
     for place in settings.landing.split(","):
         bucket, _, pattern = place.removeprefix("s3://").partition("/")
         prefixes = prefixes_of(pattern, since, now)
-        yield from landed_files(s3, bucket, prefixes, since=since, until=now + CLOCKS_DIFFER, say=look)
+        yield from landed_files(s3, bucket, prefixes, **span, say=look, without_deleted=without_deleted)

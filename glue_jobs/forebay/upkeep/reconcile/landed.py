@@ -1,9 +1,9 @@
 """Lists the landing bucket.
 
 In: a bucket, prefixes, a span of time, and a function over a page of files. Out: its results, for every version of every object
-that was written in the span. S3 lists by key alone, so everything under a prefix is listed. If versions were written in the
-same second, the order of the listing decides which is later. Prefixes are listed in parallel, and so are the folders directly
-under them. Memory holds a few pages of files at most.
+that was written in the span; on request without those that a deletion followed. S3 lists by key alone, so everything under a
+prefix is listed. If versions were written in the same second, the order of the listing decides which is later. Prefixes are
+listed in parallel, and so are the folders directly under them. Memory holds a few pages of files at most.
 """
 
 from __future__ import annotations
@@ -36,13 +36,16 @@ def landed_files(
     since: datetime,
     until: datetime,
     say: Callable[[list[LandedFile]], Said],
+    without_deleted: bool = False,
 ) -> Iterator[Said]:
     """`say` is called by several threads at once."""
 
     def below(prefix: str, **more: str) -> tuple[list[Said], list[str]]:
-        results, folders, before = [], list[str](), _Before()
+        results, folders, before, deleted = [], list[str](), _Before(), _Deleted()
         for page in _pages(s3, bucket, prefix, **more):
-            results.append(say(list(_files(bucket, page, since, until, before))))
+            if without_deleted:
+                deleted.see(page)
+            results.append(say(list(_files(bucket, page, since, until, before, deleted))))
             folders += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
         return results, folders
 
@@ -75,18 +78,36 @@ class _Before:
         return self.count
 
 
+class _Deleted:
+    """The newest delete marker of each key. A listing has it before the versions that it hides, perhaps a page before."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, dict[str, Any]] = {}
+        self._markers: dict[str, dict[str, Any]] = {}
+
+    def see(self, page: dict[str, Any]) -> None:
+        newest_last = sorted(page.get("DeleteMarkers", ()), key=lambda one: one["LastModified"])
+        last_page, self._before = self._before, {one["Key"]: one for one in newest_last}
+        self._markers = {**self._before, **last_page}
+
+    def has(self, version: dict[str, Any]) -> bool:
+        """Of a version and a marker of one second, the older one is not known unless the marker is the latest of all."""
+        marker = self._markers.get(version["Key"])
+        return marker is not None and (marker["IsLatest"] or version["LastModified"] < marker["LastModified"])
+
+
 def _key_and_second(one: dict[str, Any]) -> tuple[str, datetime]:
     return one["Key"], one["LastModified"]
 
 
 def _files(
-    bucket: str, page: dict[str, Any], since: datetime, until: datetime, before: _Before
+    bucket: str, page: dict[str, Any], since: datetime, until: datetime, before: _Before, deleted: _Deleted
 ) -> Iterator[LandedFile]:
     versions = page.get("Versions", ())
     for one, after in zip_longest(versions, versions[1:]):
         newer_ones = before.count_for(one)
         alone = not newer_ones and (_key_and_second(after) != _key_and_second(one) if after else not _goes_on(page))
-        if since <= one["LastModified"] < until:
+        if since <= one["LastModified"] < until and not deleted.has(one):
             version, at = one.get("VersionId"), one["LastModified"]
             file = LandedFile(
                 bucket,
