@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
@@ -47,7 +48,7 @@ def lake(tmp_path: Path) -> str:
 @pytest.fixture
 def queue(s3: str) -> str:
     sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
-    return str(sqs.create_queue(QueueName=f"forget-{id(object())}")["QueueUrl"])
+    return str(sqs.create_queue(QueueName=f"forget-{uuid.uuid4()}")["QueueUrl"])
 
 
 def rows(lake: str) -> dict[str, tuple[str, str | None]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Iterator
 from datetime import timedelta
 from functools import partial
@@ -49,7 +50,7 @@ def lake(tmp_path: Path) -> str:
 @pytest.fixture
 def queue(s3: str) -> str:
     sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
-    return str(sqs.create_queue(QueueName=f"replay-{id(object())}")["QueueUrl"])
+    return str(sqs.create_queue(QueueName=f"replay-{uuid.uuid4()}")["QueueUrl"])
 
 
 def outcomes(lake: str) -> dict[str, str]:
