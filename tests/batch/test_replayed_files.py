@@ -97,6 +97,7 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
 
 
+@pytest.mark.deep
 def test_a_file_that_could_not_be_read_loads_when_an_operator_wants_it_again(world: World) -> None:
     """And nothing of it is left in the quarantine."""
     world.answers["c.json"] = b"\x1f\x8b torn"
