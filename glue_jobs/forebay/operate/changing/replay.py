@@ -32,7 +32,7 @@ from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, UNREADABLE, WANTED_AGAIN, Outcome
 from forebay.operate.lake_view import LakeView, known_service, quoted
-from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile, of_one_service
+from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile, files_where, of_one_service
 
 REPLAYED = ("loaded", "empty", REPLAY)
 """The outcomes with rows in the tables, if the file has records."""
@@ -78,7 +78,7 @@ def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> R
     if uris:
         chosen = f"{URI} in ({', '.join(map(quoted, uris))})"
         where = f"{where} and {chosen}" if where else f"where {chosen}"
-    found = _files(view, where)
+    found = files_where(view, where)
     if not found:
         _must_be_known(view, choice)
     if choice.batch is not None:
@@ -150,7 +150,7 @@ def waiting(view: LakeView, service: str | None = None) -> Replay:
         replace(of_it, outcome=UNREADABLE, reason=WANTED_AGAIN),
         replace(of_it, reason=PARTLY_REPLAYED),
     )
-    found, unread, partly = ({file.file_id: file for file in _files(view, one.where())} for one in choices)
+    found, unread, partly = ({file.file_id: file for file in files_where(view, one.where())} for one in choices)
     found |= unread
     paused = paused_tables(view.lake)
     ready = {} if ALL in paused else {one: file for one, file in partly.items() if paused.isdisjoint(file.tables)}
@@ -158,10 +158,6 @@ def waiting(view: LakeView, service: str | None = None) -> Replay:
     if not found:
         _must_be_known(view, of_it)
     return plan_of(view, [*found.values()], READ_AGAIN)
-
-
-def _files(view: LakeView, where: str) -> list[LedgerFile]:
-    return [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
 
 
 def mark(view: LakeView, replay: Replay, to: Outcome = REPLAY) -> int:

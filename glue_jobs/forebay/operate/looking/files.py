@@ -199,10 +199,13 @@ def skipped_files(
     return _announced(view, chosen, FileChoice(key=key, service=service))
 
 
+def files_where(view: LakeView, where: str) -> list[LedgerFile]:
+    return [LedgerFile.of(row) for row in view.query(LEDGER, f"select * from t {where} order by committed_at, key")]
+
+
 def _announced(view: LakeView, chosen: str, choice: FileChoice) -> list[LandedFile]:
     where = choice.where()
-    sql = f"select * from t {where} {'and' if where else 'where'} ({chosen}) order by committed_at, key"
-    found = [LedgerFile.of(row) for row in view.query(LEDGER, sql)]
+    found = files_where(view, f"{where} {'and' if where else 'where'} ({chosen})")
     if choice.service and not found:
         known_service(view, choice.service)
     of_one_service(found)
