@@ -25,7 +25,7 @@ OTHER_REASONS = {
     SAME_BYTES_FORGOTTEN: "The same bytes under this key were forgotten. `forebay replay --file` loads them.",
     SKIPPED_BY_OPERATOR: "`forebay files skip` left it out.",
     WANTED_AGAIN: "`forebay replay` or `files retry --forgotten` wants it read again, and no batch has read it yet.",
-    PARTLY_REPLAYED: "A replay could not write a table of the file. It keeps the earlier rows, and `detail` names it.",
+    PARTLY_REPLAYED: "A table has rows of an earlier reading, after a failed replay or a rollback. `detail` names it.",
     ROLLED_BACK: "Rows of the file left with a `forebay rollback`.",
     TABLE_DROPPED: "Rows of the file left with their table, by `forebay tables drop`.",
     NOT_DONE[REPLAY]: "A replay could not read the file, so the earlier rows stay.",

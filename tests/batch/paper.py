@@ -59,14 +59,14 @@ from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.brought_back import BroughtBack
 from forebay.ledger.claim import Key
-from forebay.ledger.entry import HELD, key_hash, of_earlier_reading
+from forebay.ledger.entry import HELD, key_hash, tables_of_earlier_reading
 from forebay.ledger.index import Index
 from forebay.ledger.last_versions import KeptVersions
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier
 from forebay.operate.changing import rollback_ledger
 from forebay.operate.changing.rollback_ids import later_versions
-from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
+from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import DataFile
 from forebay.table.destination import Appended, Destination, Failed, Skipped, TableLost
@@ -395,7 +395,8 @@ class PaperWriting(Writing):
         if len(rows) != wanted:
             raise Halt(f"{table.name}: {wanted} rows were counted, but {len(rows)} are there now")
         file = DataFile(table.name, f"part-{next(CLOCK)}", (), 1, len(rows), 0, "{}")
-        Store(self.paper, table.path).write(file.path, pickle.dumps(list(rows)))
+        read = [{**row, "_ingested_at": self.began_at} for row in rows]
+        Store(self.paper, table.path).write(file.path, pickle.dumps(read))
         return StagedTable(table.name, "", None, (), (file,))
 
     def commit_all(self, tables: Sequence[tuple[Destination, StagedTable]], pool: int = 1) -> dict[str, Any]:
@@ -671,7 +672,7 @@ class PaperMoving(Moving):
 
 def _other_rows_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """As `leftovers.other_rows_in_force` finds them."""
-    for name in of_earlier_reading(row["reason"], row["detail"], row["tables"]):
+    for name in tables_of_earlier_reading(row["reason"], row["detail"]) & row["tables"].keys():
         yield row["file_id"], name
     if row["superseded_by"] and row["outcome"] != "superseded":
         for name in row["tables"]:
@@ -811,7 +812,7 @@ def roll_back_in(
     for one in plan.tables:
         table = lake.tables[one.table]
         known = _ids_then(ids, table, one.to)
-        meant = {(one.table, file_id) for file_id in one.changes}
+        meant = {(one.table, file_id) for file_id in one.files}
         kept = [row for row in ids.rows if (row["table"], row["file_id"]) not in meant]
         table.change(table.versions[one.to])
         stand = meant & {(one.table, row["_file_id"]) for row in table.rows}
@@ -835,9 +836,9 @@ def _ids_then(ids: Table, table: Table, to: int) -> list[dict[str, Any]]:
 
 def _back(name: str, table: Table, back: int) -> TableBack:
     to = max(0, table.version - back)
-    changes = Counter(row["_file_id"] for row in table.versions[to])
-    changes.subtract(row["_file_id"] for row in table.rows)
-    return TableBack(name, table.version, to, {file_id: rows for file_id, rows in changes.items() if rows})
+    changes = Counter(Reading(row["_file_id"], row["_ingested_at"]) for row in table.versions[to])
+    changes.subtract(Reading(row["_file_id"], row["_ingested_at"]) for row in table.rows)
+    return TableBack.of(name, table.version, to, changes)
 
 
 def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]]) -> None:

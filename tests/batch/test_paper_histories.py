@@ -120,6 +120,7 @@ class Play:
         self.service = service(self.dedupe)
         self.contents: dict[str, list[Record]] = {}
         self.versions: Counter[str] = Counter()
+        self.ticks = count()
         self.batch, self.generation = 0, "g0"
         self.taken: list[LandedFile] = []
         self.waiting: list[LandedFile] = []
@@ -184,6 +185,10 @@ class Play:
 
     def now(self) -> datetime:
         return AT + timedelta(seconds=self.versions.total())
+
+    def clock(self) -> datetime:
+        """It never stands still: batches and retries are known by when they began."""
+        return self.now() + timedelta(microseconds=next(self.ticks))
 
     def announce(self, put: Put) -> None:
         self.model.put(put)
@@ -344,7 +349,7 @@ class Play:
         """It halts where a batch that may load copies of its records is unfinished, and the next one finishes it."""
         self.lake.dies_after = dies_after
         try:
-            retry_in(self.patch, self.lake, self.service, self.now()).run(choice)
+            retry_in(self.patch, self.lake, self.service, self.clock()).run(choice)
         except Died:
             self.said.append(f"a retry died after {dies_after}")
         except Halt as halted:
@@ -353,7 +358,7 @@ class Play:
 
     def driver(self, dies_after: int | None = None) -> Any:
         self.lake.dies_after = dies_after
-        return lay_out(self.patch, self.lake, self.service, self.generation)
+        return lay_out(self.patch, self.lake, self.service, self.generation, clock=self.clock)
 
     def attempt(self, dies_after: int | None = None) -> None:
         """Spark replays a batch before it asks for more."""

@@ -8,21 +8,16 @@ FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from forebay.batch.retrying.plan import PLAN, Choice
-from forebay.ledger.entry import PARTLY_REPLAYED
+from forebay.ledger.entry import PARTLY_REPLAYED, tables_of_earlier_reading
 from tests.batch.paper import FIRST, Record, roll_back_in, table_of
 from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, plain_play, play_all, service
-
-
-def places(rows: Iterable[dict[str, Any]]) -> set[tuple[str, int]]:
-    """The records of these rows."""
-    return {(row["_file_id"], row["byte_offset"]) for row in rows}
 
 
 class Rules(Play):
@@ -73,16 +68,11 @@ class Rules(Play):
         self.lake.failing = set()
 
     def take_back(self, key: str) -> None:
-        """Tables go back after a replay in part, one after the other, and some files are not read again for that. No record
-        comes back that is held: where rows of an earlier reading come back, an operator drops those first."""
+        """Tables go back after a replay in part, one after the other, and some files are not read again for that."""
         self.partly_replay(key)
         for name in self.draw.sample(TABLES, 2):
-            table = self.lake.tables.get(name)
-            if table is None or self.draw.random() < 0.3:
-                continue
-            back = self.draw.randint(1, 3)
-            coming = places(table.versions[max(0, table.version - back)]) - places(table.rows)
-            if not coming & places(row for held in HELD for row in self.lake.rows(held)):
+            if name in self.lake.tables and self.draw.random() < 0.7:
+                back = self.draw.randint(1, 3)
                 self.said.append(f"{name} goes back {back}")
                 roll_back_in(self.patch, self.lake, [name], back, replay=self.draw.random() < 0.3)
 
@@ -239,20 +229,50 @@ def test_records_of_a_later_version_stay_where_an_earlier_one_came_back_and_was_
         assert retry_what_was_refused(play) == ["1"]
 
 
-def test_a_file_whose_refused_record_comes_back_in_an_earlier_reading_is_read_again_with_the_rollback() -> None:
-    """The later reading left out another record, so no more rows come back than were dropped."""
+def read_twice(play: Play, later: list[Record]) -> None:
+    """A file with the records 1 and 2, as declarations read it at first, and as others read it now."""
+    play.operator_acts = False
+    play.put("add/a")
+    file_id = play.waiting[0].file_id
+    for records in ([Record("alpha", "1"), Record("alpha", "2")], later):
+        play.lake.answers[file_id] = records  # type: ignore[assignment]
+        play.attempt()
+        play.replay("add/a")
+    play.waiting = []
+    for row in play.ledger():
+        row["outcome"] = "loaded"
+
+
+LATER = {
+    "a record is refused": [Record("alpha", "1"), Record("alpha", "2", broken=True)],
+    "another record comes": [Record("alpha", "1"), Record("alpha", "2", broken=True), Record("alpha", "3")],
+    "another table takes it": [Record("alpha", "1"), Record("alpha", "2", broken=True), Record("beta", "3")],
+}
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_a_retry_leaves_a_refused_record_whose_row_came_back_in_an_earlier_reading(later: str) -> None:
     with pytest.MonkeyPatch.context() as patch:
         play = plain_play(0, patch, dedupe=False)
-        play.operator_acts = False
-        play.put("add/a")
-        file_id = play.waiting[0].file_id
-        play.lake.answers[file_id] = [Record("alpha", "1"), Record("alpha", "2")]
-        play.attempt()
-        play.lake.answers[file_id] = [Record("alpha", "1"), Record("alpha", "2", broken=True)]
-        play.replay("add/a")
-        play.attempt()
+        read_twice(play, LATER[later])
+        roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
+        assert retry_what_was_refused(play) == ["1", "2"]
         (row,) = play.ledger()
-        row["records"], row["dropped"] = 3, 1  # by a rule
+        assert (row["reason"], row["tables"]["alpha"]) == (PARTLY_REPLAYED, 2)
+        assert tables_of_earlier_reading(row["reason"], row["detail"]) == {"alpha"}
+        roll_back_in(patch, play.lake, ["alpha"], 1, replay=False)
+        there = [row["id"] for row in play.lake.rows("alpha")]
+        (row,) = play.ledger()
+        assert row["reason"] != PARTLY_REPLAYED
+        assert retry_what_was_refused(play) == sorted([*there, "2"])
+
+
+@pytest.mark.parametrize("later", LATER)
+def test_a_file_whose_earlier_reading_comes_back_is_read_again_with_the_rollback(later: str) -> None:
+    """Also where as many rows come as leave."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        read_twice(play, LATER[later])
         roll_back_in(patch, play.lake, ["alpha"], 2)
         assert sorted(row["id"] for row in play.lake.rows("alpha")) == ["1", "2"]
         assert [row["outcome"] for row in play.ledger()] == ["replay"]

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from forebay.errors import Halt
-from forebay.ledger.entry import FORGET, FORGOTTEN, REPLAY, ROLLED_BACK, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.changing import rollback_ledger
-from forebay.operate.changing.rollback_ledger import Rollback, TableBack, entries_after
+from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after
 from tests.operate.ledger import entry
 
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
+EARLIER = AT - timedelta(minutes=1)
 SUMS = ("outcome", "reason", "records", "written", "dropped")
 
 
@@ -29,12 +34,14 @@ def ledger(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
 
 
 def row(file_id: str = "f", tables: dict[str, int] | None = None, **more: Any) -> dict[str, Any]:
-    made = entry(f"in/{file_id}", file_id=file_id, tables=tables or {}, **more)
+    made = entry(f"in/{file_id}", file_id=file_id, tables=tables or {}, **{"claimed_at": AT, **more})
     return {**made, "records": made["written"] + made["dropped"]}
 
 
-def back(*, replay: bool = False, file_id: str = "f", **changes: int) -> Rollback:
-    tables = [TableBack(name, 2, 1, {file_id: rows}) for name, rows in changes.items()]
+def back(*, replay: bool = False, read: datetime = AT, **changes: int) -> Rollback:
+    """`read`: when the rows were read that come."""
+    came = {"f": read.isoformat()}
+    tables = [TableBack(name, 2, 1, {"f": rows}, came if rows > 0 else {}) for name, rows in changes.items()]
     return Rollback("n", tuple(tables), replay)
 
 
@@ -61,14 +68,8 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
         (
             row(outcome="superseded", reason="overwritten", dropped=3),
             {"a": 5},
-            ("superseded", ROLLED_BACK, 5, 5, 0, {"a": 5}),
+            ("loaded", ROLLED_BACK, 5, 5, 0, {"a": 5}),
         ),
-        (
-            row(tables={"a": 2, "b": 1}, reason="partly-replayed"),
-            {"b": -1},
-            ("loaded", "partly-replayed", 3, 2, 1, {"a": 2}),
-        ),
-        (row(dropped=2, reason="partly-replayed"), {"a": 2}, ("loaded", "partly-replayed", 2, 2, 0, {"a": 2})),
         (row(outcome="empty"), {"a": 2}, ("loaded", ROLLED_BACK, 2, 2, 0, {"a": 2})),
         (row(outcome=FORGOTTEN, dropped=2), {"a": 2}, (FORGET, None, 2, 2, 0, {"a": 2})),
         (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), {"a": 1}, (REPLAY, None, 1, 1, 0, {"a": 1})),
@@ -78,8 +79,7 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
     ids=[
         *("some rows leave", "all rows leave", "those of another table stay", "some come back", "all come back"),
         *("a failed table stays said", "an earlier version is in force again", "an earlier version leaves"),
-        *("more come back than left", "a table has an earlier reading", "its rows come back"),
-        *("an empty file had rows before", "a forgotten file is forgotten again"),
+        *("more come back than left", "an empty file had rows before", "a forgotten file is forgotten again"),
         *("one that is wanted again is read", "a file that is read again", "nothing is left to make room for"),
     ],
 )
@@ -90,25 +90,67 @@ def test_each_file_has_its_sum_and_its_word(
     assert after(back(**changes)) == {"f": then}
 
 
+PARTLY: dict[str, Any] = {"reason": PARTLY_REPLAYED, "detail": "a; b is slow"}
+
+
 @pytest.mark.parametrize(
-    ("was", "rows", "outcome"),
+    ("was", "changes", "read", "then"),
     [
-        (row(tables={"alpha": 3}), -1, REPLAY),
-        (row(dropped=3), 3, "loaded"),
-        (row(dropped=1, quarantined=1), 1, REPLAY),
-        (row(dropped=1, parked=1), 1, REPLAY),
-        (row(outcome="empty"), 1, REPLAY),
-        (row(outcome="superseded", dropped=1), 3, "superseded"),
-        (row(outcome="superseded", tables={"alpha": 1}), -1, "superseded"),
-        (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), 1, REPLAY),
-        (row(outcome=FORGET, tables={"alpha": 1}), -1, FORGET),
+        (row(tables={"a": 2, "b": 1}, **PARTLY), {"b": -1}, AT, (PARTLY_REPLAYED, "a; b is slow")),
+        (row(tables={"a": 2, "b": 1}, **PARTLY), {"a": -1}, AT, (PARTLY_REPLAYED, "a; b is slow")),
+        (row(tables={"a": 2, "b": 1}, **PARTLY), {"a": -2}, AT, (ROLLED_BACK, "b is slow")),
+        (row(tables={"b": 1}, dropped=2, reason=ROLLED_BACK, quarantined=1), {"a": 2}, EARLIER, (PARTLY_REPLAYED, "a")),
+        (row(tables={"a": 2, "b": 1}, dropped=2, **PARTLY), {"a": 2}, AT, (None, "b is slow")),
+        (row(tables={"a": 2, "b": 1}, dropped=1, **PARTLY), {"a": 1}, EARLIER, (PARTLY_REPLAYED, "a; b is slow")),
+        (row(tables={"b": 1}, dropped=2, detail="b is slow"), {"a": 2}, EARLIER, (None, "b is slow")),
+        (row(dropped=2, parked=1, detail="slow"), {"a": 2}, EARLIER, (PARTLY_REPLAYED, "a; slow")),
+        (row(tables={"a": 2}, parked=1), {"a": 0}, EARLIER, (None, None)),
+        (row(dropped=2, parked=1), {"a": 2}, AT, (None, None)),
+    ],
+    ids=[
+        *("another table goes back", "some of its rows leave", "its rows leave", "its rows come back"),
+        *("rows of the last reading come", "more rows of the earlier one come"),
+        *("nothing is held", "parked records are held", "no row comes", "of the last reading"),
     ],
 )
-def test_with_a_replay_the_files_that_lose_rows_are_read_again(
-    was: dict[str, Any], rows: int, outcome: str, ledger: list[dict[str, Any]]
+def test_a_file_says_which_tables_have_rows_of_an_earlier_reading_that_a_retry_must_leave(
+    was: dict[str, Any], changes: dict[str, int], read: datetime, then: tuple[Any, ...], ledger: list[dict[str, Any]]
 ) -> None:
     ledger.append(was)
-    assert after(back(replay=True, alpha=rows))["f"][0] == outcome
+    (found,) = entries_after(None, back(read=read, **changes))  # type: ignore[arg-type]
+    assert (found["reason"], found["detail"]) == then
+
+
+@pytest.mark.parametrize(
+    ("was", "rows", "read", "outcome"),
+    [
+        (row(tables={"alpha": 3}), -1, AT, REPLAY),
+        (row(dropped=3), 3, AT, "loaded"),
+        (row(dropped=3), 3, EARLIER, REPLAY),
+        (row(dropped=3, claimed_at=None), 3, EARLIER, "loaded"),
+        (row(dropped=1, quarantined=1), 1, AT, "loaded"),
+        (row(outcome="empty"), 1, EARLIER, REPLAY),
+        (row(outcome="superseded", dropped=1), 3, EARLIER, "loaded"),
+        (row(outcome="superseded", tables={"alpha": 1}), -1, AT, "superseded"),
+        (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), 1, AT, REPLAY),
+        (row(outcome=FORGET, tables={"alpha": 1}), -1, AT, FORGET),
+    ],
+)
+def test_with_a_replay_the_files_that_lose_rows_or_get_earlier_ones_are_read_again(
+    was: dict[str, Any], rows: int, read: datetime, outcome: str, ledger: list[dict[str, Any]]
+) -> None:
+    ledger.append(was)
+    assert after(back(replay=True, read=read, alpha=rows))["f"][0] == outcome
+
+
+@pytest.mark.parametrize(("read", "outcome"), [(AT, "loaded"), (EARLIER, REPLAY)])
+def test_rows_are_told_apart_by_when_they_were_read(read: datetime, outcome: str, ledger: list[dict[str, Any]]) -> None:
+    ledger.append(row(tables={"alpha": 2}))
+    later = Reading("f", AT + timedelta(minutes=1))
+    one = TableBack.of("alpha", 2, 1, {Reading("f", read): 1, later: -1, Reading(None, AT): 5, Reading("g", AT): 0})
+    assert (dict(one.changes), one.files, one.leaving, one.coming) == ({}, {"f"}, 1, 1)
+    again = TableBack(**json.loads(json.dumps(asdict(one))))
+    assert after(Rollback("n", (again,), replay=True))["f"] == (outcome, None, 2, 2, 0, {"alpha": 2})
 
 
 @pytest.mark.parametrize("replay", [True, False])

@@ -79,7 +79,7 @@ def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = 
 
 def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
     """Files, each with a table whose rows of it are not those of the last reading. A rollback brought the table back to an
-    earlier version of the file, or the table could not be written when the file was replayed."""
+    earlier version or reading of the file, or the table could not be written when the file was replayed."""
     from pyspark.sql import functions as F
 
     came_back = F.col("superseded_by").isNotNull() & (F.col("outcome") != "superseded") & (F.col("written") > 0)

@@ -6,7 +6,7 @@ bug in forebay that would lose data silently. So it halts the batch before the f
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal
@@ -56,8 +56,8 @@ WANTED_AGAIN = "wanted-again"
 """An operator wants a file read again that was forgotten or could not be read. No batch has read it yet."""
 
 PARTLY_REPLAYED = "partly-replayed"
-"""A table of the file could not be written when the file was read again, so it keeps the rows of the earlier reading.
-`detail` names it, up to a semicolon."""
+"""A table has the rows of an earlier reading of the file: it could not be written when the file was read again, or a rollback
+brought them back, and records of the file are held. `detail` names it, up to a semicolon."""
 
 NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN)
 """Better code may read a file that ended our workers, and an operator may undo a command."""
@@ -147,10 +147,16 @@ def is_final(outcome: str, reason: str | None) -> bool:
     return outcome not in NOT_FINAL and reason not in NOT_FINAL_REASONS
 
 
-def of_earlier_reading(reason: str | None, detail: str | None, tables: Collection[str]) -> list[str]:
-    """Those of a file's tables that have the rows of the reading before the last one."""
-    told = f"{detail}".partition(";")[0].split(", ") if reason == PARTLY_REPLAYED else ()
-    return [name for name in told if name in tables]
+def tables_of_earlier_reading(reason: str | None, detail: str | None) -> frozenset[str]:
+    """Those that had rows of a reading before the last one, by the ledger's row of the file."""
+    told = f"{detail}".partition("; ")[0].split(", ") if reason == PARTLY_REPLAYED else ()
+    return frozenset(told)
+
+
+def detail_with(tables: Iterable[str], reason: str | None, detail: str | None) -> str | None:
+    """The detail of a file, with these tables of an earlier reading in the place of those that it named."""
+    rest = f"{detail}".partition("; ")[2] if reason == PARTLY_REPLAYED else detail
+    return "; ".join(filter(None, [", ".join(sorted(tables)), rest])) or None
 
 
 def dropped_with(table: str) -> str:

@@ -7,7 +7,7 @@ A place to which forebay never wrote is `InvalidConfiguration`: an operator who 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -301,16 +301,18 @@ class LakeView:
         newest = self._newest(name, added, newest_by) if newest_by else None
         return TableFacts(name, rows, added.num_rows, size, table.version(), newest)
 
-    def column(self, name: str, path: str, column: str) -> pa.ChunkedArray:
-        """One column of one data file of a table; without values where the file lacks it. `FileNotFoundError` where the file is
-        gone. A dataset of delta-rs leaves threads, which at times abort the process at its end."""
+    def columns(self, name: str, path: str, columns: Sequence[str]) -> pa.Table:
+        """Some columns of one data file of a table; without values where the file lacks one. `FileNotFoundError` where the file
+        is gone. A dataset of delta-rs leaves threads, which at times abort the process at its end."""
         content = open_objects(table_path(self.lake, name)).open(path)
         if content is None:
             raise FileNotFoundError(path)
         # In nanoseconds, which pyarrow makes of INT96 otherwise, the year 9999 would be another one.
         with content, pq.ParquetFile(content, coerce_int96_timestamp_unit="us") as parquet:
-            there = column in parquet.schema_arrow.names
-            return parquet.read([column], use_threads=False)[column] if there else pa.chunked_array([], pa.null())
+            there = parquet.read([one for one in columns if one in parquet.schema_arrow.names], use_threads=False)
+            nothing = pa.nulls(parquet.metadata.num_rows)
+        found = {one: there[one] if one in there.column_names else nothing for one in columns}
+        return pa.table(found)
 
     def tables(self) -> list[str]:
         """The names of all folders that may be tables, but our own."""
@@ -327,7 +329,8 @@ class LakeView:
         if newest is None or _utc(newest) <= now:
             return newest and _utc(newest)
         last = added.sort_by([("modification_time", "descending")])["path"].slice(0, READ_FOR_NEWEST).to_pylist()
-        columns = [self.column(name, unquote(path), column).cast(added[known].type, safe=False) for path in last]
+        read = (self.columns(name, unquote(path), [column])[column] for path in last)
+        columns = [one.cast(added[known].type, safe=False) for one in read]
         found = [pc.max(one.filter(pc.less_equal(one, pa.scalar(now, one.type)))).as_py() for one in columns]
         return max((_utc(one) for one in found if one is not None), default=None)
 

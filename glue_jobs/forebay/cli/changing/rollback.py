@@ -120,10 +120,12 @@ def _forgotten(view: LakeView, plan: Rollback) -> int:
 
 def _read_again(view: LakeView, plan: Rollback) -> list[LedgerFile]:
     from forebay.lake.layout import LEDGER
+    from forebay.ledger.entry import REPLAY
+    from forebay.operate.changing.rollback import entries_in
     from forebay.operate.looking.files import LedgerFile
 
-    leaving = {file for one in plan.tables for file, rows in one.changes.items() if rows < 0}
-    return [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", "file_id", leaving)]
+    marked = [entry["file_id"] for entry in entries_in(view, plan) if entry["outcome"] == REPLAY]
+    return [LedgerFile.of(row) for row in view.rows_with(LEDGER, "*", "file_id", marked)]
 
 
 def _unchanged(plan: Rollback, tables: list[str]) -> list[str]:
@@ -134,7 +136,7 @@ def _unchanged(plan: Rollback, tables: list[str]) -> list[str]:
 def _show(view: LakeView, plan: Rollback, tables: list[str]) -> None:
     shown = columns("table", ">version", ">to version", ">rows leave", ">rows come", ">files")
     for one in plan.tables:
-        numbers = (f"{one.now}", f"{one.to}", f"{one.leaving:,}", f"{one.coming:,}", f"{len(one.changes):,}")
+        numbers = (f"{one.now}", f"{one.to}", f"{one.leaving:,}", f"{one.coming:,}", f"{len(one.files):,}")
         shown.add_row(one.table, *numbers)
     if plan.tables:
         console.print(shown)

@@ -96,7 +96,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     if now.replays:
         yield f"replays     {counted(now.replays, 'file')} to be read again"
     if now.partly:
-        yield f"replays     {counted(now.partly, 'file')} not in each table: `forebay replay --resume` announces them again"
+        again = "a table has earlier rows; `forebay replay --resume` announces them again"
+        yield f"replays     {counted(now.partly, 'file')} in part: {again}"
     if now.forgets:
         yield f"forgets     {counted(now.forgets, 'file')} to be forgotten: their rows are still in the tables"
     if now.reconciled is not None:

@@ -44,7 +44,7 @@ from forebay.lake.log.listing import has_log
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import resume
 from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollback_plan, write_plan
-from forebay.ledger.entry import PARTLY_REPLAYED, ROLLED_BACK, TABLE_DROPPED, dropped_with, of_earlier_reading
+from forebay.ledger.entry import PARTLY_REPLAYED, ROLLED_BACK, TABLE_DROPPED, dropped_with, tables_of_earlier_reading
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.must_stay import must_stay
 from forebay.operate.lake_view import Counted, LakeView, counted_in_ledger, known_table, quoted, rows_of, without_log
@@ -221,7 +221,7 @@ def _after(row: Mapping[str, Any], names: Collection[str], day: str) -> dict[str
     gone = {name: tables.pop(name) for name in sorted(tables) if name in names}
     rows = sum(gone.values())
     if row["reason"] == PARTLY_REPLAYED:
-        says_more = bool(of_earlier_reading(row["reason"], row["detail"], tables))
+        says_more = not tables_of_earlier_reading(row["reason"], row["detail"]).isdisjoint(tables)
     else:
         says_more = row["reason"] == ROLLED_BACK or bool(row["quarantined"] or row["parked"])
     stays = row["outcome"] != "loaded" or says_more

@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime
+from typing import Any
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ from forebay.operate.changing.alone import alone
 from forebay.operate.changing.reopen import reopen
 from forebay.operate.changing.rollback_erased import must_have_nobody_erased
 from forebay.operate.changing.rollback_ids import ids_as_then
-from forebay.operate.changing.rollback_ledger import CHANGED, Rollback, TableBack, entries_after
+from forebay.operate.changing.rollback_ledger import CHANGED, Reading, Rollback, TableBack, entries_after
 from forebay.operate.lake_view import LakeView, known_table
 
 MARK = "forebay-rollback"
@@ -64,14 +65,19 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
     found = {known_table(view, table): _now_and_then(view, table, to) for table in tables}
     go = tuple(_table_back(view, name, *pair) for name, pair in found.items() if not _is_there(*pair))
     plan = Rollback(uuid.uuid4().hex[:12], go, replay)
-    entries_after(_there(view, LEDGER), plan)  # an entry whose sum would not hold is refused before anything is done
+    entries_in(view, plan)  # an entry whose sum would not hold is refused before anything is done
     return plan
+
+
+def entries_in(view: LakeView, plan: Rollback) -> list[dict[str, Any]]:
+    """The ledger's rows after the rollback."""
+    return entries_after(_there(view, LEDGER), plan)
 
 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:
     """The rollback without the tables that stay, such as one that somebody changed since the plan."""
     with alone(view, [one.table for one in plan.tables]) as must_be_alone:
-        entries_after(_there(view, LEDGER), plan)  # again: a job may have ended its batch since the plan was shown
+        entries_in(view, plan)  # again: a job may have ended its batch since the plan was shown
         write_plan(view.lake, asdict(plan), must_be_alone)
         return _carry_out(view, plan)
 
@@ -210,11 +216,9 @@ def _is_there(table: DeltaTable, then: DeltaTable) -> bool:
 
 
 def _table_back(view: LakeView, name: str, table: DeltaTable, then: DeltaTable) -> TableBack:
-    changes = Counter(_rows_by_file(view, name, then, _only_in(then, table)))
-    changes.subtract(_rows_by_file(view, name, table, _only_in(table, then)))
-    return TableBack(
-        name, table.version(), then.version(), {file: rows for file, rows in sorted(changes.items()) if rows}
-    )
+    changes = _rows_by_reading(view, name, then, _only_in(then, table))
+    changes.subtract(_rows_by_reading(view, name, table, _only_in(table, then)))
+    return TableBack.of(name, table.version(), then.version(), changes)
 
 
 def _only_in(one: DeltaTable, other: DeltaTable) -> set[str]:
@@ -225,18 +229,20 @@ def _paths(table: DeltaTable) -> set[str]:
     return {unquote(path) for path in pa.table(table.get_add_actions())["path"].to_pylist()}
 
 
-def _rows_by_file(view: LakeView, name: str, table: DeltaTable, paths: set[str]) -> Counter[str]:
-    """The rows by file in these data files alone, from one column."""
-    counted: Counter[str] = Counter()
+def _rows_by_reading(view: LakeView, name: str, table: DeltaTable, paths: set[str]) -> Counter[Reading]:
+    """The rows in these data files alone, from two columns."""
+    counted: Counter[Reading] = Counter()
     for path in sorted(paths):
         try:
-            ids = view.column(name, path, "_file_id")
+            rows = view.columns(name, path, ["_file_id", "_ingested_at"])
         except FileNotFoundError:
             gone = f"its data file {path} is gone"
             raise InvalidConfiguration.one(
                 f"version {table.version()}", gone, "maintenance deleted it: name a later version"
             ) from None
-        counted.update({one["values"]: one["counts"] for one in ids.value_counts().to_pylist() if one["values"]})
+        groups = rows.group_by(rows.column_names, use_threads=False).aggregate([([], "count_all")])
+        for one in groups.to_pylist():
+            counted[Reading(one["_file_id"], one["_ingested_at"])] += one["count_all"]
     return counted
 
 

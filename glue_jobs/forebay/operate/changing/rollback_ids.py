@@ -31,7 +31,7 @@ AT_ONCE = 5000
 
 def ids_as_then(view: LakeView, plan: Rollback) -> None:
     for one in plan.tables:
-        files = sorted(one.changes)
+        files = sorted(one.files)
         for at in range(0, len(files), AT_ONCE):
             commit(
                 partial(_as_then, view, one, files[at : at + AT_ONCE]),

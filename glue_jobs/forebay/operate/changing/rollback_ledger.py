@@ -7,15 +7,25 @@ subtracted from the dropped ones. On request, the files of removed rows are mark
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass, field
-from typing import Any
+from datetime import datetime
+from typing import Any, NamedTuple
 
 from deltalake import DeltaTable
 
 from forebay.counted import counted
 from forebay.errors import Halt
-from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, ROLLED_BACK, WANTED_AGAIN
+from forebay.ledger.entry import (
+    FORGET,
+    FORGOTTEN,
+    PARTLY_REPLAYED,
+    REPLAY,
+    ROLLED_BACK,
+    WANTED_AGAIN,
+    detail_with,
+    tables_of_earlier_reading,
+)
 from forebay.operate.lake_view import rows_with
 from forebay.operate.looking.files import LedgerFile
 
@@ -26,27 +36,62 @@ CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tabl
 """Columns of the ledger."""
 
 
+class Reading(NamedTuple):
+    """Rows have the id of their file, and the time at which the batch or the retry began that wrote them. Rows of other tools
+    may have neither."""
+
+    file_id: str | None
+    at: datetime | None
+
+
 @dataclass(frozen=True)
 class TableBack:
-    """`changes` are rows by file id: how many come, or leave where it is negative."""
+    """`changes` are rows by file id: how many come, or leave where it is negative. `came` says when the oldest of the rows that
+    come was read, in ISO format. `exchanged` rows come and leave: they are of two readings of one file."""
 
     table: str
     now: int
     to: int
     changes: Mapping[str, int]
+    came: Mapping[str, str] = field(default_factory=dict)
+    exchanged: int = 0
+
+    @classmethod
+    def of(cls, table: str, now: int, to: int, rows: Mapping[Reading, int]) -> TableBack:
+        """`rows` come, or leave where they are negative."""
+        changes, come, came = Counter[str](), Counter[str](), dict[str, datetime]()
+        for (file_id, at), count in rows.items():
+            if not file_id or not count:
+                continue
+            changes[file_id] += count
+            come[file_id] += max(0, count)
+            if count > 0 and at is not None:
+                came[file_id] = min(at, came.get(file_id, at))
+        counted = {file_id: count for file_id, count in sorted(changes.items()) if count}
+        read = {file_id: at.isoformat() for file_id, at in sorted(came.items())}
+        return cls(table, now, to, counted, read, come.total() - sum(max(0, rows) for rows in counted.values()))
+
+    @property
+    def files(self) -> set[str]:
+        return {*self.changes, *self.came}
+
+    def brings_earlier_reading(self, file: LedgerFile) -> bool:
+        """Whether the rows that come were read before the reading that the ledger has of the file."""
+        came = self.came.get(file.file_id)
+        return came is not None and file.claimed_at is not None and datetime.fromisoformat(came) < file.claimed_at
 
     @property
     def leaving(self) -> int:
-        return -sum(rows for rows in self.changes.values() if rows < 0)
+        return self.exchanged - sum(rows for rows in self.changes.values() if rows < 0)
 
     @property
     def coming(self) -> int:
-        return sum(rows for rows in self.changes.values() if rows > 0)
+        return self.exchanged + sum(rows for rows in self.changes.values() if rows > 0)
 
 
 @dataclass(frozen=True)
 class Rollback:
-    """`replay`: files that lose rows, or get some while records of them are held, are read again."""
+    """`replay`: files that lose rows, or get those of an earlier reading, are read again."""
 
     number: str
     tables: tuple[TableBack, ...]
@@ -56,7 +101,7 @@ class Rollback:
 
     @property
     def files(self) -> set[str]:
-        return {file_id for one in self.tables for file_id in one.changes}
+        return {file_id for one in self.tables for file_id in one.files}
 
 
 def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
@@ -104,9 +149,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
     A version that is in force again keeps the id of the later one, whose held records must not land beside it. A file that was
     forgotten stays so: the next batch takes out what comes of it. One that was rolled back stays so while records of it are
-    dropped: nobody knows whether those are rows of another table that has not come back. One that was partly replayed stays so
-    until it is replayed again: a table that has rows of the earlier reading may not be among those that go back, and another
-    rollback may bring these rows back."""
+    dropped: nobody knows whether those are rows of another table that has not come back."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
@@ -118,26 +161,38 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
             "`forebay audit` says what differs. Nothing was done"
         )
     left = {table: rows for table, rows in sorted(tables.items()) if rows}
-    loses = bool(beyond) or any(rows < 0 for rows in changes.values())
-    back = file.outcome == "empty" or (file.outcome == "superseded" and not loses)
+    leave = any(rows < 0 for rows in changes.values())
+    earlier = {one.table for one in plan.tables if one.brings_earlier_reading(file)}
+    kept = _keep_earlier_reading(file, plan, earlier) & left.keys()
+    back = file.outcome == "empty" or (file.outcome == "superseded" and not leave)
     outcome = "loaded" if back else file.outcome
-    is_held = bool(file.quarantined or file.parked)  # held records may be among rows of an earlier reading that come
-    if plan.replay and (loses or is_held) and file.outcome in ("loaded", "empty"):
+    if plan.replay and (leave or earlier or beyond) and file.outcome in ("loaded", "empty"):
         outcome = REPLAY
     elif file.outcome == FORGOTTEN:
         outcome = REPLAY if file.reason == WANTED_AGAIN else FORGET
     elif file.outcome in UNREAD and left:
         outcome = REPLAY
     dropped = file.dropped + beyond - sum(changes.values())
-    as_before = not back and file.outcome != FORGOTTEN and (file.reason != ROLLED_BACK or dropped > 0)
-    reason = ROLLED_BACK if loses else file.reason if as_before else None
+    was = ROLLED_BACK if file.reason == PARTLY_REPLAYED else file.reason
+    as_before = not back and file.outcome != FORGOTTEN and (was != ROLLED_BACK or dropped > 0)
+    reason = ROLLED_BACK if leave or beyond else was if as_before else None
     return {
         "file_id": file.file_id,
         "outcome": outcome,
-        "reason": file.reason if file.reason == PARTLY_REPLAYED else reason,
-        "detail": None if file.outcome == FORGOTTEN else file.detail,
+        "reason": PARTLY_REPLAYED if kept else reason,
+        "detail": None if file.outcome == FORGOTTEN else detail_with(kept, file.reason, file.detail),
         "records": file.records + beyond,
         "written": sum(left.values()),
         "dropped": dropped,
         "tables": list(left.items()),
     }
+
+
+def _keep_earlier_reading(file: LedgerFile, plan: Rollback, earlier: Set[str]) -> set[str]:
+    """The tables whose rows are not of the last reading of the file, so that a retry must leave them alone: those that get such
+    rows while records of the file are held, and those of a replay in part that get no rows of the last reading now."""
+    if file.outcome == FORGOTTEN:
+        return set()
+    kept, is_held = tables_of_earlier_reading(file.reason, file.detail), bool(file.quarantined or file.parked)
+    came = {one.table for one in plan.tables if file.file_id in one.came}
+    return {*(kept - came), *(earlier if is_held else kept & earlier)}

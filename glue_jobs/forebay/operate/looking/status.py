@@ -95,7 +95,7 @@ class Status:
     replays: int = 0
     """Files that wait to be read again."""
     partly: int = 0
-    """Files that were read again, with a table that could not be written."""
+    """Files with rows of an earlier reading in a table."""
     forgets: int = 0
     """Files that wait to be forgotten."""
     tables: int = 0
