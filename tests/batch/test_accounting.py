@@ -19,6 +19,7 @@ from forebay.batch.accounting import (
 )
 from forebay.batch.events import RecordsQuarantined
 from forebay.batch.reasons import REASONS
+from forebay.batch.retrying.moving import Retried, refused_in
 from forebay.content.end import FileEnd
 from forebay.content.outcome import RECORD_REASONS
 from forebay.errors import Halt
@@ -175,3 +176,18 @@ def test_no_reason_is_spelt_out_beside_the_list() -> None:
         if isinstance(node, ast.Constant) and node.value in REASONS.keys() - {"expectation"}
     }
     assert spelt == set(), "name them by their constants"
+
+
+def test_a_retry_says_why_it_left_a_record() -> None:
+    fates = [
+        Fate("f", "write", 5, "alpha"),
+        Fate("f", "write", 3, "beta"),
+        Fate("f", "quarantine", 2, "alpha", reason="not-json"),
+        Fate("g", "quarantine", 4, None, reason="not-json"),
+        Fate("g", "quarantine", 1, "alpha", violated=("positive",)),
+        Fate("g", "park", 6),
+        Fate("g", "drop", 7),
+    ]
+    assert refused_in(fates, {"alpha"}) == {"table-failed": 3, "not-json": 6, "expectation": 1, "no-table": 6}
+    tried = [Retried(2, refused=one) for one in ({"not-json": 1}, {"not-json": 1, "paused": 1})]
+    assert sum(tried, start=Retried()).refused == {"not-json": 2, "paused": 1}

@@ -337,9 +337,16 @@ def test_rows_of_retried_records_leave_again_with_the_undo_that_is_told(
     time.sleep(0.01)  # Delta's clock has milliseconds
     retries(monkeypatch.setattr, Retried(4, {"alpha": 3, "brand_new": 1}))
     before = DeltaTable(lake / "alpha").version()
-    given(("quarantine", "retry", "--lake", str(lake)), "")
+    _, said, _ = given(("quarantine", "retry", "--lake", str(lake)), "")
+    assert said.splitlines()[-1] == "4 records: 4 written, 0 dropped, 0 left"
     _, out, _ = given(("history", "--lake", str(lake), "--json"), "")
     undo = json.loads(out.splitlines()[0])["undo"]
     write_deltalake(lake / "alpha", pa.table({"_file_id": ["f"], "v": [9]}), mode="append")  # as the retry did
     status, out, err = given((*shlex.split(undo)[1:], "--lake", str(lake), "--dry-run", "--json"), "")
     assert (status, json.loads(out)["to"]) == (0, before), (undo, err)
+
+
+def test_a_retry_prints_why_records_were_left(lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    retries(monkeypatch.setattr, Retried(4, {"alpha": 1}, refused={"paused": 1, "expectation": 2}))
+    _, said, _ = given(("quarantine", "retry", "--lake", str(lake)), "")
+    assert said.splitlines()[-1] == "4 records: 1 written, 0 dropped, 3 left: 2 expectation, 1 paused"

@@ -143,6 +143,14 @@ def test_with_a_replay_the_files_that_lose_rows_or_get_earlier_ones_are_read_aga
     assert after(back(replay=True, read=read, alpha=rows))["f"][0] == outcome
 
 
+def test_a_table_counts_by_file_what_comes_and_leaves_and_when_the_oldest_row_was_read_that_comes() -> None:
+    later, unknown = AT + timedelta(minutes=1), None
+    rows = {("f", later): 3, ("f", AT): 2, ("f", EARLIER): -1, ("g", AT): -4, ("g", unknown): 1, ("h", EARLIER): 0}
+    one = TableBack.of("alpha", 2, 1, {Reading(*reading): count for reading, count in rows.items()})
+    assert (one.changes, one.came) == ({"f": 4, "g": -3}, {"f": AT.isoformat()})
+    assert (one.exchanged, one.leaving, one.coming, one.files) == (2, 5, 6, {"f", "g"})
+
+
 @pytest.mark.parametrize(("read", "outcome"), [(AT, "loaded"), (EARLIER, REPLAY)])
 def test_rows_are_told_apart_by_when_they_were_read(read: datetime, outcome: str, ledger: list[dict[str, Any]]) -> None:
     ledger.append(row(tables={"alpha": 2}))

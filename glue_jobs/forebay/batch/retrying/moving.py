@@ -7,7 +7,7 @@ repeated, however often the driver is killed. The last step removes a record fro
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import Change, change_counts
 from forebay.batch.leftovers import Leftover, left_behind, leftovers_by_table
 from forebay.batch.one_pass.writer import SUPERSEDED
-from forebay.batch.reasons import OF_WHOLE_TABLES, TABLE_FAILED
+from forebay.batch.reasons import EXPECTATION, OF_WHOLE_TABLES, TABLE_FAILED
 from forebay.batch.retrying.chosen import Chosen
 from forebay.batch.retrying.plan import RetryPlan
 from forebay.batch.retrying.reserved import ReservedIds
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
 
 KEYS = ("file_id", "byte_offset")
 """The identity of a held record. Never its line: many records may be on one."""
+NO_TABLE = "no-table"
+"""Why a retry leaves a record that no table accepts. A batch parks such a record."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +50,8 @@ class Retried:
     """Files that a batch is about to replace or to replay. Their records were not chosen."""
     superseded: int = 0
     """Records for tables that have rows of an earlier version or reading of their file. A replay of the file loads them."""
+    refused: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The records that stay, by the reason for which today's declarations refuse them. They may be held for another one."""
 
     @property
     def moved(self) -> int:
@@ -62,6 +66,7 @@ class Retried:
             self.dropped + other.dropped,
             max(self.waiting, other.waiting),
             self.superseded + other.superseded,
+            Counter(self.refused) + Counter(other.refused),
         )
 
 
@@ -88,7 +93,8 @@ class Moving:
         self.let_go(in_tables)
         tables = {name: count for name, count in rows.items() if name in in_tables}
         dropped, superseded = (rows_of(fates, fate) for fate in ("drop", SUPERSEDED))
-        return Retried(sum(fate.rows for fate in fates), tables, dropped, len(self.plan.without), superseded)
+        refused = refused_in(fates, in_tables)
+        return Retried(sum(fate.rows for fate in fates), tables, dropped, len(self.plan.without), superseded, refused)
 
     def _move(self, wanted: set[str]) -> set[str]:
         """The tables that have the records now, as the ledger counts them."""
@@ -215,6 +221,19 @@ class Moving:
             lambda: held.merge(gone.alias("gone"), same).whenMatchedDelete().execute(),
             "the records were moved, but could not be removed from where they were held: run the command again",
         )
+
+
+def refused_in(fates: Iterable[Fate], in_tables: Collection[str]) -> Counter[str]:
+    """The records that stay, by reason."""
+    refused = Counter[str]()
+    for fate in fates:
+        if fate.fate == "quarantine":
+            refused[fate.reason or EXPECTATION] += fate.rows
+        elif fate.fate == "park":
+            refused[NO_TABLE] += fate.rows
+        elif fate.fate == "write" and fate.table not in in_tables:
+            refused[TABLE_FAILED] += fate.rows
+    return refused
 
 
 def _moves(fate: Fate, in_tables: set[str]) -> bool:

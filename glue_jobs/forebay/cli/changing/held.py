@@ -266,7 +266,11 @@ def retry_records(
     finally:
         tries.logs.close()
     tell(
-        tables=tried.tables, written=tried.moved - tried.dropped, dropped=tried.dropped, left=tried.chosen - tried.moved
+        tables=tried.tables,
+        written=tried.moved - tried.dropped,
+        dropped=tried.dropped,
+        left=tried.chosen - tried.moved,
+        refused=dict(tried.refused),
     )
     for name, rows in sorted(tried.tables.items()):
         console.print(f"{name}: {counted(rows, 'row')}")
@@ -289,5 +293,5 @@ def retry_records(
         verb = f"{held} drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
         leave_record(lake, f"{verb}: {became}", undo=_undo(tried, there, began, give_up=give_up))
     said = f"{tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
-    why = "; `forebay quarantine show` has the reason of each" if left and held == "quarantine" and not give_up else ""
-    console.print(f"{counted(tried.chosen, 'record')}: {said}{why}")
+    why = ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(tried.refused.items()))
+    console.print(f"{counted(tried.chosen, 'record')}: {said}{why and f': {why}'}")
