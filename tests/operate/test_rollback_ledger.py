@@ -38,9 +38,9 @@ def row(file_id: str = "f", tables: dict[str, int] | None = None, **more: Any) -
     return {**made, "records": made["written"] + made["dropped"]}
 
 
-def back(*, replay: bool = False, read: datetime = AT, **changes: int) -> Rollback:
-    """`read`: when the rows were read that come."""
-    came = {"f": read.isoformat()}
+def back(*, replay: bool = False, read: datetime | None = AT, **changes: int) -> Rollback:
+    """`read`: when the rows were read that come, if they tell."""
+    came = {"f": read.isoformat()} if read else {}
     tables = [TableBack(name, 2, 1, {"f": rows}, came if rows > 0 else {}) for name, rows in changes.items()]
     return Rollback("n", tuple(tables), replay)
 
@@ -128,6 +128,8 @@ def test_a_file_says_which_tables_have_rows_of_an_earlier_reading_that_a_retry_m
         (row(dropped=3), 3, AT, "loaded"),
         (row(dropped=3), 3, EARLIER, REPLAY),
         (row(dropped=3, claimed_at=None), 3, EARLIER, "loaded"),
+        (row(dropped=3), 3, None, "loaded"),
+        (row(dropped=3), 4, None, REPLAY),
         (row(dropped=1, quarantined=1), 1, AT, "loaded"),
         (row(outcome="empty"), 1, EARLIER, REPLAY),
         (row(outcome="superseded", dropped=1), 3, EARLIER, "loaded"),
@@ -137,7 +139,7 @@ def test_a_file_says_which_tables_have_rows_of_an_earlier_reading_that_a_retry_m
     ],
 )
 def test_with_a_replay_the_files_that_lose_rows_or_get_earlier_ones_are_read_again(
-    was: dict[str, Any], rows: int, read: datetime, outcome: str, ledger: list[dict[str, Any]]
+    was: dict[str, Any], rows: int, read: datetime | None, outcome: str, ledger: list[dict[str, Any]]
 ) -> None:
     ledger.append(was)
     assert after(back(replay=True, read=read, alpha=rows))["f"][0] == outcome
