@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +16,7 @@ from forebay.errors import InvalidConfiguration
 from forebay.landed_file import LandedFile
 from forebay.upkeep.reconcile import inventory
 from forebay.upkeep.reconcile.inventory import open_inventory
+from forebay.upkeep.reconcile.landed import files_in
 
 MANIFEST = "s3://reports/drops/all/2026-05-01/manifest.json"
 AT = datetime(2026, 5, 1, 10, 0, 0, 123000, tzinfo=UTC)
@@ -84,20 +85,21 @@ def reports(kind: str) -> S3:
 
 
 @pytest.mark.parametrize("kind", ["CSV", "Parquet"])
-def test_the_newest_version_of_each_key_is_found_wherever_a_run_goes_on(
-    kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_each_version_of_a_key_is_found_wherever_a_run_goes_on(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inventory, "PAGE", 2)
     s3 = reports(kind)
     report = open_inventory(s3, MANIFEST)
     pages = list(report.pages(s3, "in/", ("", "")))
-    found = [file for files, _, _ in pages for file in files]
+    found = [file for page, _ in pages for file in files_in("drops", page, AT, AT + timedelta(days=1))]
     assert found == [
         LandedFile("drops", "in/a b+c.json", 10, "e1", "v2", event_time=AT),
+        LandedFile("drops", "in/a b+c.json", 9, "e0", "v1", event_time=AT),
         LandedFile("drops", "in/z.json", 7, "e4", None, event_time=AT),
     ]
-    assert [(rows, marker) for _, rows, marker in pages] == [(2, ("0", "2")), (1, ("0", "3")), (2, ("", ""))]
-    for n, (_, _, marker) in enumerate(pages[:-1]):
+    assert [marker for _, marker in pages] == [("0", "2"), ("0", "3"), ("", "")]
+    newest = [page["Versions"] for page, _ in report.pages(s3, "in/", ("", ""), only_latest=True)]
+    assert [one["VersionId"] for some in newest for one in some] == ["v2", "null"]
+    for n, (_, marker) in enumerate(pages[:-1]):
         assert list(report.pages(s3, "in/", marker)) == pages[n + 1 :]
 
 
@@ -108,14 +110,15 @@ def test_a_data_file_of_the_report_may_be_empty(place: int) -> None:
     names = [f"{n}.csv.gz" for n in range(3)]
     s3 = S3(dict(zip(names, parts, strict=True)) | {MANIFEST.split("/", 3)[3]: manifest("CSV", COLUMNS, *names)})
     pages = [*open_inventory(s3, MANIFEST).pages(s3, "in/", ("", ""))]
-    assert [file.key for files, _, _ in pages for file in files] == ["in/a b+c.json", "in/z.json"]
-    assert [goes_on == ("", "") for _, _, goes_on in pages] == [False] * (len(pages) - 1) + [True]
+    keys = [one["Key"] for page, _ in pages for one in page["Versions"]]
+    assert keys == ["in/a b+c.json", "in/a b+c.json", "in/z.json"]
+    assert [goes_on == ("", "") for _, goes_on in pages] == [False] * (len(pages) - 1) + [True]
 
 
 def test_a_report_with_nothing_left_ends() -> None:
     s3 = S3({"m/manifest.json": manifest("Parquet", PARQUET, "1"), "1": as_parquet(ROWS[:1])})
     report = open_inventory(s3, "s3://reports/m/manifest.json")
-    assert list(report.pages(s3, "in/", ("0", "1"))) == [([], 0, ("", ""))]
+    assert list(report.pages(s3, "in/", ("0", "1"))) == [({"Versions": [], "DeleteMarkers": []}, ("", ""))]
 
 
 @pytest.mark.parametrize(

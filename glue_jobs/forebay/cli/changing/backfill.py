@@ -12,7 +12,7 @@ import typer
 from forebay.address import overlap
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, moment
+from forebay.cli.options import AsJson, DryRun, Lake, Of, QueueUrl, Service, moment
 from forebay.cli.progress import Progress
 from forebay.cli.show import console, error_console, print_json, size
 from forebay.cli.usage import must_be_given
@@ -28,6 +28,7 @@ def backfill(
     lake: Lake,
     place: Annotated[str, typer.Argument(metavar="s3://BUCKET/PREFIX", help="Where the files are.")],
     queue_url: QueueUrl = "",
+    service: Service = "",
     of: Of = "",
     since: Annotated[datetime | None, moment("Only files that landed since this time, in UTC.")] = None,
     until: Annotated[datetime | None, moment("Only files that landed before this time, in UTC.")] = None,
@@ -47,12 +48,15 @@ def backfill(
 ) -> None:
     """Load files that landed before forebay was deployed.
 
-    Lists the newest version of each key, or reads a report of S3 Inventory, and announces those that the ledger does not know.
-    The ingest job loads them like any file. Its option --landing-buckets must allow the bucket. An interrupted backfill
-    continues when you repeat the command. There is no undo: announced files are loaded.
+    Lists all versions of each key, or reads a report of S3 Inventory, and announces those that the ledger does not know. The
+    ingest job loads them like any file, so `overwritten` and `on_delete` apply to older versions. Its option --landing-buckets
+    must allow the bucket. An interrupted backfill continues when you repeat the command. There is no undo: announced files are
+    loaded.
     """
     from forebay.aws.client import queue_client
     from forebay.aws.preflight import check_bucket, check_queue
+    from forebay.declaration.kept.in_force import kept_service
+    from forebay.declaration.loading import load_service
     from forebay.lake.objects import s3_client
     from forebay.operate.lake_view import service_of_queue, tell_if_not_begun
     from forebay.upkeep.reconcile.backfill import Backfill, progress_of
@@ -74,6 +78,11 @@ def backfill(
     check_bucket(place, what="bucket of")
     if not dry_run:
         check_queue(queue_url)
+    declared = load_service(service) if service else None
+    if declared and of and declared.name != of:
+        raise InvalidConfiguration.one(f"--of {of}", f"is not the service of {service}, which is {declared.name}")
+    of = service_of_queue(lake, of or (declared.name if declared else ""))
+    declared = declared or (kept_service(lake, of) if of else None)
     wanted = Backfill(
         lake=lake.rstrip("/"),
         bucket=bucket,
@@ -84,7 +93,8 @@ def backfill(
         rate=rate,
         most_waiting=most_waiting,
         inventory=inventory,
-        services=(service_of_queue(lake, of),),
+        services=(of, *(declared.shares_files_with if declared else ())),
+        without_deleted=declared is None or declared.on_delete == "forget",
     )
     if inventory and (found := open_inventory(s3_client(), inventory)).bucket != bucket:
         raise InvalidConfiguration.one(
@@ -118,6 +128,13 @@ def backfill(
     if not done.looked_at:
         error_console.print(f"found no file under {place}: is it spelled correctly?")
     console.print(f"{counted(done.announced, 'file')}, {size(done.bytes)}, {verb}")
+    if done.not_current:
+        console.print(f"{done.not_current:,} of them {agreed(done.not_current, 'was')} overwritten or deleted since")
+    if declared is None:
+        error_console.print(
+            "deleted versions were left out: no job has used this lake yet, so on_delete is not known. "
+            "To include them, name the declarations with --service"
+        )
     console.print(
         f"{counted(done.looked_at, 'version', 'was')} checked, {counted(done.known, 'file', 'is')} already in the ledger"
     )

@@ -1,9 +1,10 @@
 """A bucket that already has years of files: files that the ledger lacks are announced, page by page, beside live traffic.
 
 In: a `Backfill`. Out: its `Progress`. As with reconcile, files are only announced, and the ingest job loads them like any file.
-If a key was written several times, the newest version is announced. A page's progress is durable once the page is announced, so
-an interrupted backfill resumes. The ledger recognizes a page that is announced twice. Memory holds one page of the listing, and
-eight bytes for each file in the ledger.
+If a key was written several times, each version is announced, the oldest first: the declarations decide which of them count. A
+page's progress is durable once the page is announced, so an interrupted backfill resumes, at the beginning of a key. The ledger
+recognizes a page that is announced twice. Memory holds a page of the listing, all versions of its last key, and eight bytes for
+each file in the ledger.
 """
 
 from __future__ import annotations
@@ -22,15 +23,17 @@ from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.upkeep.reconcile.inventory import open_inventory
 from forebay.upkeep.reconcile.known import known_since, unknown
+from forebay.upkeep.reconcile.landed import Page, files_in, last_key, of_whole_keys
 
-SINCE_EVER = datetime(1970, 1, 2, tzinfo=UTC)
+SINCE_EVER, UNTIL_EVER = datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Backfill:
     """Everything under a prefix that was written in a span of time; `rate` is files a second, 0 means unlimited. While more
     than `most_waiting` messages are in the queue it waits, so that live files are not delayed. With `inventory`, a report's
-    manifest, nothing is listed. `services`: their files count as loaded; the queue belongs to the first one."""
+    manifest, nothing is listed. `services`: their files count as loaded; the queue belongs to the first one. `without_deleted`:
+    versions that a deletion followed are left out."""
 
     lake: str
     bucket: str
@@ -42,6 +45,7 @@ class Backfill:
     most_waiting: int = 200
     inventory: str = ""
     services: tuple[str, ...] = ()
+    without_deleted: bool = False
 
     @property
     def name(self) -> str:
@@ -53,11 +57,13 @@ class Backfill:
 
 @dataclass(frozen=True, kw_only=True)
 class Progress:
-    """`marker` is where the listing of the bucket resumes: a key, and a version of it."""
+    """`marker` is where the listing of the bucket resumes: after a key; in a report, at a data file and a row. `not_current`
+    counts announced versions that were overwritten or deleted since."""
 
     looked_at: int = 0
     known: int = 0
     announced: int = 0
+    not_current: int = 0
     bytes: int = 0
     marker: tuple[str, str] = ("", "")
     done: bool = False
@@ -100,8 +106,10 @@ def backfill(
     if progress.done:
         return progress
     known = known_since(open_objects(table_path(wanted.lake, LEDGER)), SINCE_EVER, wanted.services)
-    for files, looked_at, marker in _pages(wanted, progress.marker, s3):
+    for page, marker in _pages(wanted, progress.marker, s3):
+        files = _oldest_first(wanted, page)
         fresh = unknown(files, known, wanted.services)
+        current = {_version(one) for one in page["Versions"] if one["IsLatest"]}
         if not dry_run:
             paced = announce_paced(
                 sqs,
@@ -118,9 +126,10 @@ def backfill(
                     tell(replace(progress, announced=progress.announced + announced))
         progress = replace(
             progress,
-            looked_at=progress.looked_at + looked_at,
+            looked_at=progress.looked_at + len(page["Versions"]),
             known=progress.known + len(files) - len(fresh),
             announced=progress.announced + len(fresh),
+            not_current=progress.not_current + sum((file.key, file.version_id) not in current for file in fresh),
             bytes=progress.bytes + sum(file.size or 0 for file in fresh),
             marker=marker,
             done=marker == ("", ""),
@@ -132,44 +141,36 @@ def backfill(
     return progress
 
 
-def _pages(
-    wanted: Backfill, marker: tuple[str, str], s3: Any
-) -> Iterator[tuple[list[LandedFile], int, tuple[str, str]]]:
-    """The files of a page, how many versions it listed, and where the next one begins: nowhere after the last."""
+def _pages(wanted: Backfill, marker: tuple[str, str], s3: Any) -> Iterator[tuple[Page, tuple[str, str]]]:
+    """The versions of a page, and where the next one begins: nowhere after the last."""
     if wanted.inventory:
-        for files, rows, goes_on in open_inventory(s3, wanted.inventory).pages(s3, wanted.prefix, marker):
-            yield [file for file in files if _is_wanted(wanted, file)], rows, goes_on
+        report = open_inventory(s3, wanted.inventory)
+        yield from report.pages(s3, wanted.prefix, marker, only_latest=wanted.without_deleted)
         return
-    while True:
-        more = {name: value for name, value in zip(("KeyMarker", "VersionIdMarker"), marker, strict=True) if value}
-        page = s3.list_object_versions(Bucket=wanted.bucket, Prefix=wanted.prefix, **more)
-        versions = page.get("Versions", [])
-        marker = (
-            (page.get("NextKeyMarker", ""), page.get("NextVersionIdMarker", "")) if page["IsTruncated"] else ("", "")
-        )
-        yield [file for one in versions if (file := _file(wanted, one)) is not None], len(versions), marker
-        if marker == ("", ""):
-            return
+    for page in of_whole_keys(_listed(wanted, marker, s3)):
+        if not page["IsTruncated"]:
+            yield page, ("", "")
+        elif (last := last_key(page)) is not None:
+            yield page, (last, "")
 
 
-def _file(wanted: Backfill, one: dict[str, Any]) -> LandedFile | None:
-    """None of an older version, and of one that was written at another time."""
-    written = one["LastModified"]
-    if not one["IsLatest"]:
-        return None
+def _listed(wanted: Backfill, marker: tuple[str, str], s3: Any) -> Iterator[Page]:
+    more: Page = {"IsTruncated": True}
+    while more["IsTruncated"]:
+        after = {name: value for name, value in zip(("KeyMarker", "VersionIdMarker"), marker, strict=True) if value}
+        more = s3.list_object_versions(Bucket=wanted.bucket, Prefix=wanted.prefix, **after)
+        marker = more.get("NextKeyMarker", ""), more.get("NextVersionIdMarker", "")
+        yield more
+
+
+def _oldest_first(wanted: Backfill, page: Page) -> list[LandedFile]:
+    """S3 lists the newest version of a key first."""
+    span = wanted.since or SINCE_EVER, wanted.until or UNTIL_EVER
+    files = [*files_in(wanted.bucket, page, *span, without_deleted=wanted.without_deleted)]
+    files.reverse()
+    return sorted(files, key=lambda file: file.key)
+
+
+def _version(one: Page) -> tuple[str, str | None]:
     version = one.get("VersionId")
-    file = LandedFile(
-        wanted.bucket,
-        one["Key"],
-        one["Size"],
-        one["ETag"].strip('"'),
-        version if version != "null" else None,
-        event_time=written,
-    )
-    return file if _is_wanted(wanted, file) else None
-
-
-def _is_wanted(wanted: Backfill, file: LandedFile) -> bool:
-    written = file.event_time
-    assert written is not None
-    return (not wanted.since or written >= wanted.since) and (not wanted.until or written < wanted.until)
+    return one["Key"], version if version != "null" else None

@@ -1,8 +1,9 @@
 """The report of S3 Inventory, read page by page: a listing of a bucket that costs no requests to list it.
 
-In: the address of a report's `manifest.json`. Out: files under a prefix, in pages, and where the next page begins. CSV (gzip)
-and Parquet are read; one data file of the report is in memory at a time. Of a key with several versions the newest counts. A
-report that lacks what an announcement needs is `InvalidConfiguration`.
+In: the address of a report's `manifest.json`. Out: pages of versions under a prefix, as S3 lists them, and where the next page
+begins. CSV (gzip) and Parquet are read; one data file of the report is in memory at a time. S3 promises no order of the rows,
+so a report does not say whether a deletion followed an older version. A report that lacks what an announcement needs is
+`InvalidConfiguration`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import pyarrow.parquet as pq
 from forebay.address import bucket_and_key, is_s3
 from forebay.errors import InvalidConfiguration
 from forebay.lake.rows import python_rows
-from forebay.landed_file import LandedFile
+from forebay.upkeep.reconcile.landed import Page
 
 PAGE = 1000
 NEEDED = ("Key", "Size", "LastModifiedDate", "ETag")
@@ -49,9 +50,9 @@ class Inventory:
     files: tuple[str, ...]
 
     def pages(
-        self, s3: Any, prefix: str, after: tuple[str, str]
-    ) -> Iterator[tuple[list[LandedFile], int, tuple[str, str]]]:
-        """The files of a page, how many rows it had, and where the next one begins: a data file and a row; nothing after the
+        self, s3: Any, prefix: str, after: tuple[str, str], *, only_latest: bool = False
+    ) -> Iterator[tuple[Page, tuple[str, str]]]:
+        """The versions of a page, the newest first, and where the next one begins: a data file and a row; nothing after the
         last."""
         first, row, ended = int(after[0] or 0), int(after[1] or 0), False
         for number in range(first, len(self.files)):
@@ -61,10 +62,12 @@ class Inventory:
                 row += len(page)
                 ended = row >= table.num_rows and number == len(self.files) - 1
                 marker = ("", "") if ended else (str(number), str(row))
-                yield [file for one in page if (file := self._file(one, prefix)) is not None], len(page), marker
+                found = [version for one in page if (version := self._version(one, prefix, only_latest)) is not None]
+                newest_first = sorted(found, key=lambda one: (one["LastModified"], one["IsLatest"]), reverse=True)
+                yield {"Versions": newest_first, "DeleteMarkers": []}, marker
             row = 0
         if not ended:
-            yield [], 0, ("", "")  # the last data file is empty, or there is none
+            yield {"Versions": [], "DeleteMarkers": []}, ("", "")  # the last data file is empty, or there is none
 
     def _table(self, s3: Any, name: str) -> pa.Table:
         content = s3.get_object(Bucket=self.reports, Key=name)["Body"].read()
@@ -81,22 +84,19 @@ class Inventory:
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(self.columns, pa.string())),
         )
 
-    def _file(self, row: dict[str, Any], prefix: str) -> LandedFile | None:
-        """None of an older version, a deleted one, and of what lies elsewhere. CSV writes keys as URLs do."""
+    def _version(self, row: dict[str, Any], prefix: str, only_latest: bool) -> Page | None:
+        """None of a delete marker, and of what lies elsewhere. CSV writes keys as URLs do."""
         key = unquote_plus(row["Key"]) if self.format == "CSV" else row["Key"]
-        values = {
-            name: str(row.get(name, default)).lower()
-            for name, default in (("IsLatest", "true"), ("IsDeleteMarker", "false"))
-        }
-        if not key.startswith(prefix) or values["IsLatest"] == "false" or values["IsDeleteMarker"] == "true":
+        latest, is_marker = (
+            str(row.get(n, d)).lower() == "true" for n, d in (("IsLatest", True), ("IsDeleteMarker", False))
+        )
+        if not key.startswith(prefix) or is_marker or (only_latest and not latest):
             return None
         version, written = row.get("VersionId") or None, row["LastModifiedDate"]
         moment = datetime.fromisoformat(written.replace("Z", "+00:00")) if isinstance(written, str) else written
         moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-        etag = str(row["ETag"]).strip('"')
-        return LandedFile(
-            self.bucket, key, int(row["Size"]), etag, version if version != "null" else None, event_time=moment
-        )
+        about = {"Key": key, "Size": int(row["Size"]), "ETag": str(row["ETag"]), "VersionId": version or "null"}
+        return {**about, "LastModified": moment, "IsLatest": latest}
 
 
 def open_inventory(s3: Any, manifest: str) -> Inventory:

@@ -3,22 +3,26 @@
 In: a bucket, prefixes, a span of time, and a function over a page of files. Out: its results, for every version of every object
 that was written in the span; on request without those that a deletion followed. S3 lists by key alone, so everything under a
 prefix is listed. If versions were written in the same second, the order of the listing decides which is later. Prefixes are
-listed in parallel, and so are the folders directly under them. Memory holds a few pages of files at most.
+listed in parallel, and so are the folders directly under them. Memory holds a few pages of files at most, and all versions of
+one key.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import zip_longest
 from typing import Any, TypeVar
 
 from forebay.landed_file import LandedFile
 from forebay.notification.order import listed_at
 
 AT_ONCE = 16
+KINDS = ("Versions", "DeleteMarkers")
+Page = dict[str, Any]
+"""As S3 answers `ListObjectVersions`."""
 Said = TypeVar("Said")
 
 
@@ -41,11 +45,9 @@ def landed_files(
     """`say` is called by several threads at once."""
 
     def below(prefix: str, **more: str) -> tuple[list[Said], list[str]]:
-        results, folders, before, deleted = [], list[str](), _Before(), _Deleted()
-        for page in _pages(s3, bucket, prefix, **more):
-            if without_deleted:
-                deleted.see(page)
-            results.append(say(list(_files(bucket, page, since, until, before, deleted))))
+        results, folders = [], list[str]()
+        for page in of_whole_keys(_pages(s3, bucket, prefix, **more)):
+            results.append(say(list(files_in(bucket, page, since, until, without_deleted=without_deleted))))
             folders += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
         return results, folders
 
@@ -58,68 +60,55 @@ def landed_files(
             yield from results
 
 
-def _pages(s3: Any, bucket: str, prefix: str, **more: str) -> Iterator[dict[str, Any]]:
-    pages: Iterator[dict[str, Any]] = s3.get_paginator("list_object_versions").paginate(
-        Bucket=bucket, Prefix=prefix, **more
-    )
-    return pages
+def of_whole_keys(pages: Iterable[Page]) -> Iterator[Page]:
+    """The same entries, with all versions and delete markers of a key in one page. Those of the last key wait for the next."""
+    held: Page = {}
+    for page in pages:
+        entries = {kind: [*held.get(kind, ()), *page.get(kind, ())] for kind in KINDS}
+        last = last_key(entries) if page.get("IsTruncated") else None
+        held = {kind: [one for one in some if one["Key"] == last] for kind, some in entries.items()}
+        yield page | {kind: [one for one in some if one["Key"] != last] for kind, some in entries.items()}
 
 
-class _Before:
-    """For a version in a listing: how many of its key and second came before it. They are newer."""
-
-    def __init__(self) -> None:
-        self.key_and_second: tuple[str, datetime] | None = None
-        self.count = 0
-
-    def count_for(self, one: dict[str, Any]) -> int:
-        same = self.key_and_second == _key_and_second(one)
-        self.key_and_second, self.count = _key_and_second(one), self.count + 1 if same else 0
-        return self.count
+def last_key(page: Page) -> str | None:
+    """None of an empty page."""
+    return max((one["Key"] for kind in KINDS for one in page[kind][-1:]), default=None)
 
 
-class _Deleted:
-    """The newest delete marker of each key. A listing has it before the versions that it hides, perhaps a page before."""
-
-    def __init__(self) -> None:
-        self._before: dict[str, dict[str, Any]] = {}
-        self._markers: dict[str, dict[str, Any]] = {}
-
-    def see(self, page: dict[str, Any]) -> None:
-        newest_last = sorted(page.get("DeleteMarkers", ()), key=lambda one: one["LastModified"])
-        last_page, self._before = self._before, {one["Key"]: one for one in newest_last}
-        self._markers = {**self._before, **last_page}
-
-    def has(self, version: dict[str, Any]) -> bool:
-        """Of a version and a marker of one second, the older one is not known unless the marker is the latest of all."""
-        marker = self._markers.get(version["Key"])
-        return marker is not None and (marker["IsLatest"] or version["LastModified"] < marker["LastModified"])
-
-
-def _key_and_second(one: dict[str, Any]) -> tuple[str, datetime]:
-    return one["Key"], one["LastModified"]
-
-
-def _files(
-    bucket: str, page: dict[str, Any], since: datetime, until: datetime, before: _Before, deleted: _Deleted
+def files_in(
+    bucket: str, page: Page, since: datetime, until: datetime, *, without_deleted: bool = False
 ) -> Iterator[LandedFile]:
-    versions = page.get("Versions", ())
-    for one, after in zip_longest(versions, versions[1:]):
-        newer_ones = before.count_for(one)
-        alone = not newer_ones and (_key_and_second(after) != _key_and_second(one) if after else not _goes_on(page))
-        if since <= one["LastModified"] < until and not deleted.has(one):
-            version, at = one.get("VersionId"), one["LastModified"]
-            file = LandedFile(
+    """The versions of a page of whole keys."""
+    newest_last = (
+        sorted(page["DeleteMarkers"], key=lambda one: (one["LastModified"], one["IsLatest"])) if without_deleted else ()
+    )
+    deleted, together = {one["Key"]: one for one in newest_last}, Counter(map(_key_and_second, page["Versions"]))
+    before = Counter[tuple[str, datetime]]()
+    for one in page["Versions"]:
+        moment, version, at = _key_and_second(one), one.get("VersionId"), one["LastModified"]
+        if since <= at < until and not _is_deleted(one, deleted.get(one["Key"])):
+            latest = one.get("IsLatest", False)
+            yield LandedFile(
                 bucket,
                 one["Key"],
                 one["Size"],
                 one["ETag"].strip('"'),
                 version if version != "null" else None,
-                event_time=at if alone else listed_at(at, newer_ones, is_latest=one.get("IsLatest", False)),
+                event_time=at if together[moment] == 1 else listed_at(at, before[moment], is_latest=latest),
             )
-            yield file
+        before[moment] += 1
 
 
-def _goes_on(page: dict[str, Any]) -> bool:
-    """Perhaps with more versions of the last key."""
-    return bool(page.get("IsTruncated", False))
+def _pages(s3: Any, bucket: str, prefix: str, **more: str) -> Iterator[Page]:
+    pages: Iterator[Page] = s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix, **more)
+    return pages
+
+
+def _is_deleted(version: Page, marker: Page | None) -> bool:
+    """By the newest marker of its key. Of a version and a marker of one second, the older one is not known unless the marker is
+    the latest of all."""
+    return marker is not None and (marker["IsLatest"] or version["LastModified"] < marker["LastModified"])
+
+
+def _key_and_second(one: Page) -> tuple[str, datetime]:
+    return one["Key"], one["LastModified"]
