@@ -20,10 +20,13 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.batch.one_pass.held import COLUMNS
 from forebay.batch.retrying.moving import Retried
 from forebay.cli.changing.rollback import _target
+from forebay.lake.layout import skips_of
 from forebay.lake.lease import Holder
+from forebay.lake.objects import open_objects
 from forebay.lake.paused import pause
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import POISON
+from forebay.ledger.skips import Skips
 from forebay.operate.declaring.settle import Settled
 from forebay.upkeep.maintenance.care import Cared
 from forebay.upkeep.maintenance.job import MaintenanceResult, TableMaintenance
@@ -273,6 +276,23 @@ def test_files_that_reconcile_left_out_for_now_are_told(lake: Path, s3: str, mon
         "0 files checked: none missed",
         "348 files of the newest 6 hours were left out: --settle-hours 0 includes files that may still be on their way",
     ]
+
+
+def test_one_missed_version_is_skipped_by_the_id_that_find_missed_prints(
+    lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    queue = boto3.client("sqs", region_name="eu-west-1").create_queue(QueueName="two-versions")["QueueUrl"]
+    client = boto3.client("s3", region_name="us-east-1")
+    client.create_bucket(Bucket="two-versions")
+    client.put_bucket_versioning(Bucket="two-versions", VersioningConfiguration={"Status": "Enabled"})
+    versions = [client.put_object(Bucket="two-versions", Key="in/a", Body=body)["VersionId"] for body in (b"{}", b"[]")]
+    where = ("--landing", "s3://two-versions/in/", "--settle-hours", "0", "--lake", str(lake), "--queue-url", queue)
+    _, said, _ = given(("find-missed", "--dry-run", "--json", *where), "")
+    missed = {one["version_id"]: one for one in json.loads(said)["missed"]}
+    assert {one["uri"] for one in missed.values()} == {"s3://two-versions/in/a"}
+    ran("files", "skip", "--file-id", missed[versions[0]]["file_id"], "--lake", str(lake))
+    files = [LandedFile("two-versions", "in/a", version_id=version) for version in versions]
+    assert Skips(open_objects(skips_of(str(lake)))).among(files) == {files[0].file_id}
 
 
 @pytest.mark.parametrize(("waiting", "told"), [(1, "at least 1 was missed"), (2, "perhaps none was missed")])

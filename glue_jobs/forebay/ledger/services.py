@@ -28,12 +28,23 @@ def first_service(services: Objects, ledger: Objects, service: str) -> str:
     has rows. The answer never changes."""
     content = services.read(FIRST)
     if content is None:
-        there = services_of_ledger(ledger)
-        found = service if service in there or not there else min(there)
+        found = _likely_first(ledger, service)
         if services.write_once(FIRST, found.encode()):
             return found
         content = services.read(FIRST)
     return (content or b"").decode()
+
+
+def as_new(services: Objects, ledger: Objects, service: str) -> str:
+    """`LandedFile.service` of files that the ledger does not have, as the next batch of this service will know them."""
+    content = services.read(FIRST)
+    first = _likely_first(ledger, service) if content is None else content.decode()
+    return "" if service == first else service
+
+
+def _likely_first(ledger: Objects, service: str) -> str:
+    there = services_of_ledger(ledger)
+    return service if service in there or not there else min(there)
 
 
 def services_of_ledger(ledger: Objects) -> frozenset[str]:

@@ -132,6 +132,19 @@ def test_an_hour_waits_for_no_deleted_file_where_a_deletion_takes_rows_out(
     assert ("gone" in story.batch("a", "_DONE", rows=(row("a"),)).why) is waits
 
 
+@pytest.mark.parametrize("row_of", ["unreadable", ""])
+def test_an_hour_waits_for_no_version_that_is_skipped_by_its_id_in_any_service_of_the_lake(
+    row_of: str, tmp_path: Path
+) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "old", HOUR + "_DONE"))
+    old = LandedFile("landing", HOUR + "old", etag="e1", service="games")
+    rows = (row("a"), *((row("old", outcome=row_of, file_id=old.file_id),) if row_of else ()))
+    assert "in/2026/11/24/10/old" in story.batch("a", "_DONE", rows=rows).why
+    Skips(open_objects(skips_of(story.lake))).add(Skip(old.file_id))
+    story.watch.batch_ended()
+    assert story.batch("a", "_DONE").complete_at == NOW
+
+
 def test_an_hour_is_complete_once_its_marker_came_and_opens_again_for_a_late_file(tmp_path: Path) -> None:
     story = Story(tmp_path, S3(HOUR + "a"))
     found = story.batch("a", rows=(row("a"),))

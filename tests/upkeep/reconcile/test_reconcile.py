@@ -17,6 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from forebay.aws.announce import AGAIN, announce
 from forebay.batch.plan import Plan, Plans
 from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import services_of
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import file_hash
@@ -171,6 +172,17 @@ def test_files_of_a_batch_that_has_not_ended_are_on_their_way(tmp_path: Path) ->
     plan = Plan(generation="g", batch=1, began_at=NOW, service={}, files=(file(0, "in/begun"),), ends=(), fates=())
     Plans(open_objects(f"{tmp_path}/_forebay/plans"), "games").pin(plan)
     assert missed(tmp_path, S3(("in/begun", 10), ("in/lost", 10))) == ["in/lost"]
+
+
+@pytest.mark.parametrize(("first", "service"), [("games", ""), ("shop", "games")])
+def test_a_missed_file_has_the_id_by_which_its_service_will_know_it(first: str, service: str, tmp_path: Path) -> None:
+    """So `files skip` takes it, and a batch of a later service that has begun with it is recognised."""
+    (open_objects(services_of(str(tmp_path)))).write_once("first", first.encode())
+    plan = Plan(generation="g", batch=1, began_at=NOW, service={}, files=(), ends=(), fates=())
+    begun = replace(file(0, "in/begun"), service=service)
+    Plans(open_objects(f"{tmp_path}/_forebay/plans"), "games").pin(replace(plan, files=(begun,)))
+    found = find_missed(settings(tmp_path), s3=S3(("in/begun", 10), ("in/lost", 10)), sqs=Queue(), now=NOW).missed
+    assert [one.file_id for one in found] == [replace(file(1, "in/lost"), service=service).file_id]
 
 
 def test_a_file_that_was_missing_and_is_there_again_was_missed(tmp_path: Path) -> None:

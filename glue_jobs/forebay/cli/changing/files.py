@@ -172,7 +172,9 @@ def retry_files(
 def skip_files(
     lake: Lake,
     address: Annotated[str, typer.Argument(help="The object: s3://bucket/key.", metavar="s3://BUCKET/KEY")] = "",
-    file_id: Annotated[str, typer.Option(help="Only this version, by its id in the ledger.")] = "",
+    file_id: Annotated[
+        str, typer.Option(help="Only this version, by its id in the ledger or in `find-missed --json`.")
+    ] = "",
 ) -> None:
     """Skip a file: no batch reads it, and the ledger says `skipped`.
 

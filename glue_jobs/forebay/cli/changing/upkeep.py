@@ -149,14 +149,19 @@ def reconcile(
             what = f"find-missed: announced {counted(again, 'file')}, {done.surely_missed:,} of them missed"
             leave_record(settings.lake, what, undo="not needed: a loaded file is not loaded again")
     if as_json:
-        uris = {name: [file.uri for file in getattr(done, name)] for name in ("missed", "withheld")}
+        files = {
+            name: [
+                {"uri": one.uri, "version_id": one.version_id, "file_id": one.file_id} for one in getattr(done, name)
+            ]
+            for name in ("missed", "withheld")
+        }
         counts = {
             "looked_at": done.looked_at,
             "may_wait": done.may_wait,
             "too_new": done.too_new,
             "refused": done.refused,
         }
-        print_json([{**uris, **counts, "announced": not dry_run}])
+        print_json([{**files, **counts, "announced": not dry_run}])
     else:
         _show_reconciled(done, settings, plan=dry_run)
     raise typer.Exit(1 if done.refused else 0)

@@ -26,6 +26,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import data_files, rows_of
 from forebay.ledger.ignored import why_ignored
 from forebay.ledger.periods import FeedPeriod, Key, Periods
+from forebay.ledger.services import as_services_know
 from forebay.ledger.skips import Skips
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.complete.events import PeriodCompleted
@@ -163,7 +164,7 @@ class Looker:
         rows = {row["file_id"]: row for row in self.ledger_rows(_names(service), since - CLOCKS_DIFFER)}
         of_period = _by_period(service, rules, rows.values())
         files = [*listed, *map(_file, (rows[one] for ids in of_period.values() for one in ids))]
-        skipped = self.skipped(files)
+        skipped = self.skipped(one for file in files for one in as_services_know(file, _names(service)))
         return {
             one.key: replace(
                 seen[one.key],

@@ -10,7 +10,7 @@ Files of a batch that has not ended are on their way. A second run announces the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -22,9 +22,10 @@ from forebay.aws.preflight import check_lake, check_queue
 from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.lake.layout import LEDGER, table_path
+from forebay.lake.layout import LEDGER, services_of, table_path
 from forebay.lake.objects import open_objects, s3_client
 from forebay.landed_file import LandedFile
+from forebay.ledger.services import as_new, as_services_know
 from forebay.ledger.withheld import withheld_in
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.accounts.open_batches import open_batches
@@ -42,8 +43,9 @@ CLOCKS_DIFFER = timedelta(hours=1)
 
 @dataclass(frozen=True)
 class Reconciled:
-    """`too_new`: files of the newest hours, which are left out because their notifications may be on their way.
-    `withheld`: files in the ledger that S3 did not give. Some of the `missed` may still wait in the queue."""
+    """`missed` files have the ids by which the next batch of the service knows them. Some of them may still wait in the queue.
+    `too_new`: files of the newest hours, which are left out because their notifications may be on their way. `withheld`: files
+    in the ledger that S3 did not give."""
 
     looked_at: int
     missed: tuple[LandedFile, ...]
@@ -115,11 +117,16 @@ def find_missed(settings: ReconcileSettings, *, s3: Any, sqs: Any, now: datetime
         on_their_way = {
             file_id for one in open_batches(settings.lake) if one.service in names for file_id in one.file_ids
         }
-        missed = tuple(one for one in missed if one.file_id not in on_their_way)
+        own = as_new(open_objects(services_of(settings.lake)), ledger, service.name)
+        missed = tuple(replace(file, service=own) for file in missed if not _is_among(on_their_way, file, names))
         missed = unknown(missed, known_since(ledger, since, names), names)
     withheld = tuple(one.file for one in withheld_in(ledger, service.name))
     looked_at, too_new = sum(page.looked_at for page in pages), sum(page.too_new for page in pages)
     return Reconciled(looked_at, missed, min(messages, len(missed)), too_new=too_new, withheld=withheld)
+
+
+def _is_among(file_ids: Collection[str], file: LandedFile, services: Collection[str]) -> bool:
+    return any(one.file_id in file_ids for one in as_services_know(file, services))
 
 
 def _landed(
