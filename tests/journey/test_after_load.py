@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from forebay.settings import MaintainSettings, ReconcileSettings
-from forebay.upkeep.after_load.job import Cleared, clear_landed
-from forebay.upkeep.maintenance import job
+from forebay.upkeep.after_load.job import Cleared
+from forebay.upkeep.maintenance.job import maintain
 from forebay.upkeep.reconcile.job import reconcile
 from tests.journey.story import Story, event, lines
 from tests.operate.command import failed, ran
 
 DECLARED = """
 name = "studio"
-after_load = {{ move = "s3://{archive}/old/" }}
+after_load = {{ move = "s3://{archive}/old/", after_days = 0 }}
 [[tables]]
 name = "{{game}}"
 """
@@ -32,28 +30,20 @@ def declare_archive(told: Story, folder: Path) -> str:
     return archive
 
 
-def move_loaded(told: Story, monkeypatch: pytest.MonkeyPatch) -> Cleared:
-    """As maintenance does a week later."""
-
-    def a_week_later(*args: Any, now: Any, **more: Any) -> Any:
-        return clear_landed(*args, now=now + timedelta(days=8), **more)
-
-    monkeypatch.setattr(job, "clear_landed", a_week_later)
+def move_loaded(told: Story) -> Cleared:
     settings = MaintainSettings(lake=told.lake, service=told.service, vacuum="none")
-    landed = job.maintain(settings, emit=told.events.append).landed
+    landed = maintain(settings, emit=told.events.append).landed
     assert landed is not None
     return landed
 
 
-def test_loaded_files_move_to_the_archive_and_are_neither_missed_nor_loaded_again(
-    told: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_loaded_files_move_to_the_archive_and_are_neither_missed_nor_loaded_again(told: Story, tmp_path: Path) -> None:
     s3, archive = told.twin.client("s3"), declare_archive(told, tmp_path)
     told.put("a.json", lines([event("alpha", 1), event("alpha", 2)]))
     told.put("bad.json", lines([event("alpha", 3), "{broken"]))
     assert told.run().differences() == []
     etag = s3.head_object(Bucket=told.bucket, Key="in/a.json")["ETag"]
-    landed = move_loaded(told, monkeypatch)
+    landed = move_loaded(told)
     assert (dict(landed.actions), landed.waiting, landed.left) == ({"moved": 1}, 1, {})
 
     def keys(bucket: str) -> list[str]:
@@ -87,12 +77,12 @@ def test_loaded_files_move_to_the_archive_and_are_neither_missed_nor_loaded_agai
 
 @pytest.mark.deep
 def test_a_replay_reads_the_copy_of_a_moved_file_also_beside_a_later_object_of_its_key(
-    told: Story, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    told: Story, tmp_path: Path
 ) -> None:
     archive = declare_archive(told, tmp_path)
     told.put("a.json", lines([event("alpha", 1), event("alpha", 2)]))
     told.take_in()
-    move_loaded(told, monkeypatch)
+    move_loaded(told)
     told.put("a.json", lines([event("alpha", 3)]))
     told.take_in()
     before = {row["_file_id"]: row["_batch"] for row in told.rows("alpha")}

@@ -176,7 +176,9 @@ class AfterLoad(Declared):
         "name, then the key, with the file's id as the last folder",
     )
     delete: StrictBool = Field(False, description="whether it is deleted")
-    after_days: int = Field(7, ge=1, le=36_500, description="days since it was loaded, at least 1")
+    after_days: int = Field(
+        7, ge=0, le=36_500, description="days since it was loaded; 0: the next maintenance moves or deletes it"
+    )
     only: tuple[Literal["loaded", "empty", "duplicate", "skipped"], ...] = Field(
         ("loaded", "duplicate"), min_length=1, description="the outcomes of these files in the ledger"
     )

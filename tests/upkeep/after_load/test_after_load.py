@@ -733,14 +733,17 @@ def test_the_command_shows_what_would_move_and_what_waits(tmp_path: Path) -> Non
 
 def test_the_command_says_when_files_are_due_if_none_is(tmp_path: Path) -> None:
     lake, declared = tmp_path / "lake", tmp_path / "service.toml"
-    declared.write_text(f'name = "games"\n{MOVE}\n[[tables]]\nname = "alpha"\n')
     write_ledger(lake, row("a.json", at=datetime.now(UTC)))
-    said = ran("maintain", "--lake", str(lake), "--service", str(declared), "--dry-run")
-    assert said == "0 landed files to move to s3://archive/landed/; a file is due 7 days after it was loaded\n"
+    for days, told in {7: "7 days after it was loaded", 1: "1 day after it was loaded", 0: "once it is loaded"}.items():
+        rule = MOVE.replace(" }", f", after_days = {days} }}")
+        declared.write_text(f'name = "games"\n{rule}\n[[tables]]\nname = "alpha"\n')
+        said = ran("maintain", "--lake", str(lake), "--service", str(declared), "--dry-run")
+        assert said == f"0 landed files to move to s3://archive/landed/; a file is due {told}\n"
 
 
 REFUSED = {
     "move and delete": ('after_load = { move = "s3://a/b/", delete = true }', "needs either move"),
+    "a day to come": ("after_load = { delete = true, after_days = -1 }", "must be at least 0"),
     "neither": ("after_load = { after_days = 3 }", "needs either move"),
     "no place": ('after_load = { move = "archive" }', "is not a place in S3"),
     "people": (

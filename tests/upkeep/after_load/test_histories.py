@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.declaration.kept.in_force import keep_in_force
+from forebay.declaration.service import Service
 from forebay.events import Event
 from forebay.upkeep.after_load import job
 from forebay.upkeep.after_load.job import clear_landed, landed_due
@@ -51,6 +52,7 @@ class Play:
     rule: str
     versioned: bool
     shared: bool
+    days: int
     now: datetime = AT
     s3: S3 = field(default_factory=S3)
     rows: dict[Version, dict[str, Any]] = field(default_factory=dict)
@@ -107,8 +109,12 @@ class Play:
         if self.rows:
             self.s3.objects.pop(("landing", self.draw.choice([*self.rows])[0]), None)
 
-    def days_pass(self) -> None:
-        self.now += timedelta(days=self.draw.choice([1, 3, 7]))
+    @property
+    def declared(self) -> Service:
+        return service(self.rule.replace(" }", f", after_days = {self.days} }}"))
+
+    def time_passes(self) -> None:
+        self.now += timedelta(hours=self.draw.choice([1, 24, 72, 168]))
 
     def maintenance_runs(self, *, undisturbed: bool = False) -> None:
         """And is killed, or refused, at any request: S3's clock is `now`, so no file is too young for the end."""
@@ -129,7 +135,7 @@ class Play:
         with suppress(Killed), patch.object(job, "CHUNK", 2), patch.object(job, "AT_ONCE", 1):
             clear_landed(
                 str(self.place),
-                service(self.rule),
+                self.declared,
                 emit=list[Event]().append,
                 now=self.now,
                 stop=threading.Event(),
@@ -158,7 +164,7 @@ class Play:
         ended = Counter(row["file_id"] for row in found if row["action"] != "started")
         assert ended.keys() == {row["file_id"] for row in self.rows.values()}, "each file has a note of its end"
         assert all(ended[row["file_id"]] == 1 for one, row in self.rows.items() if one not in self.read_again)
-        again = landed_due(str(self.place), service(self.rule), now=self.now)
+        again = landed_due(str(self.place), self.declared, now=self.now)
         assert (again.files, again.waiting) == (0, 0)
 
     def _check_copies(self) -> None:
@@ -172,7 +178,7 @@ class Play:
 
     def _may_leave(self, one: Version) -> bool:
         mine, theirs = self.rows[one], self.theirs.get(one)
-        if not self._is_clear(mine) or mine["committed_at"] > self.now - timedelta(days=7):
+        if not self._is_clear(mine) or mine["committed_at"] > self.now - timedelta(days=self.days):
             return False
         if theirs is not None:
             return self._is_clear(theirs)
@@ -197,7 +203,7 @@ class Play:
         self.begin()
         steps = {
             self.lands: 6, self.comes_again: 1, self.is_put_right: 2, self.is_wanted_again: 1, self.is_put_right_there: 1,
-            self.is_deleted: 1, self.days_pass: 4, self.maintenance_runs: 4,
+            self.is_deleted: 1, self.time_passes: 4, self.maintenance_runs: 4,
         }  # fmt: skip
         for step in self.draw.choices([*steps], [*steps.values()], k=30):
             step()
@@ -205,9 +211,13 @@ class Play:
 
 
 @given(
-    seed=st.integers(min_value=0), rule=st.sampled_from([MOVE, DELETE]), versioned=st.booleans(), shared=st.booleans()
+    seed=st.integers(min_value=0),
+    rule=st.sampled_from([MOVE, DELETE]),
+    versioned=st.booleans(),
+    shared=st.booleans(),
+    days=st.sampled_from([0, 7]),
 )
 def test_whatever_happens_only_files_that_nothing_needs_leave_and_all_of_them_do(
-    tmp_path_factory: pytest.TempPathFactory, seed: int, rule: str, versioned: bool, shared: bool
+    tmp_path_factory: pytest.TempPathFactory, seed: int, rule: str, versioned: bool, shared: bool, days: int
 ) -> None:
-    Play(random.Random(seed), tmp_path_factory.mktemp("lake"), rule, versioned, shared).play()
+    Play(random.Random(seed), tmp_path_factory.mktemp("lake"), rule, versioned, shared, days).play()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,15 @@ def test_a_file_that_is_refused_is_not_noted_as_started(tmp_path: Path) -> None:
     write_ledger(tmp_path, row("a.json", tables={}), row("a.json", file_id="f2", service="others", tables={}))
     assert [*clear(tmp_path, S3().put("a.json")).left] == ["forgotten-by-others"]
     assert not DeltaTable.is_deltatable(f"{tmp_path}/_forebay/after_load")
+
+
+def test_a_file_may_be_due_with_the_next_maintenance(tmp_path: Path) -> None:
+    """Its batch ended a minute after it landed."""
+    s3, at_once = S3().put("a.json"), "after_load = { delete = true, after_days = 0 }"
+    write_ledger(tmp_path, row("a.json", tables={}))
+    assert clear(tmp_path, s3, at_once, now=AT + timedelta(seconds=59)).files == 0
+    assert clear(tmp_path, s3, at_once, now=AT + timedelta(seconds=60)).actions["deleted"] == 1
+    assert clear(tmp_path, s3, at_once, now=AT + timedelta(seconds=61)).files == 0
 
 
 @pytest.mark.parametrize(("hours", "files"), [(-1, 1), (1, 0)])

@@ -41,8 +41,9 @@ def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
     if more := found.files - len(found.due):
         console.print(f"and {counted(more, 'more file')}")
     then = f"move to {service.after_load.move}" if service.after_load.move else "delete"
-    days = counted(service.after_load.after_days, "day")
-    rest = f", {size(found.bytes)}" if found.files else f"; a file is due {days} after it was loaded"
+    days = service.after_load.after_days
+    due = f"{counted(days, 'day')} after it was loaded" if days else "once it is loaded"
+    rest = f", {size(found.bytes)}" if found.files else f"; a file is due {due}"
     console.print(f"{counted(found.files, 'landed file')} to {then}{rest}")
     _show_rest(found)
 
