@@ -169,6 +169,11 @@ def test_a_backfill_announces_what_an_hour_waits_for_and_what_find_missed_finds(
     assert len(announced) == (6 if without_deleted else 9)
 
 
+def test_deleted_versions_that_a_run_left_out_are_another_backfill(tmp_path: Path) -> None:
+    assert run(tmp_path, S3(*PUTS), Sqs(), without_deleted=True).done
+    assert run(tmp_path, S3(*PUTS), Sqs()).announced == 9
+
+
 @pytest.mark.parametrize("answers", range(1, 5))
 def test_a_backfill_goes_on_at_the_beginning_of_a_key(answers: int, tmp_path: Path) -> None:
     """So it knows the deletion that followed a version, and the order of versions of one second."""

@@ -52,6 +52,7 @@ class Backfill:
         """The same for the same files; how quickly they are announced does not matter."""
         parts = [self.bucket, self.prefix, str(self.since), str(self.until), *self.services]
         parts += [self.inventory] if self.inventory else []
+        parts += ["without-deleted"] if self.without_deleted else []
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
