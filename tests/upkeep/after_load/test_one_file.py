@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from forebay.upkeep.after_load.due import DueFile
-from forebay.upkeep.after_load.effect import Done, Settling
+from forebay.upkeep.after_load.effect import Done, Left, Settling
 from tests.operate.ledger import write_ledger
 from tests.upkeep.after_load.test_after_load import AT, DELETE, MOVE, NOW, S3, beside, clear, refusal, row, service
 
@@ -73,6 +73,23 @@ def test_an_object_that_is_gone_meanwhile_is_done_and_a_bucket_that_is_not_there
             raise refusal(404, code)
 
     assert settled(S3(before=refuse).put("a.json"), MOVE) == ends
+
+
+@pytest.mark.parametrize(
+    ("rule", "ends"), [(MOVE, "it would move to s3://archive/landed/)"), (DELETE, "it would be deleted)")]
+)
+def test_a_refusal_says_what_was_tried(rule: str, ends: str) -> None:
+    """S3 says which bucket does not exist in neither case."""
+
+    def refuse(asked: str, key: str) -> None:
+        if asked == ("copy" if rule == MOVE else "delete"):
+            raise refusal(404, "NoSuchBucket")
+
+    after_load = service(rule).after_load
+    assert after_load is not None
+    found = Settling(S3(before=refuse).put("a.json"), after_load, lambda *_: "", lambda *_: "").settle(FILE)
+    assert isinstance(found, Left)
+    assert found.detail.endswith(ends)
 
 
 def test_a_file_that_is_refused_is_not_noted_as_started(tmp_path: Path) -> None:

@@ -66,9 +66,9 @@ class Settling:
         try:
             return self._settle(file, file.file_id in started)
         except ClientError as refused:
-            return Left(file, _reason(refused), str(refused))
+            return Left(file, _reason(refused), self._tried(refused))
         except BotoCoreError as failed:
-            return Left(file, "unreachable", str(failed))
+            return Left(file, "unreachable", self._tried(failed))
 
     def refusal(self, file: DueFile) -> Left | None:
         """Why the declarations of the lake's services do not allow it."""
@@ -79,6 +79,10 @@ class Settling:
             why = f'the service {name} has on_delete = "forget" and would remove its rows: remove one of the two declarations'
             return Left(file, FORGOTTEN_BY_OTHERS, why)
         return None
+
+    def _tried(self, problem: Exception) -> str:
+        """S3 does not say which of the two buckets it means."""
+        return f"{problem} ({f'it would move to {self._rule.move}' if self._rule.move else 'it would be deleted'})"
 
     def _settle(self, file: DueFile, started: bool) -> Done | Left:
         if (refused := self.refusal(file)) is not None:
