@@ -14,7 +14,7 @@ import typer
 
 from forebay.cli.answer import answers, tell
 from forebay.cli.options import AsJson
-from forebay.cli.show import console, print_json, size
+from forebay.cli.show import console, error_console, print_json, size
 from forebay.counted import counted
 from forebay.errors import Halt, InvalidConfiguration
 
@@ -86,6 +86,7 @@ def status(state: State = HOME, as_json: AsJson = False) -> None:
     from forebay_local.twin import twin as twins
 
     seen = twins.status(state)
+    _tell_if_elsewhere(state)
     if as_json:
         print_json([asdict(seen)])
         raise typer.Exit(0 if seen.running else 1)
@@ -107,6 +108,7 @@ def down(state: State = HOME) -> None:
     """Stop the twin and delete its contents."""
     from forebay_local.twin import twin as twins
 
+    _tell_if_elsewhere(state)
     stopped = twins.down(state)
     tell(process=stopped.pid, was_running=stopped.was_running)
     console.print(f"the twin is down (process {stopped.pid})" if stopped.was_running else "no twin was running here")
@@ -282,7 +284,14 @@ def _runs(client: Any) -> list[dict[str, Any]]:
 def _running(state: Path):  # type: ignore[no-untyped-def]
     from forebay_local.twin import twin as twins
 
+    _tell_if_elsewhere(state)
     twin = twins.find(state)
     if twin is None:
         raise Halt("no twin is running here; `forebay local up` starts one")
     return twin
+
+
+def _tell_if_elsewhere(state: Path) -> None:
+    """Warns if FOREBAY_LOCAL still names the twin of a folder in which the caller was before."""
+    if os.environ.get("FOREBAY_LOCAL") == str(state) and not state.absolute().is_relative_to(Path.cwd()):
+        error_console.print(f"FOREBAY_LOCAL names the twin in {state}; `unset FOREBAY_LOCAL` for that of this folder")

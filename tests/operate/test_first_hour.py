@@ -13,7 +13,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay_local.twin.twin import Twin
-from tests.operate.command import failed, ran
+from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
 
 RECORDS = [
@@ -128,8 +128,26 @@ def test_a_twin_of_another_folder_that_the_variable_names_is_not_taken_for_a_new
     assert "folder " not in ran("local", "up", "--state", str(twin.state))
 
 
+@pytest.mark.parametrize("command", ["status", "env", "put x.json", "feed", "fire", "alarms", "runs", "down"])
+def test_a_twin_of_another_folder_that_the_variable_names_is_named_by_every_command(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, other = tmp_path / "here", tmp_path / "other" / ".forebay" / "local"
+    here.mkdir()
+    other.parent.mkdir(parents=True)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("FOREBAY_LOCAL", str(other))
+    warned = f"FOREBAY_LOCAL names the twin in {other}; `unset FOREBAY_LOCAL` for that of this folder\n"
+    assert warned in given(("local", *command.split()), "")[2]
+    monkeypatch.chdir(tmp_path / "other")
+    assert "FOREBAY_LOCAL" not in given(("local", *command.split()), "")[2], "it is below this folder"
+    monkeypatch.delenv("FOREBAY_LOCAL")
+    assert "FOREBAY_LOCAL" not in given(("local", *command.split(), "--state", str(other)), "")[2], "it was typed"
+
+
 def test_what_the_twin_says_to_set_lets_delta_rs_in(twin: Twin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FOREBAY_LOCAL", str(twin.state))
+    monkeypatch.chdir(twin.state)
     told = dict(line.removeprefix("export ").split("=", 1) for line in ran("local", "env").splitlines())
     for name, value in told.items():
         monkeypatch.setenv(name, value.strip("'"))
