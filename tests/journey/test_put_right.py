@@ -78,6 +78,7 @@ def test_a_paused_table_catches_up_and_what_is_replayed_or_forgotten_is_doubled_
         assert given((*command, *to), "")[0] == 0
     sums = told.run()
     assert (sums.differences(), sums.files, sums.quarantined) == ([], {"loaded": 1, "forgotten": 1}, 0)
+    assert "1 file (1 moved here from an earlier batch), 4 records" in ran("history", *lake)
     assert levels(told, "alpha") == levels(told, "beta") == [0, 1]
 
     assert given(("files", "retry", "--forgotten", "--key", "*/2.json", *to), "")[0] == 0

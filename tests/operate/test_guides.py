@@ -9,13 +9,16 @@ import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
+import boto3
 import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
+from deltalake import DeltaTable, write_deltalake
 
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
+from forebay.lake.layout import LEDGER
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.periods import FeedPeriod, Periods
@@ -23,7 +26,9 @@ from forebay.operate.looking import wait
 from tests.operate.command import given
 from tests.operate.ledger import AT, entry, write_ledger
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-to.md"
+DOCS = Path(__file__).parents[2] / "docs"
+PAGE = DOCS / "how-to.md"
+HISTORY = "forebay history"
 TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
 SERVICE = """
 name = "games"
@@ -45,9 +50,9 @@ merge = { into = "players", keys = ["id"], sequence_by = ["at"] }
 FEED = {"delta.enableChangeDataFeed": "true"}
 
 
-def transcript_of(title: str) -> list[tuple[str, list[str]]]:
+def transcript_of(title: str, page: Path = PAGE) -> list[tuple[str, list[str]]]:
     """The commands of a how-to, each with the lines that it shows below."""
-    (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## )", PAGE.read_text(), re.S | re.M)
+    (section,) = re.findall(rf"^## {title}\n(.*?)(?=^## )", page.read_text(), re.S | re.M)
     blocks = "".join(re.findall(r"```console\n(.*?)```", section, re.S))
     steps = re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", blocks, re.M)
     return [(line.partition("  #")[0], shown.splitlines()) for line, shown in steps]
@@ -176,3 +181,30 @@ def test_the_preview_of_landed_files_prints_what_the_guide_shows(
     files = [entry(f"in/2026/11/21/{name}.json.gz", **old, size=50_000) for name in "ab"]  # type: ignore[arg-type]
     write_ledger(lake, *files, entry("in/2026/11/21/c.json.gz", **old, quarantined=1, records=2))  # type: ignore[arg-type]
     assert typed(line) == (shown, 0)
+
+
+def test_the_history_of_a_replay_prints_what_the_page_shows(
+    lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shown,) = [shown for line, shown in transcript_of("Reading files again", DOCS / "operating.md") if line == HISTORY]
+    now = datetime.now(UTC)
+
+    def of_batch(number: int, at: datetime, key: str, **more: Any) -> dict[str, Any]:
+        return entry(key, at=at, day=at.date(), committed_at=at, batch=number, service="shop", **more)
+
+    good: dict[str, Any] = {"tables": {"orders": 4, "refunds": 2}}
+    before, after = now - timedelta(hours=1), now + timedelta(minutes=1)
+    write_ledger(
+        lake, of_batch(0, before, "in/torn.json", outcome="unreadable"), of_batch(0, before, "in/a.json", **good)
+    )
+    queue = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="guide")["QueueUrl"]
+    assert typed(f"forebay replay --table orders --yes --queue-url {queue}")[1] == 0
+    DeltaTable(f"{lake}/{LEDGER}").delete("key = 'in/a.json'")
+    write_ledger(lake, of_batch(1, after, "in/a.json", tries=2, **good))
+    monkeypatch.setattr("forebay.cli.looking.history.is_wide", lambda: False)
+    assert [*map(without_times, typed(HISTORY)[0])] == [*map(without_times, shown)]
+
+
+def without_times(line: str) -> str:
+    """Nor the name of the caller, who is somebody else on each machine."""
+    return re.sub(r"^( +by) .*", r"\1", re.sub(r"^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "", line))

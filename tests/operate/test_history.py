@@ -43,6 +43,16 @@ def test_batches_and_verbs_are_on_one_time_line_the_newest_first(lake: str) -> N
     assert len(ran("history", "--lake", lake).splitlines()) == 4
 
 
+def test_a_batch_says_which_of_its_files_an_earlier_batch_had(lake: str) -> None:
+    """The earlier batch no longer counts them."""
+    of_batch = {"batch": 4, "committed_at": NOW, "day": NOW.date(), "at": NOW}
+    again = [entry(f"in/{name}.json", tries=2, tables={"alpha": 2}, **of_batch) for name in "ab"]
+    stayed = entry("in/c.json", tries=3, reason="not-replayed", detail="denied: 403", **of_batch)
+    write_ledger(lake, *again, stayed, entry("in/d.json", tries=1, **of_batch))
+    newest = json.loads(ran("history", "--lake", lake, "--json").splitlines()[0])
+    assert newest["what"] == "batch 4 of games: 4 files (2 moved here from an earlier batch), 4 records"
+
+
 def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None:
     for number in range(2):
         write_deltalake(f"{lake}/alpha", pa.table({"v": [number]}), mode="append")

@@ -115,10 +115,21 @@ def test_chosen_files_are_marked_then_announced_with_all_that_tells_their_order(
     assert record["s3"]["object"]["key"] == keys[0]
     assert record["s3"]["object"].get("sequencer") == ("0A" if keys == ["in/a.json"] else None)
     told = [json.loads(line) for line in ran("history", "--lake", lake, "--days", "9999", "--json").splitlines()]
-    assert [one["what"][:14] for one in told if one["kind"] == "verb"] == ["replay: 1 file"]
+    of_batch = {"in/a.json": "1, 6 records in alpha, beta", "in/b.json": "2, ", "in/empty.json": "2, "}[keys[0]]
+    (what,) = (one["what"] for one in told if one["kind"] == "verb")
+    assert what.startswith(f"replay: 1 file of batch {of_batch}")
     assert "replays     1 file to be read again" in ran("status", "--lake", lake)
     status, _, said = given(("replay", "--resume", "--lake", lake, "--queue-url", queue), "")
     assert (status, "announced: 1 of 1 file" in said) == (0, True)
+
+
+@pytest.mark.parametrize(("batches", "named"), [(2, "batches 0, 1"), (5, "batches 0, 1, 2, 3, 4"), (6, "6 batches")])
+def test_the_record_of_a_replay_names_the_batches_that_counted_the_files(
+    batches: int, named: str, tmp_path: Path, queue: str
+) -> None:
+    write_ledger(tmp_path, *(entry(f"in/{n}.json", tables={"alpha": 1}, batch=n % batches) for n in range(7)))
+    given(("replay", "--key", "in/*", "--lake", str(tmp_path), "--queue-url", queue, "--yes"), "")
+    assert f"replay: 7 files of {named}, 7 records in alpha" in ran("history", "--lake", str(tmp_path))
 
 
 def test_wrong_use_is_told_before_anything_is_marked(lake: str) -> None:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from forebay.operate.looking.files import LedgerFile
 
 MOST_WAITING = 200
+MOST_NAMED = 5
+"""Batches that the record of a replay names."""
 
 
 @choosing_files
@@ -80,11 +82,20 @@ def replay(
     if is_new:
         leave_record(
             lake,
-            f"replay: {counted(count, 'file')}, {counted(found.records, 'record')} in {', '.join(found.rows) or 'no table'}",
+            f"replay: {counted(count, 'file')} of {_batches_of(found.files)}, {counted(found.records, 'record')} in "
+            f"{', '.join(found.rows) or 'no table'}",
             undo="push the earlier declarations, and replay the same files",
         )
     announce_all(found.files, queue_url, most_waiting=most_waiting, rate=rate)
     error_console.print("the ingest job replaces their rows; `forebay files list --outcome replay` shows what is left")
+
+
+def _batches_of(files: Sequence[LedgerFile]) -> str:
+    """The batches that counted the files so far, of one service."""
+    batches = sorted({(file.batch or 0, f"{file.generation}") for file in files})
+    if len(batches) > MOST_NAMED:
+        return counted(len(batches), "batch")
+    return f"{'batch' if len(batches) == 1 else 'batches'} {', '.join(str(number) for number, _ in batches)}"
 
 
 @choosing_files

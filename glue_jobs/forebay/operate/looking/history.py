@@ -23,7 +23,8 @@ from forebay.lake.layout import LEDGER, is_erasure, table_path, verbs_of
 from forebay.lake.log.definition import origins_in
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import open_objects
-from forebay.operate.lake_view import LakeView, known_table
+from forebay.ledger.versions import NOT_DONE
+from forebay.operate.lake_view import LakeView, known_table, quoted, rows_of
 from forebay.operate.stack.deployed import alarm_changes, deploys
 from forebay.operate.stack.deployment import Deployment
 from forebay.threads import in_threads
@@ -77,17 +78,26 @@ def history_of(
 
 
 def _batches(view: LakeView, since: datetime) -> Iterator[Happened]:
+    """A file that is read again has one row, of the new batch. So the earlier batch no longer counts it."""
+    ledger = view.table(LEDGER)
+    if ledger is None:
+        return
     sums = "sum(records) records, sum(quarantined) quarantined, sum(parked) parked"
-    rows = view.query(
-        LEDGER,
-        f"select service, generation, batch, max(committed_at) at, count(*) files, {sums} from t "
+    stayed = ", ".join(map(quoted, NOT_DONE.values()))
+    has_tries = "tries" in {field.name for field in ledger.schema().fields}
+    is_moved = f"tries > 1 and coalesce(reason, '') not in ({stayed})" if has_tries else "false"
+    rows = rows_of(
+        ledger,
+        f"select service, generation, batch, max(committed_at) at, count(*) files, {sums}, "
+        f"count(*) filter (where {is_moved}) moved from t "
         f"where day >= date '{since.date()}' and committed_at >= timestamp '{since.isoformat()}' "
         "group by service, generation, batch",
     )
     for row in rows:
+        moved = f" ({row['moved']:,} moved here from an earlier batch)" if row["moved"] else ""
         aside = "".join(f", {row[name]:,} {name}" for name in ("quarantined", "parked") if row[name])
         what = (
-            f"batch {row['batch']} of {row['service']}: {counted(row['files'], 'file')}, "
+            f"batch {row['batch']} of {row['service']}: {counted(row['files'], 'file')}{moved}, "
             f"{counted(row['records'] or 0, 'record')}{aside}"
         )
         yield Happened(row["at"], "batch", what)
