@@ -39,7 +39,11 @@ def eventually(holds: Callable[[], bool], within_s: float = 10) -> bool:
     return holds()
 
 
-def test_a_twin_is_found_again_until_it_is_taken_down(state: Path) -> None:
+def test_a_twin_is_found_again_until_it_is_taken_down(
+    state: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "copy.py").write_text("raise SystemExit('a module of the caller')")
+    monkeypatch.chdir(tmp_path)
     with ThreadPoolExecutor(2) as pool:  # two commands at once start one
         twin, other = pool.map(local.up, [state, state])
     assert other == twin

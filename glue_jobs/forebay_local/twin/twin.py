@@ -198,6 +198,7 @@ def aws_environment(*, s3: Twin, sqs: Twin) -> dict[str, str]:
 def _start(state: Path, port: int, key: str, with_parent: bool, wait_s: float) -> tuple[Process, str]:
     arguments = [
         sys.executable,
+        "-P",  # a module in the folder of the caller is not one of the server
         "-m",
         "forebay_local.twin.server",
         "--port",
