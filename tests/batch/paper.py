@@ -37,7 +37,7 @@ import forebay.threads as threads
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
-from forebay.batch.leftovers import Leftover
+from forebay.batch.leftovers import Leftover, all_later
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
@@ -595,7 +595,7 @@ class PaperRetry(Retry):
             for row in rows:
                 row["fate"] = "drop"
             return Chosen(_fates(rows), partial(_gone, rows))
-        stay = {one for row in self.paper.rows(LEDGER) for one in _other_rows_of(row)}
+        stay = _other_rows_in_force(self.paper.rows(LEDGER))
         for row in rows:
             if row["fate"] == "write" and (row["_file_id"], row["table"]) in stay:
                 row["fate"] = SUPERSEDED
@@ -670,13 +670,17 @@ class PaperMoving(Moving):
         self.paper.effect(lambda: table.change([r for r in table.rows if (r["file_id"], r["byte_offset"]) not in gone]))
 
 
-def _other_rows_of(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _other_rows_in_force(ledger: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
     """As `leftovers.other_rows_in_force` finds them."""
-    for name in tables_of_earlier_reading(row["reason"], row["detail"]) & row["tables"].keys():
-        yield row["file_id"], name
-    if row["superseded_by"] and row["outcome"] != "superseded":
-        for name in row["tables"]:
-            yield row["superseded_by"], name
+    partly = {(row["file_id"], name) for row in ledger for name in _of_earlier_reading(row)}
+    later = {row["file_id"]: row["superseded_by"] for row in ledger if row["superseded_by"]}
+    back = [row for row in ledger if row["superseded_by"] and row["outcome"] != "superseded"]
+    named = [(row["file_id"], row["superseded_by"], name) for row in back for name in row["tables"]]
+    return partly | {*all_later(named, lambda file_ids: {one: later[one] for one in file_ids if one in later})}
+
+
+def _of_earlier_reading(row: Mapping[str, Any]) -> frozenset[str]:
+    return tables_of_earlier_reading(row["reason"], row["detail"]) & row["tables"].keys()
 
 
 def _gone(rows: Rows, tables: Collection[str]) -> Any:

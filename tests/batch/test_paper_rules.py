@@ -229,6 +229,24 @@ def test_records_of_a_later_version_stay_where_an_earlier_one_came_back_and_was_
         assert retry_what_was_refused(play) == ["1"]
 
 
+@pytest.mark.parametrize("versions", [2, 3, 4])
+def test_no_record_of_a_later_version_enters_a_table_whose_rows_of_the_first_one_came_back(versions: int) -> None:
+    """However many versions came in between. Records of the last one waited for the table."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts = False
+        for number in range(versions):
+            play.put("new/a")
+            record = Record("alpha", f"{number}") if number in (0, versions - 1) else Record("beta", f"{number}")
+            play.lake.answers[play.waiting[0].file_id] = [record]
+            play.lake.failing = {"alpha"} if number == versions - 1 > 1 else set()
+            play.attempt()
+        play.lake.failing = set()
+        roll_back_in(patch, play.lake, ["alpha"], play.lake.tables["alpha"].version, replay=False)
+        play.start_again()
+        assert [row["id"] for row in play.lake.rows("alpha")] == ["0"]
+
+
 def read_twice(play: Play, later: list[Record]) -> None:
     """A file with the records 1 and 2, as declarations read it at first, and as others read it now."""
     play.operator_acts = False

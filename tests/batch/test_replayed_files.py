@@ -88,8 +88,10 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
         "detail", F.lit("alpha, beta; not-replayed: x")
     )
     both = both.where(f"file_id = '{row['file_id']}'")
-    assert sorted(other_rows_in_force(both, service)) == sorted(
-        [(row["file_id"], "alpha"), ("later", "alpha"), ("later", "gamma")]
+    between = {"file_id": "later", "superseded_by": "latest", "outcome": "superseded", "reason": "overwritten"}
+    with_later = both.union(both.withColumns({name: F.lit(value) for name, value in between.items()}))
+    assert sorted(other_rows_in_force(with_later, service)) == sorted(
+        [(row["file_id"], "alpha"), *((name, table) for name in ("later", "latest") for table in ("alpha", "gamma"))]
     )
     left = both.withColumn("outcome", F.lit("superseded"))
     assert [one.file_id for one in left_behind(left, service, ["later"])] == [row["file_id"]]

@@ -10,7 +10,7 @@ the tables which the later records must not enter.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, QUARANTINE, application, table_path
 from forebay.ledger.entry import PARTLY_REPLAYED
-from forebay.ledger.ledger import NAMES
+from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, Destination
 from forebay.table.kernel import TableLogs
@@ -82,13 +82,34 @@ def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, 
     earlier version or reading of the file, or the table could not be written when the file was replayed."""
     from pyspark.sql import functions as F
 
-    came_back = F.col("superseded_by").isNotNull() & (F.col("outcome") != "superseded") & (F.col("written") > 0)
+    has_later = F.col("superseded_by").isNotNull()
+    came_back = has_later & (F.col("outcome") != "superseded") & (F.col("written") > 0)
     partly = (F.col("reason") == PARTLY_REPLAYED) & (F.col("service") == service.name)
     there = F.map_keys("tables")
     kept = F.array_intersect(F.split(F.substring_index("detail", ";", 1), ", "), there)
-    found = ledger.where(partly).select("file_id", F.explode(kept))
-    found = found.union(ledger.where(came_back).select("superseded_by", F.explode(there)))
-    return [(row[0], row[1]) for row in found.collect()]
+    of_earlier_readings = ledger.where(partly).select("file_id", F.explode(kept)).collect()
+    back = ledger.where(came_back).select("file_id", "superseded_by", F.explode(there)).collect()
+
+    def later_of(file_ids: Collection[str]) -> dict[str, str]:
+        asked = rows_with(ledger.where(has_later), "file_id", "string", file_ids)
+        return {row.file_id: row.superseded_by for row in asked.select("file_id", "superseded_by").collect()}
+
+    return [(row[0], row[1]) for row in of_earlier_readings] + all_later([(*row,) for row in back], later_of)
+
+
+def all_later(
+    back: Iterable[tuple[str, str, str]], later_of: Callable[[Collection[str]], Mapping[str, str]]
+) -> list[tuple[str, str]]:
+    """All that came after the versions that are `back`, each with the tables that it must not enter. The next version may have
+    been replaced as well. `back` are files, the next version of each, and a table."""
+    found, at = set[tuple[str, str]](), {*back}
+    seen = {(file_id, file_id, table) for file_id, _, table in at}
+    while at := at - seen:
+        seen |= at
+        found |= {(version, table) for _, version, table in at}
+        later = later_of({version for _, version, _ in at})
+        at = {(file_id, later[version], table) for file_id, version, table in at if version in later}
+    return sorted(found)
 
 
 def leftovers_by_table(leftovers: Iterable[Leftover]) -> dict[str, list[str]]:
