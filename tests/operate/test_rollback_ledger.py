@@ -178,6 +178,15 @@ def test_every_later_version_takes_the_place_of_one_that_comes_back_again(
     assert then == {"f": "loaded"} | ({"h": REPLAY} if replay else {})
 
 
+def test_a_superseded_version_whose_rows_are_only_exchanged_for_those_of_an_earlier_reading_stays_superseded(
+    ledger: list[dict[str, Any]],
+) -> None:
+    """Its table could not be written when the later version came. They leave as those before would have."""
+    ledger += [row("f", outcome="superseded", reason="overwritten", tables={"alpha": 2}, superseded_by="g"), row("g")]
+    plan = Rollback("n", (TableBack("alpha", 2, 1, {}, {"f": EARLIER.isoformat()}, 2),), replay=True)
+    assert after(plan) == {"f": ("superseded", "overwritten", 2, 2, 0, {"alpha": 2})}
+
+
 def test_versions_of_files_that_only_lose_rows_stay(ledger: list[dict[str, Any]]) -> None:
     ledger += [row("f", tables={"alpha": 2}, superseded_by="g"), row("g", tables={"alpha": 4}), row("h", dropped=1)]
     tables = (TableBack("alpha", 2, 1, {"f": -1}), TableBack("beta", 2, 1, {"h": 1}))

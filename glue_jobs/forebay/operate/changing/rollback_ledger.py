@@ -164,7 +164,8 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     leave = any(rows < 0 for rows in changes.values())
     earlier = {one.table for one in plan.tables if one.brings_earlier_reading(file)}
     kept = _keep_earlier_reading(file, plan, earlier) & left.keys()
-    back = file.outcome == "empty" or (file.outcome == "superseded" and not leave)
+    come = any(rows > 0 for rows in changes.values())
+    back = come and (file.outcome == "empty" or (file.outcome == "superseded" and not leave))
     outcome = "loaded" if back else file.outcome
     if plan.replay and (leave or earlier or beyond) and file.outcome in ("loaded", "empty"):
         outcome = REPLAY
