@@ -357,6 +357,7 @@ def test_reasons_that_still_say_what_becomes_of_a_file_stay(tmp_path: Path) -> N
         entry("in/marked.json", outcome="replay", reason="same-key-same-bytes", **rows),
         entry("in/not.json", reason="not-replayed", detail="denied: 403", **rows),
         entry("in/partly.json", reason="partly-replayed", detail="beta, gamma", tables={"alpha": 2, "beta": 1}),
+        entry("in/rolled.json", reason="partly-replayed", detail="alpha", records=3, dropped=1, **rows),
         entry("in/whole.json", **{**held, **rows, "reason": "partly-replayed", "detail": "alpha"}),
     )
     ran("tables", "drop", "alpha", "--lake", str(tmp_path), "--yes")
@@ -367,6 +368,7 @@ def test_reasons_that_still_say_what_becomes_of_a_file_stay(tmp_path: Path) -> N
         "in/marked.json": "same-key-same-bytes",
         "in/not.json": "table-dropped",
         "in/partly.json": "partly-replayed",
+        "in/rolled.json": "rolled-back",
         "in/whole.json": "table-dropped",
     }
     found = DeltaTable(tmp_path / "_forebay" / "ledger").to_pyarrow_table().to_pylist()

@@ -216,19 +216,20 @@ def _change_ledger(view: LakeView, names: Collection[str], in_days: str, counted
 
 def _after(row: Mapping[str, Any], names: Collection[str], day: str) -> dict[str, Any]:
     """The file's row without these tables. A reason stays that says what becomes of the file, or of its held records; so does
-    that of a rollback, which may be taken back, and of a replay while another table has the rows of an earlier reading."""
+    that of a rollback, which may be taken back, and of a replay while another table has the rows of an earlier reading. Such a
+    replay may have hidden that rows left another table with a rollback: they are among the dropped ones."""
     tables = Counter(dict(row["tables"]))
     gone = {name: tables.pop(name) for name in sorted(tables) if name in names}
     rows = sum(gone.values())
-    if row["reason"] == PARTLY_REPLAYED:
-        says_more = not tables_of_earlier_reading(row["reason"], row["detail"]).isdisjoint(tables)
-    else:
-        says_more = row["reason"] == ROLLED_BACK or bool(row["quarantined"] or row["parked"])
+    reason = row["reason"]
+    if reason == PARTLY_REPLAYED and tables_of_earlier_reading(reason, row["detail"]).isdisjoint(tables):
+        reason = ROLLED_BACK if row["dropped"] else None
+    says_more = reason in (ROLLED_BACK, PARTLY_REPLAYED) or bool(row["quarantined"] or row["parked"])
     stays = row["outcome"] != "loaded" or says_more
     said = [*filter(None, [row["detail"]]), *(f"{dropped_with(name)} on {day}" for name in gone)]
     return {
         "file_id": row["file_id"],
-        "reason": row["reason"] if row["reason"] and stays else TABLE_DROPPED,
+        "reason": reason if reason and stays else TABLE_DROPPED,
         "detail": "; ".join(said),
         "written": row["written"] - rows,
         "dropped": row["dropped"] + rows,
