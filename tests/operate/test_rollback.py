@@ -339,9 +339,9 @@ class Killed(BaseException):
 
 
 def dies(real: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
-    def died(*arguments: Any) -> Any:
+    def died(*arguments: Any, **more: Any) -> Any:
         if not before:
-            real(*arguments)
+            real(*arguments, **more)
         raise Killed
 
     return died
@@ -406,6 +406,33 @@ def test_one_table_that_cannot_go_back_keeps_no_other_and_its_counts_stay(
     monkeypatch.setattr(DeltaTable, "restore", refuse_beta)
     done = roll_back(view, both)
     assert ([one.table for one in done.tables], done.stay) == (["alpha"], {"beta": "no room"})
+    assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 5)
+    assert accounts(view).differences() == []
+
+
+@pytest.mark.parametrize("step", ["ids_as_then", "delete_plan"])
+def test_a_table_that_could_not_go_back_stays_once_the_ledger_has_counted_the_others(
+    lake: str, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """It could go back when the rollback is finished, but its rows would be counted nowhere."""
+    view = LakeView(lake)
+    found = [plan_rollback(view, [table], 0, replay=False) for table in ("alpha", "beta")]
+    both = replace(found[0], tables=tuple(one for plan in found for one in plan.tables))
+    real = DeltaTable.restore
+
+    def refuse_beta(table: DeltaTable, *arguments: Any, **more: Any) -> Any:
+        if table.table_uri.rstrip("/").endswith("beta"):
+            raise DeltaError("no room")
+        return real(table, *arguments, **more)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTable, "restore", refuse_beta)
+        patched.setattr(rollback, step, dies(getattr(rollback, step), before=True))
+        with pytest.raises(Killed):
+            roll_back(view, both)
+    done = finish_earlier(view)
+    assert done is not None
+    assert ([one.table for one in done.tables], [*done.stay]) == (["alpha"], ["beta"])
     assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 5)
     assert accounts(view).differences() == []
 

@@ -96,9 +96,10 @@ def finish_earlier(view: LakeView) -> Rollback | None:
 
 def _carry_out(view: LakeView, plan: Rollback) -> Rollback:
     reopen(view, plan.files)
-    stay = {one.table: why for one in plan.tables if (why := _restore(view, one, plan.number))}
+    counted = _has(_there(view, LEDGER), plan.number)
+    stay = {one.table: why for one in plan.tables if (why := _restore(view, one, plan.number, counted=counted))}
     done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
-    if not _has(_there(view, LEDGER), plan.number):
+    if not counted:
         _change_ledger(view, done)
     reopen(view, plan.files)  # again: somebody may have looked before the ledger changed
     ids_as_then(view, done)
@@ -106,13 +107,16 @@ def _carry_out(view: LakeView, plan: Rollback) -> Rollback:
     return done
 
 
-def _restore(view: LakeView, one: TableBack, number: str) -> str:
-    """Why the table stays unchanged; empty where it went back, now or before."""
+def _restore(view: LakeView, one: TableBack, number: str, *, counted: bool) -> str:
+    """Why the table stays unchanged; empty where it went back, now or before. Once the ledger has `counted` the rows of those
+    that did, no other one follows: nothing would count its rows."""
     table = view.table(one.table)
     if table is None:
         return "it is gone"
     if _has(table, number):
         return ""
+    if counted:
+        return "it could not go back when the others did"
     if table.version() - _has(table, _before(number)) != one.now:
         return "somebody changed it since the plan"
     try:
