@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import CommitProperties, DeltaTable, TableFeatures, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
+from deltalake.transaction import AddAction
 
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
@@ -435,6 +436,25 @@ def test_a_table_that_could_not_go_back_stays_once_the_ledger_has_counted_the_ot
     assert ([one.table for one in done.tables], [*done.stay]) == (["alpha"], ["beta"])
     assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 5)
     assert accounts(view).differences() == []
+
+
+def test_a_table_that_another_spark_compacted_has_the_same_readings(lake: str) -> None:
+    """Where it is not told otherwise, it writes moments that have no time zone for Arrow."""
+    append(lake, "gamma", "in/d.json", 2)
+    moments = pa.array([READ.replace(tzinfo=None)] * 2, pa.timestamp("us"))
+    compacted = pa.table({"_file_id": [file_id("in/d.json")] * 2, "n": [0, 1], "_ingested_at": moments})
+    path, table = Path(lake, "gamma", "compacted.parquet"), DeltaTable(f"{lake}/gamma")
+    pq.write_table(compacted, path, use_deprecated_int96_timestamps=True)
+    file = AddAction(path.name, path.stat().st_size, {}, int(time.time() * 1000), False, '{"numRecords":2}')
+    table.create_write_transaction([file], "overwrite", pa.schema(table.schema()))
+    append(lake, "gamma", "in/d.json", 1)
+    write_ledger(lake, entry("in/d.json", tables={"gamma": 3}, claimed_at=READ_AGAIN))
+    view = LakeView(lake)
+    (back,) = plan_rollback(view, ["gamma"], 0, replay=True).tables
+    assert (back.coming, back.leaving) == (0, 1)
+    roll_back(view, plan_rollback(view, ["gamma"], 0, replay=False))
+    (back,) = plan_rollback(view, ["gamma"], 2, replay=True).tables
+    assert (back.coming, back.leaving) == (1, 0)
 
 
 def test_rows_that_another_tool_wrote_leave_and_no_file_of_ours_counts_them(lake: str) -> None:

@@ -49,6 +49,7 @@ from forebay.operate.lake_view import LakeView, known_table
 MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz", "changeDataFeed"}
 """Features of tables that delta-rs writes."""
+MOMENT = pa.timestamp("us", "UTC")
 LOOKED_BACK = 1000
 """Commits in which a commit of ours is looked for."""
 
@@ -238,7 +239,7 @@ def _rows_by_reading(view: LakeView, name: str, table: DeltaTable, paths: set[st
     counted: Counter[Reading] = Counter()
     for path in sorted(paths):
         try:
-            rows = view.columns(name, path, ["_file_id", "_ingested_at"])
+            rows = _with_moments(view.columns(name, path, ["_file_id", "_ingested_at"]))
         except FileNotFoundError:
             gone = f"its data file {path} is gone"
             raise InvalidConfiguration.one(
@@ -248,6 +249,13 @@ def _rows_by_reading(view: LakeView, name: str, table: DeltaTable, paths: set[st
         for one in groups.to_pylist():
             counted[Reading(one["_file_id"], one["_ingested_at"])] += one["count_all"]
     return counted
+
+
+def _with_moments(rows: pa.Table) -> pa.Table:
+    """Spark's INT96 comes without a zone, and another tool may have put another type there."""
+    at = rows["_ingested_at"]
+    moments = at.cast(MOMENT, safe=False) if pa.types.is_timestamp(at.type) else pa.nulls(len(at), MOMENT)
+    return rows.set_column(rows.schema.get_field_index("_ingested_at"), "_ingested_at", moments)
 
 
 def _there(view: LakeView, name: str) -> DeltaTable:
