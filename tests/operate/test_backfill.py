@@ -49,7 +49,10 @@ def test_older_and_deleted_versions_are_announced_as_the_service_declares(s3: st
     unknown = failed(0, *asked)
     assert unknown.startswith(forgotten)
     assert "deleted versions were left out: no job has used this lake yet" in unknown
-    assert ran(*asked, "--service", str(declared["ignore"])).startswith(f"{kept}overwritten or deleted since\n")
+    assert ran(*asked, "--service", str(declared["ignore"])).startswith(
+        f"{kept}overwritten or deleted since; --current leaves these out\n"
+    )
+    assert ran(*asked, "--current").startswith("1 file, 2 B, would be announced\n3 versions were checked")
     assert ran(*asked, "--service", str(declared["forget"])).startswith(forgotten)
     assert "is not the service of" in failed(2, *asked, "--service", str(declared["forget"]), "--of", "others")
     keep_in_force(str(lake), load_service(str(declared["ignore"])))

@@ -169,6 +169,12 @@ def test_a_backfill_announces_what_an_hour_waits_for_and_what_find_missed_finds(
     assert len(announced) == (6 if without_deleted else 9)
 
 
+def test_on_request_only_current_objects_are_announced(tmp_path: Path) -> None:
+    assert run(tmp_path, S3(*PUTS), sqs := Sqs(), without_deleted=True, only_current=True).not_current == 0
+    assert [file.version_id for file in sqs.files] == ["v1", "v9", "v10"]
+    assert run(tmp_path, S3(*PUTS), Sqs(), without_deleted=True).announced == 6, "it is another backfill"
+
+
 def test_deleted_versions_that_a_run_left_out_are_another_backfill(tmp_path: Path) -> None:
     assert run(tmp_path, S3(*PUTS), Sqs(), without_deleted=True).done
     assert run(tmp_path, S3(*PUTS), Sqs()).announced == 9

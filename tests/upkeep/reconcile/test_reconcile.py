@@ -26,12 +26,15 @@ from forebay.notification.reading import read_message
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.reconcile import job
 from forebay.upkeep.reconcile.job import find_missed
-from forebay.upkeep.reconcile.landed import landed_files, prefixes_of
+from forebay.upkeep.reconcile.landed import in_span, landed_files, of_whole_keys, prefixes_of
 from forebay.upkeep.reconcile.last import LastReconcile, last_reconcile
 from tests.files_alive import files_alive
 
 NOW = datetime.now(UTC).replace(microsecond=0)
 """The data files of a ledger are as old as their writing, so the story is told backwards from now."""
+
+
+GONE = {"Key": "in/gone", "VersionId": "d", "LastModified": NOW, "IsLatest": True}
 
 
 class S3:
@@ -51,7 +54,7 @@ class S3:
         rest = {key: key.removeprefix(Prefix) for _, key, _ in inside}
         folders = sorted({Prefix + r.partition("/")[0] + "/" for r in rest.values() if Delimiter and "/" in r})
         direct = [self.said(*one) for one in inside if not (Delimiter and "/" in rest[one[1]])]
-        yield {"Versions": direct[:1], "DeleteMarkers": [{"Key": "in/gone"}], "IsTruncated": len(direct) > 1}
+        yield {"Versions": direct[:1], "DeleteMarkers": [GONE], "IsTruncated": len(direct) > 1}
         yield {"Versions": direct[1:], "CommonPrefixes": [{"Prefix": folder} for folder in folders]}
 
     def said(self, n: int, key: str, hours: float) -> dict[str, Any]:
@@ -404,6 +407,17 @@ DELETED = Pages(
         ]
     },
 )
+
+
+def test_of_a_key_with_any_number_of_versions_only_those_of_the_span_are_held() -> None:
+    pages = [
+        {"Versions": [listed("in/a", hours, f"v{hours}")], "DeleteMarkers": [listed("in/a", hours, f"d{hours}")]}
+        | {"IsTruncated": hours < 10}
+        for hours in range(1, 11)
+    ]
+    span = NOW - timedelta(hours=2), NOW
+    sizes = [(len(page["Versions"]), len(page["DeleteMarkers"])) for page in of_whole_keys(in_span(pages, *span))]
+    assert sizes == [(0, 0)] * 9 + [(2, 10)]
 
 
 @pytest.mark.parametrize(

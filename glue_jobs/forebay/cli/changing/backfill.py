@@ -42,6 +42,9 @@ def backfill(
     most_waiting: Annotated[
         int, typer.Option(min=0, help="Wait while more messages than this are in the queue.")
     ] = 200,
+    current: Annotated[
+        bool, typer.Option("--current", help="Only the current version of each key, and no deleted object.")
+    ] = False,
     again: Annotated[bool, typer.Option("--again", help="Start again from the first key.")] = False,
     dry_run: DryRun = False,
     as_json: AsJson = False,
@@ -94,7 +97,8 @@ def backfill(
         most_waiting=most_waiting,
         inventory=inventory,
         services=(of, *(declared.shares_files_with if declared else ())),
-        without_deleted=declared is None or declared.on_delete == "forget",
+        without_deleted=current or declared is None or declared.on_delete == "forget",
+        only_current=current,
     )
     if inventory and (found := open_inventory(s3_client(), inventory)).bucket != bucket:
         raise InvalidConfiguration.one(
@@ -129,8 +133,9 @@ def backfill(
         error_console.print(f"found no file under {place}: is it spelled correctly?")
     console.print(f"{counted(done.announced, 'file')}, {size(done.bytes)}, {verb}")
     if done.not_current:
-        console.print(f"{done.not_current:,} of them {agreed(done.not_current, 'was')} overwritten or deleted since")
-    if declared is None:
+        since_then = f"{done.not_current:,} of them {agreed(done.not_current, 'was')} overwritten or deleted since"
+        console.print(f"{since_then}{'; --current leaves these out' if dry_run else ''}")
+    if declared is None and not current:
         error_console.print(
             "deleted versions were left out: no job has used this lake yet, so on_delete is not known. "
             "To include them, name the declarations with --service"

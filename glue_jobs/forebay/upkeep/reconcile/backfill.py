@@ -1,10 +1,10 @@
 """A bucket that already has years of files: files that the ledger lacks are announced, page by page, beside live traffic.
 
 In: a `Backfill`. Out: its `Progress`. As with reconcile, files are only announced, and the ingest job loads them like any file.
-If a key was written several times, each version is announced, the oldest first: the declarations decide which of them count. A
-page's progress is durable once the page is announced, so an interrupted backfill resumes, at the beginning of a key. The ledger
-recognizes a page that is announced twice. Memory holds a page of the listing, all versions of its last key, and eight bytes for
-each file in the ledger.
+If a key was written several times, each version is announced, the oldest first: the declarations decide which of them count. On
+request, only the current version of each key is. A page's progress is durable once the page is announced, so an interrupted
+backfill resumes, at the beginning of a key. The ledger recognizes a page that is announced twice. Memory holds a page of the
+listing, all versions of its last key, and eight bytes for each file in the ledger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Backfill:
     """Everything under a prefix that was written in a span of time; `rate` is files a second, 0 means unlimited. While more
     than `most_waiting` messages are in the queue it waits, so that live files are not delayed. With `inventory`, a report's
     manifest, nothing is listed. `services`: their files count as loaded; the queue belongs to the first one. `without_deleted`:
-    versions that a deletion followed are left out."""
+    versions that a deletion followed are left out. `only_current`: all but the current version of each key are."""
 
     lake: str
     bucket: str
@@ -46,6 +46,7 @@ class Backfill:
     inventory: str = ""
     services: tuple[str, ...] = ()
     without_deleted: bool = False
+    only_current: bool = False
 
     @property
     def name(self) -> str:
@@ -53,6 +54,7 @@ class Backfill:
         parts = [self.bucket, self.prefix, str(self.since), str(self.until), *self.services]
         parts += [self.inventory] if self.inventory else []
         parts += ["without-deleted"] if self.without_deleted else []
+        parts += ["only-current"] if self.only_current else []
         return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -146,7 +148,7 @@ def _pages(wanted: Backfill, marker: tuple[str, str], s3: Any) -> Iterator[tuple
     """The versions of a page, and where the next one begins: nowhere after the last."""
     if wanted.inventory:
         report = open_inventory(s3, wanted.inventory)
-        yield from report.pages(s3, wanted.prefix, marker, only_latest=wanted.without_deleted)
+        yield from report.pages(s3, wanted.prefix, marker, only_latest=wanted.without_deleted or wanted.only_current)
         return
     for page in of_whole_keys(_listed(wanted, marker, s3)):
         if not page["IsTruncated"]:
@@ -167,6 +169,8 @@ def _listed(wanted: Backfill, marker: tuple[str, str], s3: Any) -> Iterator[Page
 def _oldest_first(wanted: Backfill, page: Page) -> list[LandedFile]:
     """S3 lists the newest version of a key first."""
     span = wanted.since or SINCE_EVER, wanted.until or UNTIL_EVER
+    if wanted.only_current:
+        page = page | {"Versions": [one for one in page["Versions"] if one["IsLatest"]]}
     files = [*files_in(wanted.bucket, page, *span, without_deleted=wanted.without_deleted)]
     files.reverse()
     return sorted(files, key=lambda file: file.key)

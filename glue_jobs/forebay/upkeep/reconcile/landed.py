@@ -3,8 +3,8 @@
 In: a bucket, prefixes, a span of time, and a function over a page of files. Out: its results, for every version of every object
 that was written in the span; on request without those that a deletion followed. S3 lists by key alone, so everything under a
 prefix is listed. If versions were written in the same second, the order of the listing decides which is later. Prefixes are
-listed in parallel, and so are the folders directly under them. Memory holds a few pages of files at most, and all versions of
-one key.
+listed in parallel, and so are the folders directly under them. Memory holds a few pages of files at most, and the versions of
+one key in the span.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def landed_files(
 
     def below(prefix: str, **more: str) -> tuple[list[Said], list[str]]:
         results, folders = [], list[str]()
-        for page in of_whole_keys(_pages(s3, bucket, prefix, **more)):
+        for page in of_whole_keys(in_span(_pages(s3, bucket, prefix, **more), since, until)):
             results.append(say(list(files_in(bucket, page, since, until, without_deleted=without_deleted))))
             folders += [found["Prefix"] for found in page.get("CommonPrefixes", ())]
         return results, folders
@@ -58,6 +58,14 @@ def landed_files(
             folders += found
         for results, _ in threads.map(below, folders):
             yield from results
+
+
+def in_span(pages: Iterable[Page], since: datetime, until: datetime) -> Iterator[Page]:
+    """Without versions of other times, and with only the newest delete marker of each key. A key may have a million."""
+    for page in pages:
+        versions = [one for one in page.get("Versions", ()) if since <= one["LastModified"] < until]
+        markers = {one["Key"]: one for one in _newest_last(page.get("DeleteMarkers", ()))}
+        yield page | {"Versions": versions, "DeleteMarkers": [*markers.values()]}
 
 
 def of_whole_keys(pages: Iterable[Page]) -> Iterator[Page]:
@@ -79,10 +87,8 @@ def files_in(
     bucket: str, page: Page, since: datetime, until: datetime, *, without_deleted: bool = False
 ) -> Iterator[LandedFile]:
     """The versions of a page of whole keys."""
-    newest_last = (
-        sorted(page["DeleteMarkers"], key=lambda one: (one["LastModified"], one["IsLatest"])) if without_deleted else ()
-    )
-    deleted, together = {one["Key"]: one for one in newest_last}, Counter(map(_key_and_second, page["Versions"]))
+    markers = _newest_last(page["DeleteMarkers"]) if without_deleted else []
+    deleted, together = {one["Key"]: one for one in markers}, Counter(map(_key_and_second, page["Versions"]))
     before = Counter[tuple[str, datetime]]()
     for one in page["Versions"]:
         moment, version, at = _key_and_second(one), one.get("VersionId"), one["LastModified"]
@@ -102,6 +108,10 @@ def files_in(
 def _pages(s3: Any, bucket: str, prefix: str, **more: str) -> Iterator[Page]:
     pages: Iterator[Page] = s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix, **more)
     return pages
+
+
+def _newest_last(entries: Iterable[Page]) -> list[Page]:
+    return sorted(entries, key=lambda one: (one["LastModified"], one["IsLatest"]))
 
 
 def _is_deleted(version: Page, marker: Page | None) -> bool:
