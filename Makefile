@@ -8,6 +8,13 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 --ignore=tests/cluster
 ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
 
+# What `make quick` leaves out: what takes more than six seconds of a core, what `make check` has, and the other journeys.
+LONG := infra twin logstore journey batch/test_dedupe_beside_a_retry.py batch/test_retry_beside_a_batch.py \
+  capacity/test_simulation.py content/test_bad_input.py operate/test_draft.py operate/test_drop.py operate/test_erase.py \
+  operate/test_lake_view.py operate/test_landing.py operate/test_rollback.py privacy/test_hostile.py record/test_apart.py \
+  record/test_cost.py test_blocks.py test_docs.py test_house.py
+QUICK := -m "not jvm and not deep and not hypothesis" -k "not paper and not histories" $(LONG:%=--ignore=tests/%)
+
 # AWS's linter over the service as it is by default; the suite has it over every kind of it.
 LINTED := "tests/infra/test_linters.py::test_cfn_lint_finds_nothing_in_any_region_where_the_service_is[made]"
 
@@ -33,8 +40,12 @@ test-all: setup ## the whole test suite, in some thirty-five minutes: also crash
 test-cluster: setup ## the jobs in the environments of Glue and EMR, on a master and two workers of this machine; STORY=killed is one of the stories
 	@$(BIN)/python -m pytest -q tests/cluster $(if $(STORY),-k $(STORY))
 
-quick: setup ## all tests that need no JVM, and one journey: two minutes
-	@$(PYTEST) -m "not jvm" & tests=$$!; $(BIN)/python -m pytest -q $(ONE_JOURNEY); journey=$$?; wait $$tests && exit $$journey
+# The journey runs beside the tests, and its result is shown after theirs.
+quick: setup ## most tests that need no JVM, and one journey: two minutes; leaves out infrastructure, fuzzing and random histories
+	@echo "quick: most tests that need no JVM, and one journey. 'make test' also has infrastructure, fuzzing and random histories"
+	@log=$$(mktemp); $(BIN)/python -m pytest -q $(ONE_JOURNEY) >$$log 2>&1 & journey=$$!; \
+	  $(PYTEST) $(QUICK); tests=$$?; wait $$journey; told=$$?; \
+	  echo "the journey, $(ONE_JOURNEY):"; cat $$log; rm $$log; test $$tests$$told = 00
 
 check: setup ## style, types, which room may import which, what the documents say, and what cfn-lint finds
 	@$(BIN)/ruff check .
