@@ -29,14 +29,15 @@ _launching = False
 
 
 def launch(conf: Any) -> Any:
-    """Starts the JVM by hand, since its launcher greets with lines that no logging setting can silence."""
+    """Starts the JVM by hand, since its launcher greets with lines that no logging setting can silence, and Delta prints what a
+    VACUUM deleted. Our own output may be JSON for another program, so no line of the JVM is among it."""
     from pyspark.java_gateway import launch_gateway
 
     _tell_its_end_once()
     _log_no_refused_queries()
     with _ignoring_terminations():
-        gateway = launch_gateway(conf, {"stderr": subprocess.PIPE})  # type: ignore[no-untyped-call]
-    threading.Thread(target=_pass_on, args=(gateway.proc.stderr,), daemon=True).start()
+        gateway = launch_gateway(conf, {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT})  # type: ignore[no-untyped-call]
+    threading.Thread(target=_pass_on, args=(gateway.proc.stdout,), daemon=True).start()
     return gateway
 
 
@@ -55,9 +56,9 @@ def jvm_ended(failure: Exception) -> int | None:
     return status
 
 
-def _pass_on(stderr: IO[bytes]) -> None:
-    """The JVM's stderr, without its greetings."""
-    for line in stderr:
+def _pass_on(said: IO[bytes]) -> None:
+    """The JVM's output, without its greetings, into our stderr."""
+    for line in said:
         if not line.startswith(GREETINGS):
             sys.stderr.write(line.decode("utf-8", "replace"))
             sys.stderr.flush()
