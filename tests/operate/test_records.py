@@ -347,7 +347,8 @@ def is_understood(words: list[str]) -> bool:
     inner = " ".join(words[:2]) in ALL
     name = " ".join(words[: 1 + inner])
     of_lake = ["--lake", "/tmp", *(["--queue-url", "q"] if name == "files retry" else [])]
-    found = ALL[name].make_context(name, [*words[1 + inner :], *of_lake]).params
+    # click keeps the options of the first help that a command was asked for
+    found = ALL[name].make_context(name, [*words[1 + inner :], *of_lake], help_option_names=["-h", "--help"]).params
     return "to" not in found or bool(_target(found["to"], found["tables"]) is not None)
 
 
