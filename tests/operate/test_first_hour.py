@@ -80,13 +80,18 @@ def test_a_new_table_is_followed_by_the_next_command(sample: str) -> None:
     assert said == "wrote shop/tables/reviews.toml\nnext     forebay try FILE --service shop\n"
 
 
-def test_a_missing_lake_names_the_twin_of_the_folder(sample: str) -> None:
+def test_a_missing_lake_names_the_twin_of_the_folder_or_of_another_one(
+    sample: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert "forebay local env" not in failed(2, "audit")
     Path(".forebay/local").mkdir(parents=True)
     Path(".forebay/local/twin.json").write_text("{}")
     hint = 'a twin runs in this folder: `eval "$(forebay local env)"` names its lake'
     assert failed(2, "audit") == f"forebay: audit: --lake is missing ({hint})\n"
     assert failed(2, "status") == f"forebay: status: --lake is missing ({hint}; or --stack)\n"
+    Path(".forebay/local").rename("elsewhere")
+    monkeypatch.setenv("FOREBAY_LOCAL", "elsewhere")
+    assert "(a twin runs in elsewhere: " in failed(2, "audit")
 
 
 def test_a_table_that_a_query_does_not_find_is_named_as_it_was_typed(lake: str) -> None:

@@ -185,6 +185,8 @@ def test_a_file_of_a_table_that_is_still_paused_does_not_keep_the_others_from_be
 
 def test_a_file_that_could_not_be_read_is_read_again_and_never_taken_for_one_with_rows(lake: str, queue: str) -> None:
     torn = ("--lake", lake, "--queue-url", queue)
+    shown = ran("replay", "--file", "s3://landing/in/torn.json", "--lake", lake, "--dry-run")
+    assert shown == "1 file of 0 records to read again: none has rows\n"
     status, _, said = given(("replay", "--since", "2026-05-01", "--yes", *torn), "")
     assert (status, "announced: 4 of 4 files" in said) == (0, True)
     rows = DeltaTable(f"{lake}/_forebay/ledger").to_pyarrow_table().to_pylist()

@@ -82,9 +82,10 @@ def _option_for(typed: str, context: Any) -> str:
 
 def hint_of(variable: str) -> str:
     """Says how to set a variable. If a twin runs here, its environment has the value."""
-    state = Path(os.environ.get("FOREBAY_LOCAL") or ".forebay/local")
+    elsewhere = os.environ.get("FOREBAY_LOCAL")
+    state = Path(elsewhere or ".forebay/local")
     if variable in OF_THE_TWIN and (state / "twin.json").exists():
-        return f'a twin runs in this folder: `eval "$(forebay local env)"` names its {OF_THE_TWIN[variable]}'
+        return f'a twin runs in {elsewhere or "this folder"}: `eval "$(forebay local env)"` names its {OF_THE_TWIN[variable]}'
     return f"or set {variable}, or name it in forebay.toml"
 
 

@@ -71,7 +71,8 @@ def replay(
         must_be_given("replay", "--queue-url", queue_url, "FOREBAY_QUEUE_URL")
     view = view_of(lake)
     found = waiting(view, files.of or None) if resume else files.found(view)
-    what = "to read again. Their rows will be replaced:"
+    has_rows = bool(found.rows or any(found.held.values()))
+    what = "to read again. Their rows will be replaced:" if has_rows else "to read again: none has rows"
     _show(view, found, what, {"dry_run": dry_run}, as_json=as_json)
     if dry_run or not found.files:
         return
@@ -211,7 +212,8 @@ def show_rows(found: Replay) -> None:
     for name, rows in found.held.items():
         if rows:
             shown.add_row(f"({name})", f"{rows:,}")
-    console.print(shown)
+    if shown.row_count:
+        console.print(shown)
     if found.left_out:
         said = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(found.left_out.items()))
         console.print(f"left out, because none of their rows are in the lake: {said}")
