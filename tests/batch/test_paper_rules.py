@@ -247,6 +247,36 @@ def test_no_record_of_a_later_version_enters_a_table_whose_rows_of_the_first_one
         assert [row["id"] for row in play.lake.rows("alpha")] == ["0"]
 
 
+@pytest.mark.parametrize("dies_after", [None, *range(1, 8)])
+@pytest.mark.parametrize("late", [False, True], ids=["in one batch", "announced late"])
+def test_a_later_version_is_read_again_where_rows_come_back_of_one_that_it_outdid_unread(
+    late: bool, dies_after: int | None
+) -> None:
+    """That one was forgotten, and wanted again when the later version came, or after that."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts = False
+        play.put("new/a")
+        (first,) = play.waiting
+        play.lake.answers[first.file_id] = [Record("alpha", "1")]
+        play.attempt()
+        play.forget("new/a")
+        play.attempt()
+        play.put("new/a")
+        (second,) = play.waiting
+        play.lake.answers[second.file_id] = [Record("beta", "2")]
+        if late:
+            play.attempt()
+        play.bring_back("new/a")
+        play.attempt(dies_after)
+        play.attempt()
+        outcomes = {row["file_id"]: row["outcome"] for row in play.ledger()}
+        assert outcomes == {first.file_id: "superseded", second.file_id: "loaded"}
+        roll_back_in(patch, play.lake, ["alpha"], play.lake.tables["alpha"].version)
+        outcomes = {row["file_id"]: row["outcome"] for row in play.ledger()}
+        assert outcomes == {first.file_id: "loaded", second.file_id: "replay"}
+
+
 def read_twice(play: Play, later: list[Record]) -> None:
     """A file with the records 1 and 2, as declarations read it at first, and as others read it now."""
     play.operator_acts = False

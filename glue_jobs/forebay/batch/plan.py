@@ -274,7 +274,8 @@ def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
 
 
 def _entry_out(entry: Entry, at: int) -> dict[str, Any]:
-    return {"file": at, "outcome": entry.outcome, "reason": entry.reason, "content_hash": entry.content_hash}
+    names = ("outcome", "reason", "content_hash", "superseded_by")
+    return {"file": at, **{name: getattr(entry, name) for name in names}}
 
 
 def _entries_in(files: Sequence[LandedFile], told: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:

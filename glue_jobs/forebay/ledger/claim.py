@@ -207,27 +207,30 @@ class _Deciding:
             self.left_out.append(Entry(file=file, outcome="duplicate", reason=SAME_BYTES_FORGOTTEN))
         elif rivals and rule == "ignore":
             self.left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
-        elif rule == "replace" and any(self._later(one, file) for one in [*rivals, *self._gone(file)]):
-            self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
+        elif rule == "replace" and (later := [one for one in [*rivals, *self._gone(file)] if self._later(one, file)]):
+            by = self._latest(later).file_id
+            self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late", superseded_by=by))
         else:
             if rule == "replace":
                 for outdone in self.fresh.pop(self._key(file), []):
-                    self._outdo(outdone)
+                    self._outdo(outdone, file)
             self.fresh.setdefault(self._key(file), []).append(file)
             self.order[file.file_id] = file
 
-    def _outdo(self, file: LandedFile) -> None:
-        """The row of a replay changes with those of the other versions that leave."""
+    def _outdo(self, file: LandedFile, by: LandedFile) -> None:
+        """The row of a replay changes with those of the other versions that leave. A rollback may restore rows of one that was
+        forgotten before, so its row says which version took its place."""
         del self.order[file.file_id]
         if file.file_id in self.replays:
             del self.retried[file.file_id]
         else:
-            self.left_out.append(Entry(file=file, outcome="superseded", reason="overwritten"))
+            entry = Entry(file=file, outcome="superseded", reason="overwritten", superseded_by=by.file_id)
+            self.left_out.append(entry)
 
     def _is_duplicate(self, file: LandedFile, rivals: Sequence[LandedFile], rule: Overwritten) -> bool:
         """Under `replace` only the newest version stands, so only its bytes count: A, B, A ends at A."""
         if rule == "replace" and rivals:
-            rivals = [reduce(lambda a, b: a if self._later(a, b) else b, rivals)]
+            rivals = [self._latest(rivals)]
         return any(self._same_bytes(file, rival) for rival in rivals)
 
     def _same_bytes(self, file: LandedFile, rival: LandedFile) -> bool:
@@ -305,7 +308,7 @@ class _Deciding:
         """A replay, and a version that could not be read: they are outdone whether somebody can read them or not."""
         for file in [*self.order.values()]:
             if (file.file_id in self.replays or self._is_unread(file)) and self._is_outdone(file):
-                self._outdo(file)
+                self._outdo(file, self._latest(self._others(file)))
 
     def _is_unread(self, file: LandedFile) -> bool:
         """Whether it is one of several new versions of a key that was not read, or could not be."""
@@ -318,11 +321,14 @@ class _Deciding:
             return True
         if self.claim.rule_of(file.key) != "replace":
             return False
-        here = [other for other in self.fresh.get(self._key(file), []) if other.file_id != file.file_id]
+        here = self._others(file)
         if any(self._later(other, file) for other in here):
             return True
         behind = self.claim.files[self.claim.files.index(file) + 1 :]
         return any(other in behind and not self._later(file, other) for other in here)
+
+    def _others(self, file: LandedFile) -> list[LandedFile]:
+        return [other for other in self.fresh.get(self._key(file), []) if other.file_id != file.file_id]
 
     def _has_stand_in(self, file: LandedFile) -> bool:
         """Whether the batch could read a duplicate that was marked in place of this replay. Of two of those, the later one is
@@ -343,6 +349,9 @@ class _Deciding:
     def _marks(self, file: LandedFile) -> list[Earlier]:
         """The rows of a file that was marked."""
         return [seen for seen in self._earlier(file) if seen.file.file_id == file.file_id and seen.is_marked]
+
+    def _latest(self, files: Iterable[LandedFile]) -> LandedFile:
+        return reduce(lambda a, b: a if self._later(a, b) else b, files)
 
     def _later(self, a: LandedFile, b: LandedFile) -> bool:
         return written_later(self._written_last(a), self._written_last(b))

@@ -96,7 +96,7 @@ class Entry:
     """The hash of the bytes that were read; empty if the file did not land. After a space follow the hashes of the object's
     rewritten bytes."""
     superseded_by: str | None = None
-    """The version that took its place, where a rollback brought this one back."""
+    """The version that took its place: of one that was not read, or that a rollback brought back."""
 
     def __post_init__(self) -> None:
         accounted = self.written + self.quarantined + self.parked + self.dropped
