@@ -87,14 +87,16 @@ def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, 
     partly = (F.col("reason") == PARTLY_REPLAYED) & (F.col("service") == service.name)
     there = F.map_keys("tables")
     kept = F.array_intersect(F.split(F.substring_index("detail", ";", 1), ", "), there)
-    of_earlier_readings = ledger.where(partly).select("file_id", F.explode(kept)).collect()
-    back = ledger.where(came_back).select("file_id", "superseded_by", F.explode(there)).collect()
+    of_earlier_reading = ledger.where(partly).select("file_id", F.lit(None).cast("string"), F.explode(kept))
+    of_earlier_version = ledger.where(came_back).select("file_id", "superseded_by", F.explode(there))
+    found = [(row[0], row[1], row[2]) for row in of_earlier_reading.union(of_earlier_version).collect()]
 
     def later_of(file_ids: Collection[str]) -> dict[str, str]:
         asked = rows_with(ledger.where(has_later), "file_id", "string", file_ids)
         return {row.file_id: row.superseded_by for row in asked.select("file_id", "superseded_by").collect()}
 
-    return [(row[0], row[1]) for row in of_earlier_readings] + all_later([(*row,) for row in back], later_of)
+    partly_replayed = [(file_id, table) for file_id, version, table in found if version is None]
+    return partly_replayed + all_later([one for one in found if one[1] is not None], later_of)
 
 
 def all_later(
