@@ -10,12 +10,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import pytest
 
 from forebay.batch.retrying.plan import PLAN, Choice
-from forebay.ledger.entry import PARTLY_REPLAYED, tables_of_earlier_reading
+from forebay.ledger.entry import FORGET, PARTLY_REPLAYED, tables_of_earlier_reading
 from tests.batch.paper import FIRST, Record, roll_back_in, table_of
 from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, plain_play, play_all, service
 
@@ -28,14 +29,16 @@ class Rules(Play):
         self.keys = ("add/a", "new/a")
 
     def more_deeds(self) -> dict[Callable[[str], None], int]:
-        rare = (self.put, self.delete, self.withhold, self.forget, self.bring_back, self.announce_again)
+        rare = (self.delete, self.withhold, self.forget, self.bring_back, self.announce_again)
         return {
             **dict.fromkeys(rare, 1),
+            self.put: 6,
             self.push: 16,
             self.replay: 6,
             self.retry: 12,
             self.partly_replay: 12,
             self.take_back: 6,
+            self.go_back: 6,
         }
 
     def push(self, key: str) -> None:
@@ -70,6 +73,9 @@ class Rules(Play):
     def take_back(self, key: str) -> None:
         """Tables go back after a replay in part, one after the other, and some files are not read again for that."""
         self.partly_replay(key)
+        self.go_back(key)
+
+    def go_back(self, key: str) -> None:
         for name in self.draw.sample(TABLES, 2):
             if name in self.lake.tables and self.draw.random() < 0.7:
                 back = self.draw.randint(1, 3)
@@ -82,15 +88,24 @@ class Rules(Play):
     def attempt(self, dies_after: int | None = None) -> None:
         super().attempt(dies_after)
         self.no_table_has_a_record_twice()
+        self.no_table_has_two_versions()
 
     def retries(self, choice: Choice, dies_after: int | None = None) -> None:
         super().retries(choice, dies_after)
         self.no_table_has_a_record_twice()
+        self.no_table_has_two_versions()
 
     def no_table_has_a_record_twice(self) -> None:
         for name in TABLES:
             rows = Counter((row["_file_id"], row["byte_offset"]) for row in self.lake.rows(name))
             assert [one for one, times in rows.items() if times > 1] == [], f"{name} has a record twice"
+
+    def no_table_has_two_versions(self) -> None:
+        """Of a key whose versions are replaced, but for one that is to be forgotten."""
+        going = {row["file_id"] for row in self.ledger() if row["outcome"] == FORGET}
+        for name, key in product(TABLES, self.keys):
+            rows = {row["_file_id"] for row in self.lake.rows(name) if row["key"] == key} - going
+            assert key.startswith("add/") or len(rows) <= 1, f"{name} has rows of {len(rows)} versions of {key}"
 
     def none_is_twice(self, records: Counter[tuple[str, int]]) -> None:
         """Except of a version that went before it could be replayed again: a table keeps the rows of its earlier reading."""
