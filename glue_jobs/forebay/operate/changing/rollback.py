@@ -255,7 +255,7 @@ def _with_moments(rows: pa.Table) -> pa.Table:
     """Spark's INT96 comes without a zone, and another tool may have put another type there."""
     at = rows["_ingested_at"]
     moments = at.cast(MOMENT, safe=False) if pa.types.is_timestamp(at.type) else pa.nulls(len(at), MOMENT)
-    return rows.set_column(rows.schema.get_field_index("_ingested_at"), "_ingested_at", moments)
+    return pa.table({"_file_id": rows["_file_id"].cast(pa.string()), "_ingested_at": moments})
 
 
 def _there(view: LakeView, name: str) -> DeltaTable:
