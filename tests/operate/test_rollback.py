@@ -391,20 +391,29 @@ def test_a_table_whose_version_was_deleted_since_the_plan_stays(lake: str) -> No
     assert done.stay["alpha"]
 
 
-def test_one_table_that_cannot_go_back_keeps_no_other_and_its_counts_stay(
-    lake: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    view = LakeView(lake)
+def both_tables(view: LakeView) -> Rollback:
+    """Each to its first version."""
     found = [plan_rollback(view, [table], 0, replay=False) for table in ("alpha", "beta")]
-    both = replace(found[0], tables=tuple(one for plan in found for one in plan.tables))
+    return replace(found[0], tables=tuple(one for plan in found for one in plan.tables))
+
+
+def beta_has_no_room(patch: pytest.MonkeyPatch) -> None:
     real = DeltaTable.restore
 
-    def refuse_beta(table: DeltaTable, *arguments: Any, **more: Any) -> Any:
+    def restore(table: DeltaTable, *arguments: Any, **more: Any) -> Any:
         if table.table_uri.rstrip("/").endswith("beta"):
             raise DeltaError("no room")
         return real(table, *arguments, **more)
 
-    monkeypatch.setattr(DeltaTable, "restore", refuse_beta)
+    patch.setattr(DeltaTable, "restore", restore)
+
+
+def test_one_table_that_cannot_go_back_keeps_no_other_and_its_counts_stay(
+    lake: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    view = LakeView(lake)
+    both = both_tables(view)
+    beta_has_no_room(monkeypatch)
     done = roll_back(view, both)
     assert ([one.table for one in done.tables], done.stay) == (["alpha"], {"beta": "no room"})
     assert (rows(lake, "alpha"), rows(lake, "beta")) == (3, 5)
@@ -417,17 +426,9 @@ def test_a_table_that_could_not_go_back_stays_once_the_ledger_has_counted_the_ot
 ) -> None:
     """It could go back when the rollback is finished, but its rows would be counted nowhere."""
     view = LakeView(lake)
-    found = [plan_rollback(view, [table], 0, replay=False) for table in ("alpha", "beta")]
-    both = replace(found[0], tables=tuple(one for plan in found for one in plan.tables))
-    real = DeltaTable.restore
-
-    def refuse_beta(table: DeltaTable, *arguments: Any, **more: Any) -> Any:
-        if table.table_uri.rstrip("/").endswith("beta"):
-            raise DeltaError("no room")
-        return real(table, *arguments, **more)
-
+    both = both_tables(view)
     with monkeypatch.context() as patched:
-        patched.setattr(DeltaTable, "restore", refuse_beta)
+        beta_has_no_room(patched)
         patched.setattr(rollback, step, dies(getattr(rollback, step), before=True))
         with pytest.raises(Killed):
             roll_back(view, both)

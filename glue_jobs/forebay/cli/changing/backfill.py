@@ -97,7 +97,7 @@ def backfill(
         most_waiting=most_waiting,
         inventory=inventory,
         services=(of, *(declared.shares_files_with if declared else ())),
-        without_deleted=current or declared is None or declared.on_delete == "forget",
+        without_deleted=declared is None or declared.on_delete == "forget",
         only_current=current,
     )
     if inventory and (found := open_inventory(s3_client(), inventory)).bucket != bucket:

@@ -239,7 +239,7 @@ def _rows_by_reading(view: LakeView, name: str, table: DeltaTable, paths: set[st
     counted: Counter[Reading] = Counter()
     for path in sorted(paths):
         try:
-            rows = _with_moments(view.columns(name, path, ["_file_id", "_ingested_at"]))
+            rows = _as_readings(view.columns(name, path, ["_file_id", "_ingested_at"]))
         except FileNotFoundError:
             gone = f"its data file {path} is gone"
             raise InvalidConfiguration.one(
@@ -251,8 +251,9 @@ def _rows_by_reading(view: LakeView, name: str, table: DeltaTable, paths: set[st
     return counted
 
 
-def _with_moments(rows: pa.Table) -> pa.Table:
-    """Spark's INT96 comes without a zone, and another tool may have put another type there."""
+def _as_readings(rows: pa.Table) -> pa.Table:
+    """In the types of a `Reading`. Spark's INT96 comes without a zone, another tool may have put another type there, and an
+    erasure writes texts that Arrow reads as views."""
     at = rows["_ingested_at"]
     moments = at.cast(MOMENT, safe=False) if pa.types.is_timestamp(at.type) else pa.nulls(len(at), MOMENT)
     return pa.table({"_file_id": rows["_file_id"].cast(pa.string()), "_ingested_at": moments})
