@@ -294,7 +294,9 @@ class S3Objects:
 
 
 class FolderObjects:
-    """A folder. For one machine: laptops, tests, and shared disks that honour hard links."""
+    """A folder. For one machine: laptops, tests, and shared disks that honour hard links.
+
+    Logs have many small objects, and a `Path` costs more than reading one: `found` and `read` work with text."""
 
     def __init__(self, root: Path) -> None:
         self._root, self.place = root, str(root)
@@ -308,7 +310,7 @@ class FolderObjects:
         for name in sorted(names):
             if name.startswith(prefix) and name > after:
                 try:
-                    stat = (self._root / name).stat()
+                    stat = os.stat(f"{self.place}/{name}")  # noqa: PTH116
                 except FileNotFoundError:
                     continue  # gone since it was listed
                 yield Found(name, stat.st_size, datetime.fromtimestamp(stat.st_mtime, UTC))
@@ -324,7 +326,8 @@ class FolderObjects:
 
     def read(self, name: str) -> bytes | None:
         try:
-            return (self._root / name).read_bytes()
+            with open(f"{self.place}/{name}", "rb") as file:  # noqa: PTH123
+                return file.read()
         except (FileNotFoundError, NotADirectoryError):
             return None
 
