@@ -359,7 +359,7 @@ class PaperWriting(Writing):
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
 
-    def tables_of(self, made: Pass, declared: Any, wanted: Mapping[str, int]) -> dict[str, Any]:
+    def tables_of(self, made: Pass, declared: Any, wanted: Mapping[str, int], absent: object) -> dict[str, Any]:
         rows = self.of_pass(made)
         staged: dict[str, Any] = {}
         for name in sorted(wanted):

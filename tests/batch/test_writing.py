@@ -12,8 +12,9 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from pyspark.sql.types import StringType, StructField, StructType
 
-from forebay.batch.accounting import Fate
+from forebay.batch.accounting import Fate, by_table
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
 from forebay.batch.one_pass.told import Known
@@ -29,7 +30,7 @@ from forebay.table.commit import LogFailed, Txn
 from forebay.table.data_files.data_file import DataFile, Written
 from forebay.table.destination import Appended, Failed, Skipped
 from forebay.table.staged import StagedTable
-from forebay.table.staging import FilesDoNotFit
+from forebay.table.staging import FilesDoNotFit, StagingFromTasks
 
 LAKE = "s3://lake"
 
@@ -65,7 +66,8 @@ def fates(*tables: str) -> list[Fate]:
 
 
 def test_a_table_whose_log_cannot_be_read_is_not_taken_for_a_new_one(writing: Writing) -> None:
-    unwritten = writing.not_to_write(fates("alpha", "beta", "new_1", "new_2"), ())
+    coming = fates("alpha", "beta", "new_1", "new_2")
+    unwritten = writing.not_to_write(coming, writing.origins(by_table(coming).keys()))
     assert list(unwritten.values()) == [TOO_MANY_NEW_TABLES]
     assert unwritten.keys() < {"new_1", "new_2"}
 
@@ -80,8 +82,21 @@ def test_each_table_is_looked_at_once_and_several_at_the_same_time(writing: Writ
             return super().look(path)
 
     together = dataclasses.replace(writing, logs=Slow(), tables_at_once=2)  # type: ignore[arg-type]
-    together.not_to_write(fates("alpha", "beta", "new_1", "state"), ())
-    assert sorted(looked) == [f"{LAKE}/{name}" for name in ("alpha", "beta", "new_1", "state")]
+    names = ("alpha", "beta", "new_1", "state")
+    assert [name for name, origin in together.origins(names).items() if origin is None] == ["new_1"]
+    assert sorted(looked) == [f"{LAKE}/{name}" for name in names]
+
+
+def test_a_table_that_was_absent_just_now_is_not_looked_for_again(writing: Writing) -> None:
+    class Forgetful(Logs):
+        def look_for(self, path: str, app_id: str, *, again: bool = False) -> tuple[object | None, int]:
+            raise AssertionError(path)
+
+    logs: Any = Forgetful()
+    columns = StructType([StructField("id", StringType()), StructField("day", StringType())])
+    absent = StagingFromTasks(cast("Any", None), logs, columns, Txn("a", 1), print, {}, Written({}, {}), {"new_1"})
+    destination = writing.destination("new_1", builtin_service().tables[0])
+    assert absent.run([destination], 1) == {}
 
 
 def test_a_table_whose_log_cannot_be_read_fails_alone_where_rows_are_replaced(writing: Writing) -> None:
@@ -97,7 +112,8 @@ def test_rows_leave_every_table_that_is_there_and_none_that_is_gone(writing: Wri
 
 
 def test_a_table_that_a_merge_computes_takes_no_rows_and_lets_none_leave(writing: Writing) -> None:
-    assert writing.not_to_write(fates("alpha", "beta"), {"gone", "state"}) == {"state": DERIVED_TABLE}
+    origins = writing.origins({"alpha", "beta", "gone", "state"})
+    assert writing.not_to_write(fates("alpha", "beta"), origins) == {"state": DERIVED_TABLE}
     found = writing.removed("state", ["f"])
     assert isinstance(found, Failed)
     assert "a merge or a rollup computes this table" in str(found.error)
@@ -171,7 +187,7 @@ def tasks_of(writing: Writing, answers: dict[str, Any], **more: Any) -> Writing:
     """The same, where the data files of each table are there, or something is wrong with them. `answers` has the others."""
 
     class OfTasks(Writing):
-        def tables_of(self, made: Pass, declared: object, wanted: Mapping[str, int]) -> Any:
+        def tables_of(self, made: Pass, declared: object, wanted: Mapping[str, int], absent: object) -> Any:
             found = {name: answers.get(name) or staged(name, "f.parquet") for name in wanted}
             for other in found.values():
                 if isinstance(other, FilesDoNotFit):

@@ -73,15 +73,18 @@ class Staging(Commits):
         """The pass knew of the tables that are `kept_out`; `ReadAgain` where there are others. Nothing of a table that has the
         batch already."""
         leaving = self.leaving_tables(split)
+        absent = frozenset[str]()
         if kept_out is None:
-            kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, leaving.keys()).items()}
+            origins = self.origins(by_table(fates).keys() | leaving.keys())
+            absent = frozenset(name for name, origin in origins.items() if origin is None)
+            kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, origins).items()}
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
                 raise ReadAgain(_named(kept_out), tables=kept_out)
         unwritten = {name: why.reason for name, why in kept_out.items()}
         counts = by_table(fates)
         tables: dict[str, StagedTable] = {}
         failed = dict[str, KeptOut]()
-        found, misfits = self.all_tables_of(made, fates, unwritten)
+        found, misfits = self.all_tables_of(made, fates, unwritten, absent)
         for name, staged in found.items():
             if isinstance(staged, Failed):
                 failed[name] = KeptOut(TABLE_FAILED, self.tell_failed(name, counts[name], staged)[:MOST_DETAIL])
@@ -99,29 +102,32 @@ class Staging(Commits):
         return Staged(unwritten, tables, {name: one for name, one in beside.items() if one is not None})
 
     def all_tables_of(
-        self, made: Pass, fates: Sequence[Fate], unwritten: Collection[str]
+        self, made: Pass, fates: Sequence[Fate], unwritten: Collection[str], absent: Collection[str] = ()
     ) -> tuple[dict[str, StagedTable | Skipped | Failed], Misfits]:
-        """The tables that are written. Some may have data files that do not fit them."""
+        """The tables that are written. Some may have data files that do not fit them. Nobody looks again for those that were
+        `absent` just now: if somebody creates one meanwhile, its commit finds it."""
         staged: dict[str, StagedTable | Skipped | Failed] = {}
         misfits = Misfits()
         for declared, wanted in by_declaration(fates).items():
             asked = {table: count for table, count in wanted.items() if table not in unwritten}
             try:
-                staged |= self.tables_of(made, self.service.tables[declared], asked)
+                staged |= self.tables_of(made, self.service.tables[declared], asked, absent)
             except FilesDoNotFit as other:
                 misfits.why = str(other)
                 misfits.known |= {name: Known(declared, place) for name, place in other.places.items()}
         return staged, misfits
 
     def tables_of(
-        self, made: Pass, declared: Table, wanted: Mapping[str, int]
+        self, made: Pass, declared: Table, wanted: Mapping[str, int], absent: Collection[str]
     ) -> dict[str, StagedTable | Skipped | Failed]:
         """The tables of one declaration whose data files the pass wrote."""
         places = [self.destination(name, declared) for name in sorted(wanted)]
-        return self.from_tasks(made, fixed_columns_of(declared), wanted).run(places, self.tables_at_once)
+        return self.from_tasks(made, fixed_columns_of(declared), wanted, absent).run(places, self.tables_at_once)
 
-    def from_tasks(self, made: Pass, columns: StructType, wanted: Mapping[str, int]) -> StagingFromTasks:
-        return StagingFromTasks(self.spark, self.logs, columns, self.txn, self.emit, wanted, made.written)
+    def from_tasks(
+        self, made: Pass, columns: StructType, wanted: Mapping[str, int], absent: Collection[str] = ()
+    ) -> StagingFromTasks:
+        return StagingFromTasks(self.spark, self.logs, columns, self.txn, self.emit, wanted, made.written, absent)
 
     def ids_of(self, made: Pass, *, replaces: bool, without: Collection[str] = ()) -> StagedTable | None:
         """The ids of the written rows, for later batches: `without` those of some tables."""
@@ -188,10 +194,10 @@ class Staging(Commits):
 
     # --- the tables that are not written ---
 
-    def not_to_write(self, fates: Sequence[Fate], leaving: Collection[str]) -> dict[str, str]:
-        """Tables that are paused, derived, too many for a day, or have too many rows that violate an expectation."""
+    def not_to_write(self, fates: Sequence[Fate], origins: Mapping[str, str | None]) -> dict[str, str]:
+        """Those of the tables with `origins` that are paused, derived, too many for a day, or have too many rows that violate
+        an expectation."""
         names = by_table(fates).keys()
-        origins = self.origins(names | {*leaving})
         unwritten = dict.fromkeys(self.paused(origins), PAUSED_TABLE)
         unwritten |= dict.fromkeys({name for name in origins if origins[name]} - unwritten.keys(), DERIVED_TABLE)
         new = [name for name in names - unwritten.keys() if origins[name] is None]

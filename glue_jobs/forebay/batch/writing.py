@@ -102,7 +102,7 @@ class Writing(Staging):
             raise ReadAgain(misfits.why, known=misfits.known)
         self.keep_verdicts(made.fates)
         leaving = {name: ids for name, ids in leaving.items() if self.is_there(name)}
-        refused = self.not_to_write(made.fates, ())
+        refused = self.not_to_write(made.fates, self.origins(counts.keys()))
         staged: dict[str, StagedTable] = {}
         for name, one in found.items():
             if not isinstance(one, StagedTable):

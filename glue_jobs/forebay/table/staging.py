@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
@@ -102,10 +102,13 @@ class Staging(ABC):
     def _prepare(self, table: Destination) -> Ready | Skipped | Failed:
         """Everything that can be wrong with a table is found out here, before there are files."""
         try:
-            seen = look(self.logs, table.path, self.txn)
+            seen = self._look(table)
             return seen if isinstance(seen, Skipped) else prepare(table, seen, self.columns)
         except ForebayError as problem:
             return Failed(problem)
+
+    def _look(self, table: Destination) -> Seen | Skipped | None:
+        return look(self.logs, table.path, self.txn)
 
     # --- write ---
 
@@ -223,7 +226,8 @@ class FilesDoNotFit(ForebayError):
 
 class StagingFromTasks(Staging):
     """Rows of many tables whose data files are written already, by tasks that knew some of the tables, or none.
-    Where one of the tables needs other columns, its data files are read and written again, or it is `FilesDoNotFit`."""
+    Where one of the tables needs other columns, its data files are read and written again, or it is `FilesDoNotFit`.
+    The caller has just seen that there are no tables by the names `absent`."""
 
     def __init__(
         self,
@@ -234,9 +238,13 @@ class StagingFromTasks(Staging):
         emit: Emit,
         expected: Mapping[str, int],
         written: Written,
+        absent: Collection[str] = (),
     ) -> None:
         super().__init__(logs, columns, txn, emit, expected)
-        self.spark, self.written = spark, written
+        self.spark, self.written, self.absent = spark, written, absent
+
+    def _look(self, table: Destination) -> Seen | Skipped | None:
+        return None if table.name in self.absent else super()._look(table)
 
     def _prepare(self, table: Destination) -> Ready | Skipped | Failed:
         found = super()._prepare(table)

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import forebay.batch.one_pass.reader as reader
-from forebay.batch.accounting import Fate, Standing, arriving, by_declaration, quarantined_rows, rows_of
+from forebay.batch.accounting import Fate, Standing, arriving, by_declaration, by_table, quarantined_rows, rows_of
 from forebay.batch.attempt.attempt import Begun
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.one_pass.held import COLUMNS as HELD
@@ -147,7 +147,7 @@ class _Rows:
 
     def staged(self, ends: Sequence[FileEnd], fates: Sequence[Fate], ids_of: Any) -> Staged:
         writing, leaving = self.writing, self.writing.leaving_tables(self.split)
-        unwritten = writing.not_to_write(fates, leaving.keys())
+        unwritten = writing.not_to_write(fates, writing.origins(by_table(fates).keys() | leaving.keys()))
         tables: dict[str, StagedTable] = {}
         for declared, wanted in by_declaration(fates).items():
             asked = {table: count for table, count in wanted.items() if table not in unwritten}

@@ -53,11 +53,12 @@ public final class KernelLog {
   }
 
   /** The newest version of the table; null where there is none. */
+  @SuppressWarnings("deprecation") // S3A answers `isDirectory` by one listing; for `exists` it looks for an object first.
   public Snapshot newest(String path) throws IOException {
     // To ask first is cheaper than an exception of Kernel.
     Path log = new Path(path, "_delta_log");
     files.forget(log);
-    if (!log.getFileSystem(conf).exists(log)) {
+    if (!log.getFileSystem(conf).isDirectory(log)) {
       return null;
     }
     try {
