@@ -12,7 +12,7 @@ from forebay.content.outcome import POISON
 from forebay.declaration.complete import Complete, Period
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import SKIPPED_BY_OPERATOR, WANTED_AGAIN, Outcome
-from forebay.upkeep.complete.judge import Judgement, Known, judge
+from forebay.upkeep.complete.judge import BATCH_ENDS, Judgement, Known, judge
 
 TEN = datetime(2026, 11, 24, 10, tzinfo=UTC)
 PERIOD = Period(TEN, TEN + timedelta(hours=1))
@@ -92,6 +92,17 @@ def test_a_file_of_a_batch_that_has_not_ended_is_waited_for_though_it_lies_there
     assert "in an unfinished batch" in why(MARKER, known(row(file()), on_their_way=[f"{FOLDER}b"]))
 
 
+def test_only_an_unfinished_batch_makes_it_be_looked_at_again_soon() -> None:
+    waiting = known(row(file(), "denied"), listed=(file(),))
+    assert judge(MARKER, PERIOD, waiting, NOW).not_before is None
+    assert judge(MARKER, PERIOD, replace(waiting, on_their_way=["b"]), NOW).not_before == NOW + BATCH_ENDS
+
+
+def test_files_that_are_not_done_are_counted_by_outcome() -> None:
+    seen = known(row(file("a"), "unreadable"), row(file("b"), "denied"), row(file("c"), "denied"))
+    assert why(MARKER, seen) == f"waits for 2 files that are denied in the ledger, such as {PLACE}b"
+
+
 def test_each_folder_with_files_needs_a_marker_of_its_own() -> None:
     two = Complete(folder="*/%Y/%m/%d/%H/", marker="_DONE")
     other = LandedFile("drops", "out/2026/11/24/10/a", 7, "e")
@@ -136,6 +147,10 @@ def test_a_manifest_is_held_against_files_and_records(content: bytes, told: str)
     assert bool(told) == bool(said)
 
 
+def test_a_marker_makes_an_hour_complete_before_it_is_over() -> None:
+    assert why(MARKER, known(row(file()), listed=(file(),)), TEN + timedelta(minutes=6)) == ""
+
+
 def test_silence_counts_from_the_last_file_and_not_before_the_hour_is_over() -> None:
     late = replace(file(), event_time=PERIOD.end + timedelta(minutes=50))
     for one, end in ((file(), PERIOD.end), (late, late.event_time)):
@@ -156,7 +171,7 @@ def test_silence_is_not_enough_where_a_file_is_withheld_or_unread() -> None:
 
 
 def test_without_the_ledger_only_what_the_bucket_rules_out_is_said() -> None:
-    bare = Known(services=("s",), listed=(file(),), said={})
+    bare = Known(services=("s",), listed=(file(),))
     assert why(MARKER, bare) == f"waits for {PLACE}_DONE"
     found = judge(MARKER, PERIOD, replace(bare, said={PLACE: b""}), NOW)
     assert (found.why, found.files, found.rows) == ("", None, None)

@@ -42,6 +42,8 @@ class S3:
         self.keys, self.bucket, self.contents, self.asked = [*keys], bucket, contents, list[str]()
         self.error: Exception | None = None
         self.refused: dict[str, str] = {}
+        self.minutes: dict[str, int] = {}
+        """When some of them came, in minutes after ten."""
         self.deleted: list[str] = []
         """Keys whose latest version is a delete marker."""
 
@@ -58,7 +60,14 @@ class S3:
         folders = sorted({Prefix + r.partition("/")[0] + "/" for r in rest.values() if Delimiter and "/" in r})
         at = TEN + timedelta(minutes=5)
         told = [
-            {"Key": key, "ETag": '"e1"', "Size": 100, "LastModified": at, "VersionId": "null", "IsLatest": True}
+            {
+                "Key": key,
+                "ETag": '"e1"',
+                "Size": 100,
+                "VersionId": "null",
+                "IsLatest": True,
+                "LastModified": TEN + timedelta(minutes=self.minutes.get(key, 5)),
+            }
             for key in keys
             if not (Delimiter and "/" in rest[key])
         ]
@@ -273,6 +282,36 @@ def test_without_a_folder_the_whole_prefix_is_listed_and_times_decide(tmp_path: 
     other = entry("in/other", at=TEN + timedelta(minutes=6), tables={"t": 1})
     assert story.batch("a", rows=(other,)).files == 2
     assert set(story.s3.asked) == {"", "in/"}
+
+
+def test_without_a_folder_a_file_of_another_hour_is_not_waited_for(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", "in/of_noon"), service("quiet_minutes = 5"))
+    story.s3.minutes["in/of_noon"] = 120
+    assert story.batch("a", rows=(row("a"),)).complete_at == NOW
+
+
+def test_periods_of_other_services_and_of_feeds_that_are_gone_are_left_to_others(tmp_path: Path) -> None:
+    """Services of one lake have one table of periods."""
+    text = """name = "games"
+[[tables]]
+name = "t"
+[[feeds]]
+name = "clicks"
+prefix = "in/"
+complete = { folder = "in/%Y/%m/%d/%H/", marker = "_DONE" }
+[[feeds]]
+name = "rest"
+"""
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"), parse_service({"service.toml": text}))
+    names = [("games", "clicks"), ("games", "rest"), ("games", "gone"), ("shop", "clicks")]
+    one = FeedPeriod(service="games", feed="clicks", period=TEN, ends=TEN + timedelta(hours=1), since=TEN)
+    all_of_them = [replace(one, service=service, feed=feed) for service, feed in names]
+    story.periods.change(lambda rows: all_of_them)
+    write_ledger(tmp_path, row("a"))
+    looker = of_batches(story, [])
+    assert looker.look(story.service, {of.key for of in all_of_them}) == {}
+    done = {key[:2]: of.complete_at for key, of in periods_of(story.lake).rows().items()}
+    assert done == dict.fromkeys(names, None) | {("games", "clicks"): NOW}
 
 
 def of_batches(story: Story, files: list[LandedFile]) -> Looker:

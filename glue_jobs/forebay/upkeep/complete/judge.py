@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -33,7 +33,7 @@ class Known:
 
     services: tuple[str, ...]
     listed: Sequence[LandedFile] = ()
-    said: Mapping[str, bytes | str] | None = None
+    said: Mapping[str, bytes | str] = field(default_factory=dict)
     rows: Mapping[str, Mapping[str, Any]] | None = None
     of_period: Collection[str] = ()
     skipped: Collection[str] = ()
@@ -71,7 +71,7 @@ def judge(rule: Complete, period: Period, known: Known, now: datetime) -> Judgem
     if rule.quiet_minutes and now < quiet:
         return replace(found, why=f"waits until {quiet:%Y-%m-%dT%H:%M:%SZ}, if no more files arrive", not_before=quiet)
     why = next(_missing(rule, known, mine, counted), "")
-    return replace(found, why=why, not_before=now + BATCH_ENDS if why and known.on_their_way else None)
+    return replace(found, why=why, not_before=now + BATCH_ENDS if known.on_their_way else None)
 
 
 def _missing(
@@ -118,14 +118,13 @@ def waits_for_files(why: str) -> bool:
 
 def _unsaid(rule: Complete, known: Known) -> Iterator[str]:
     """Each folder that has files needs its own."""
-    said = known.said or {}
-    lacking = sorted({folder_uri(rule, one) for one in known.listed} - said.keys())
+    lacking = sorted({folder_uri(rule, one) for one in known.listed} - known.said.keys())
     name = rule.marker or rule.manifest
     if lacking:
         yield f"waits for {lacking[0]}{name}"
-    elif not said:
+    elif not known.said:
         yield f"waits for {name}"
-    for folder, content in sorted(said.items()):
+    for folder, content in sorted(known.said.items()):
         if isinstance(content, str):
             yield f"waits for {folder}{name}, which S3 does not give: {content}"
         elif rule.manifest and _counts_in(content) is None:
@@ -133,7 +132,7 @@ def _unsaid(rule: Complete, known: Known) -> Iterator[str]:
 
 
 def _uncounted(rule: Complete, known: Known, counted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for folder, content in sorted((known.said or {}).items()):
+    for folder, content in sorted(known.said.items()):
         objects = {(one.bucket, one.key) for one in known.listed if folder_uri(rule, one) == folder}
         inside = [row for row in counted if folder_uri(rule, LandedFile(row["bucket"], row["key"])) == folder]
         there = {"files": len(objects), "records": sum(row["records"] for row in inside)}
