@@ -55,19 +55,26 @@ class Bucket:
 
     def put(self, key: str, content: bytes, *, loaded: bool = True, **more: Any) -> None:
         put = self.client.put_object(Bucket=self.name, Key=key, Body=content, **more)
-        if not loaded:
-            return
-        told = {"etag": put["ETag"].strip('"'), "version_id": put.get("VersionId"), "bucket": self.name}
-        text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
-        rows = text.count(b"user_id")
-        row = entry(key, **told, tables={"alpha": rows}, content_hash=hash_of(content))
-        users = ["anna-4711" if b"anna" in text else "ben-4712"] * rows
-        write_ledger(self.place / "lake", row)
-        write_deltalake(
-            self.place / "lake" / "alpha",
-            pa.table({"user_id": users, "_file_id": [row["file_id"]] * rows}),
-            mode="append",
-        )
+        if loaded:
+            self.load((key, content, put))
+
+    def put_all(self, *objects: tuple[str, bytes]) -> None:
+        """One batch loads them all."""
+        self.load(*((key, body, self.client.put_object(Bucket=self.name, Key=key, Body=body)) for key, body in objects))
+
+    def load(self, *objects: tuple[str, bytes, Any]) -> None:
+        entries, users, file_ids = [], [], []
+        for key, content, put in objects:
+            told = {"etag": put["ETag"].strip('"'), "version_id": put.get("VersionId"), "bucket": self.name}
+            text = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+            rows = text.count(b"user_id")
+            row = entry(key, **told, tables={"alpha": rows}, content_hash=hash_of(content))
+            entries.append(row)
+            users += ["anna-4711" if b"anna" in text else "ben-4712"] * rows
+            file_ids += [row["file_id"]] * rows
+        write_ledger(self.place / "lake", *entries)
+        table = pa.table({"user_id": users, "_file_id": file_ids})
+        write_deltalake(self.place / "lake" / "alpha", table, mode="append")
 
     def erase(self, how: str, *more: str) -> list[tuple[str, bool, str]]:
         (self.place / "service.toml").write_text(SERVICE.format(place=self.place, how=how))
@@ -101,11 +108,13 @@ def bucket(request: pytest.FixtureRequest, s3: str, tmp_path: Path) -> Bucket:
     if request.param == "versioned":
         made.keep_versions()
     made.put("mixed.json", ANNA + BEN + ANNA, ContentType="x/y", Metadata={"from": "sdk"})
-    made.put("mixed.json.more", BEN)
-    made.put("only.json", ANNA)
-    made.put("packed.gz", gzip.compress(BEN + ANNA))
-    made.put("odd.json", b"[" + ANNA + b"," + BEN + b"]")
-    made.put("others.json", BEN)
+    made.put_all(
+        ("mixed.json.more", BEN),
+        ("only.json", ANNA),
+        ("packed.gz", gzip.compress(BEN + ANNA)),
+        ("odd.json", b"[" + ANNA + b"," + BEN + b"]"),
+        ("others.json", BEN),
+    )
     if request.param == "versioned-later":
         made.keep_versions()
     return made

@@ -11,6 +11,7 @@ import boto3
 import pytest
 
 from forebay.lake.objects import open_objects
+from forebay.operate.looking import queue
 from forebay.operate.looking.queue import delete, peek, redrive
 from forebay.source.kept import KeptMessages
 from forebay.source.queue import Message, Receipt
@@ -30,7 +31,9 @@ class Queues:
 
 
 @pytest.fixture
-def queues(s3: str, request: pytest.FixtureRequest) -> Queues:
+def queues(s3: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Queues:
+    """This SQS tells all that it has at once: no request needs to wait."""
+    monkeypatch.setattr(queue, "WAIT_S", 0)
     sqs = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1")
     name = f"q{abs(hash(request.node.name))}"
     dead = sqs.create_queue(QueueName=f"{name}-dead")["QueueUrl"]
@@ -188,6 +191,20 @@ def test_large_letters_are_sent_back_in_requests_that_sqs_takes(queues: Queues) 
     letters = peek(queues.dead, sqs=queues.sqs, limit=20)
     assert redrive(letters, dead=queues.dead, to=queues.url, sqs=queues.sqs) == 12
     assert sorted(one.body for one in peek(queues.url, sqs=queues.sqs, limit=20)) == sorted(bodies)
+
+
+def test_reading_asks_all_servers_of_sqs(queues: Queues, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    asked: list[int] = []
+
+    class Waiting:
+        def receive_message(self, **how: Any) -> Any:
+            asked.append(how["WaitTimeSeconds"])
+            return queues.sqs.receive_message(**{**how, "WaitTimeSeconds": 0})
+
+    peek(queues.dead, sqs=Waiting(), limit=10)
+    assert asked
+    assert min(asked) >= 1
 
 
 def test_reading_ends_where_the_first_messages_are_visible_again(queues: Queues) -> None:

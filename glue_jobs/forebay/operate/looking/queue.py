@@ -32,6 +32,8 @@ REQUEST_BYTES = 256 << 10
 """The bytes of the messages that one request sends. SQS allows 1 MiB by now, and once allowed this much."""
 OF_MARK = 64
 """The bytes of the mark, at most: SQS counts names, types and values of attributes."""
+WAIT_S = 1
+"""A request that waits asks all servers of SQS; one that does not may miss messages that are there."""
 HIDDEN_S = 60
 """Letters that were read are hidden from others for so long, unless they are given back before."""
 
@@ -120,7 +122,7 @@ def peek(url: str, *, sqs: Any, limit: int) -> list[Letter]:
         got = sqs.receive_message(
             QueueUrl=url,
             MaxNumberOfMessages=min(AT_ONCE, limit - len(found)),
-            WaitTimeSeconds=1,
+            WaitTimeSeconds=WAIT_S,
             VisibilityTimeout=HIDDEN_S,
             AttributeNames=["All"],
         ).get("Messages", [])
