@@ -27,21 +27,25 @@ def of_maintain(stack: Synthesized) -> tuple[set[str], set[str]]:
     return landed, {f"{action} {on}" for action, on in found if "archive" in on}
 
 
-def test_a_move_is_allowed_from_the_landing_prefix_to_the_archive_and_nowhere_else(tmp_path: Path) -> None:
-    stack = made(tmp_path, 'after_load = { move = "s3://studio-archive/old/" }', landing_prefix="in/")
-    landed, archive = of_maintain(stack)
+@pytest.fixture(scope="module")
+def moving(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    place = tmp_path_factory.mktemp("moving")
+    return made(place, 'after_load = { move = "s3://studio-archive/old/" }', landing_prefix="in/")
+
+
+def test_a_move_is_allowed_from_the_landing_prefix_to_the_archive_and_nowhere_else(moving: Synthesized) -> None:
+    landed, archive = of_maintain(moving)
     assert {"s3:GetObject", "s3:GetObjectVersion", "s3:DeleteObject"} <= landed
     assert not {"s3:PutObject", "s3:DeleteObjectVersion"} & landed
     of_copies = {one.split()[0] for one in archive if "studio-archive/old/*" in one}
     assert of_copies == {"s3:PutObject", "s3:PutObjectTagging", "s3:GetObject", "s3:AbortMultipartUpload"}
     assert {one.split()[0] for one in archive} - of_copies == {"s3:ListBucket"}
-    deletes = [on for action, on in rights(stack, "MaintainRole") if action == "s3:DeleteObject" and "-landing-" in on]
+    deletes = [on for action, on in rights(moving, "MaintainRole") if action == "s3:DeleteObject" and "-landing-" in on]
     assert all("/in/*" in on for on in deletes)
 
 
-def test_the_ingest_job_may_read_the_archive_again_and_write_nothing_there(tmp_path: Path) -> None:
-    stack = made(tmp_path, 'after_load = { move = "s3://studio-archive/old/" }')
-    found = {action for action, on in rights(stack, "IngestRole") if "studio-archive/old/*" in on}
+def test_the_ingest_job_may_read_the_archive_again_and_write_nothing_there(moving: Synthesized) -> None:
+    found = {action for action, on in rights(moving, "IngestRole") if "studio-archive/old/*" in on}
     assert found == {"s3:GetObject"}
 
 

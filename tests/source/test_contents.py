@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyspark.sql.types import IntegerType, StructField, StructType
 
-from forebay.source.source import register
+from forebay.errors import InvalidConfiguration
+from forebay.source.source import FileNames, register
 from forebay_local.twin.twin import Twin
 from tests.source.conftest import Queues
 from tests.source.notebook import NOTEBOOK
@@ -176,15 +178,13 @@ def test_a_broken_file_is_a_row_that_says_so_or_stops_the_query(rows: Rows) -> N
         ({"fileFormat": "csv"}, SCHEMA, "fileFormat: 'csv' is not allowed"),
         ({}, None, "schema: fileFormat needs one"),
         ({}, "id variant", "JSON is not read into variant"),
-        ({}, "id int, _corrupt_record int", "declare it `_corrupt_record string`"),
-        ({"timeZone": "Mars"}, SCHEMA, "timeZone: 'Mars' is not allowed"),
-        ({"pathRewrites": "{}"}, SCHEMA, "pathrewrites: is not an option of this s3-sqs .leave it out"),
-        ({"maxFilesPerTrigger": "0"}, SCHEMA, "maxFilesPerTrigger: '0' is not allowed"),
     ],
 )
 def test_what_cannot_be_honoured_is_refused_with_a_reason(
     rows: Rows, options: dict[str, str], schema: str | None, words: str
 ) -> None:
+    """Of the options, of the schema, and of both together: each is asked for at its own time."""
+
     def run() -> None:
         reader = rows.spark.readStream.format("s3-sqs").options(**rows.options | options)
         stream = (reader.schema(schema) if schema else reader).load().writeStream.format("memory").queryName("refused")
@@ -192,3 +192,19 @@ def test_what_cannot_be_honoured_is_refused_with_a_reason(
 
     with pytest.raises(Exception, match=words):
         run()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({}, "declare it `_corrupt_record string`"),
+        ({"timeZone": "Mars"}, "timeZone: 'Mars' is not allowed"),
+        ({"pathRewrites": "{}"}, "pathrewrites: is not an option of this s3-sqs .leave it out"),
+        ({"maxFilesPerTrigger": "0"}, "maxFilesPerTrigger: '0' is not allowed"),
+    ],
+)
+def test_other_options_and_columns_are_refused_in_the_same_places(options: dict[str, str], words: str) -> None:
+    least = {"fileFormat": "json", "queueUrl": "https://sqs.eu-west-1.amazonaws.com/1/q", "manifestPath": "s3://lake/m"}
+    schema = StructType([StructField("id", IntegerType()), StructField("_corrupt_record", IntegerType())])
+    with pytest.raises(InvalidConfiguration, match=words):
+        FileNames(least | options).streamReader(schema)
