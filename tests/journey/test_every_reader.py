@@ -76,28 +76,35 @@ def plain(value: Any) -> Any:
     return json.dumps(value, sort_keys=True, default=str)
 
 
-@pytest.fixture(scope="module")
-def told(twin: Twin, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
-    """Two files, a batch each: telemetry, some of it mistyped, and of everything that can be kept beside it."""
-    folder = tmp_path_factory.mktemp("declared")
-    (folder / "service.toml").write_text(SERVICE)
+def files() -> Iterator[bytes]:
+    """Two: telemetry, some of it mistyped, and of everything that can be kept beside it."""
     chance = random.Random(11)
     telemetry = Telemetry(chance)
+    for number in range(2):
+        records: list[Any]
+        records, _ = telemetry.lines(GAMES, [1795262400000 + 977 * n for n in range(300)])
+        records = [mistyped(line, chance) if chance.random() < 0.05 else line for line in records]
+        crashed = [event("beta", n, player=f"p{n}", level=n) | {"event": "crashed"} for n in range(5)]
+        sold = [bought(n) for n in range(20 * number, 20 * number + 30)]
+        yield lines([*records, *crashed, *sold, "{broken", '{"event": "no game"}'])
+
+
+@pytest.fixture(scope="module")
+def told(twin: Twin, spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Story]:
+    """After a batch of the first file."""
+    folder = tmp_path_factory.mktemp("declared")
+    (folder / "service.toml").write_text(SERVICE)
     with story(twin) as told:
         told.service = str(folder)
-        for number in range(2):
-            records: list[Any]
-            records, _ = telemetry.lines(GAMES, [1795262400000 + 977 * n for n in range(300)])
-            records = [mistyped(line, chance) if chance.random() < 0.05 else line for line in records]
-            crashed = [event("beta", n, player=f"p{n}", level=n) | {"event": "crashed"} for n in range(5)]
-            sold = [bought(n) for n in range(20 * number, 20 * number + 30)]
-            told.put(f"{number}.json", lines([*records, *crashed, *sold, "{broken", '{"event": "no game"}']))
-            told.run()
+        told.put("0.json", next(files()))
+        told.take_in()
         yield told
 
 
 @pytest.mark.deep
 def test_delta_rs_reads_what_spark_reads(told: Story, spark: SparkSession) -> None:
+    told.put("1.json", [*files()][1])
+    told.take_in()
     sums = told.accounts()
     assert sums.differences() == []
     assert sums.dropped == 9, "ten purchases came twice, one of which is too dear and kept twice"
