@@ -34,7 +34,7 @@ test: setup ## every promise and every feature, in ten to fifteen minutes: all t
 	@$(PYTEST) -m "not deep"
 
 test-all: setup ## the whole test suite, in some thirty-five minutes: also crashes at every point, random histories, 300 tables
-	@$(PYTEST)
+	@FOREBAY_PAPER_HISTORIES=$${FOREBAY_PAPER_HISTORIES:-300} $(PYTEST)
 
 # Six JVMs at once, 200 MB to fetch, and a Python of Glue's version: too much beside the suite's own on two cores.
 test-cluster: setup ## the jobs in the environments of Glue and EMR, on a master and two workers of this machine; STORY=killed is one of the stories
