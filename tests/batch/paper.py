@@ -59,7 +59,7 @@ from forebay.lake.lease import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.brought_back import BroughtBack
 from forebay.ledger.claim import Key
-from forebay.ledger.entry import HELD, key_hash, tables_of_earlier_reading
+from forebay.ledger.entry import FORGET, HELD, key_hash, tables_of_earlier_reading
 from forebay.ledger.index import Index
 from forebay.ledger.last_versions import KeptVersions
 from forebay.ledger.ledger import Ledger
@@ -652,7 +652,7 @@ class PaperMoving(Moving):
         return [
             Leftover(dict(row))
             for row in self.paper.rows(LEDGER)
-            if row["outcome"] == "superseded" and row["written"] and row["superseded_by"] in file_ids
+            if _is_left(row) and row["written"] and row["superseded_by"] in file_ids
         ]
 
     def change_ledger(self, changes: Any) -> None:
@@ -670,11 +670,17 @@ class PaperMoving(Moving):
         self.paper.effect(lambda: table.change([r for r in table.rows if (r["file_id"], r["byte_offset"]) not in gone]))
 
 
+def _is_left(row: Mapping[str, Any]) -> bool:
+    """As `leftovers` finds it."""
+    half_forgotten = row["outcome"] == FORGET and row["superseded_by"] and row["reason"] in OF_WHOLE_TABLES
+    return row["outcome"] == "superseded" or bool(half_forgotten and not row["quarantined"])
+
+
 def _other_rows_in_force(ledger: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
     """As `leftovers.other_rows_in_force` finds them."""
     partly = {(row["file_id"], name) for row in ledger for name in _of_earlier_reading(row)}
     later = {row["file_id"]: row["superseded_by"] for row in ledger if row["superseded_by"]}
-    back = [row for row in ledger if row["superseded_by"] and row["outcome"] != "superseded"]
+    back = [row for row in ledger if row["superseded_by"] and not _is_left(row)]
     named = [(row["file_id"], row["superseded_by"], name) for row in back for name in row["tables"]]
     return partly | {*all_later(named, lambda file_ids: {one: later[one] for one in file_ids if one in later})}
 
@@ -897,7 +903,7 @@ def remove_leftovers_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service,
         return {(row["file_id"], row["table"]) for row in held}
 
     def left(ledger: Any, of: Service) -> list[Leftover]:
-        rows = (row for row in lake.rows(LEDGER) if row["outcome"] == "superseded" and row["written"])
+        rows = (row for row in lake.rows(LEDGER) if _is_left(row) and row["written"])
         return [Leftover(dict(row)) for row in rows]
 
     def changed(_: Any, path: str, changes: Any, *, txn: Txn, logs: Any) -> None:

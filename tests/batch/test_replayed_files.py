@@ -15,7 +15,7 @@ from forebay.batch.leftovers import left_behind, other_rows_in_force
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, table_path
-from forebay.ledger.entry import PARTLY_REPLAYED, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, PARTLY_REPLAYED, WANTED_AGAIN
 from tests.batch.world import SERVICE, Died, World, records, unread, with_one_batch
 
 BEFORE, AFTER = records(alpha=3, beta=2, broken=1), records(alpha=1, gamma=4, homeless=2)
@@ -95,6 +95,9 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     )
     left = both.withColumn("outcome", F.lit("superseded"))
     assert [one.file_id for one in left_behind(left, service, ["later"])] == [row["file_id"]]
+    half = both.withColumns({"outcome": F.lit(FORGET), "reason": F.lit("paused"), "quarantined": F.lit(0)})
+    assert [one.file_id for one in left_behind(half, service, ["later"])] == [row["file_id"]]
+    assert other_rows_in_force(half, service) == []
     assert not service.replaces
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
 

@@ -1,4 +1,5 @@
 """Removes rows of superseded files that a table still has, because it could not be written when the newer version arrived.
+Such a file may have been forgotten with that version.
 
 In: the ledger, which names their tables. Out: their removal. If the newer version's rows for the table wait in the quarantine,
 a retry swaps both (`batch.retrying`). If it has none, `remove_leftovers` removes them when a job starts. A second run finds
@@ -21,7 +22,7 @@ from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, QUARANTINE, application, table_path
-from forebay.ledger.entry import PARTLY_REPLAYED
+from forebay.ledger.entry import FORGET, PARTLY_REPLAYED
 from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, Destination
@@ -29,12 +30,12 @@ from forebay.table.kernel import TableLogs
 from forebay.table.replace import replace
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 
 @dataclass(frozen=True)
 class Leftover:
-    """A superseded file's row in the ledger. `tables` are those that still have rows of it."""
+    """A superseded or half forgotten file's row in the ledger. `tables` are those that still have rows of it."""
 
     row: Mapping[str, Any]
 
@@ -69,12 +70,20 @@ def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = 
     replaces nothing may have read a duplicate instead of a replayed file that is gone."""
     from pyspark.sql import functions as F
 
-    rows = ledger.where(
-        (F.col("outcome") == "superseded") & (F.col("written") > 0) & (F.col("service") == service.name)
-    )
+    rows = ledger.where(_is_left() & (F.col("written") > 0) & (F.col("service") == service.name))
     if by is not None:
         rows = rows.where(F.col("superseded_by").isin(list(by)))
     return [Leftover({**dict.fromkeys(NAMES), **row.asDict()}) for row in rows.collect()]
+
+
+def _is_left() -> Column:
+    """Whether a version made room for a later one. Of one that is to be forgotten, an operator cannot bring it back before that
+    is done."""
+    from pyspark.sql import functions as F
+
+    later, whole = F.col("superseded_by").isNotNull(), F.col("reason").isin(*OF_WHOLE_TABLES)
+    half_forgotten = (F.col("outcome") == FORGET) & later & whole & (F.col("quarantined") == 0)
+    return (F.col("outcome") == "superseded") | F.coalesce(half_forgotten, F.lit(False))
 
 
 def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
@@ -83,7 +92,7 @@ def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, 
     from pyspark.sql import functions as F
 
     has_later = F.col("superseded_by").isNotNull()
-    came_back = has_later & (F.col("outcome") != "superseded") & (F.col("written") > 0)
+    came_back = has_later & ~_is_left() & (F.col("written") > 0)
     partly = (F.col("reason") == PARTLY_REPLAYED) & (F.col("service") == service.name)
     there = F.map_keys("tables")
     kept = F.array_intersect(F.split(F.substring_index("detail", ";", 1), ", "), there)

@@ -159,10 +159,14 @@ class Superseded:
         return {**row, "outcome": before, "detail": f"{detail}; {not_done}: {outcome}: {why}"}
 
     def forgotten(self, unwritten: Mapping[str, str], at: datetime) -> dict[str, Any]:
-        """The ledger's row of a file that is forgotten. Where tables could not be written, that is still to be done."""
-        row = {**self.row(unwritten), "superseded_by": None}
+        """The ledger's row of a file that is forgotten. Where tables could not be written, that is still to be done. Such a row
+        names the later version, if there is one: its rows take the place of those that are left."""
+        row = self.row(unwritten)
         if row["tables"]:
-            return {**row, "outcome": FORGET, "reason": unwritten[next(iter(row["tables"]))], "detail": None}
+            later = self.earlier.row.get("superseded_by") if self.is_replay else self.by.file_id
+            reason = unwritten[next(iter(row["tables"]))]
+            return {**row, "outcome": FORGET, "reason": reason, "detail": None, "superseded_by": later}
+        row["superseded_by"] = None
         return {**row, "outcome": FORGOTTEN, "reason": None, "detail": f"its rows left at {at:%Y-%m-%d %H:%M} UTC"}
 
     def left(self, unwritten: Mapping[str, str], at: datetime) -> dict[str, Any]:

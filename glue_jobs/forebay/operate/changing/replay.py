@@ -235,7 +235,7 @@ def _must_not_be_leaving(view: LakeView, files: Sequence[LedgerFile]) -> None:
     leaving = [one for one in files if one.outcome == FORGET and one.reason in OF_WHOLE_TABLES and not one.quarantined]
     if later := {one.uri for one in later_versions(view, leaving)}:
         one = next(one for one in leaving if one.uri in later)
+        why = f"its rows could not leave {', '.join(one.tables)} yet" if one.tables else "no batch has forgotten it yet"
         raise Halt(
-            f"{one.uri}: a later version took its place, and its rows could not leave {', '.join(one.tables)} yet "
-            f"({one.reason}). Nothing was marked. Repeat the command once its outcome is {FORGOTTEN}"
+            f"{one.uri}: a later version took its place, and {why} ({one.reason}). Nothing was marked. Repeat the command once its outcome is {FORGOTTEN}"
         )
