@@ -114,6 +114,7 @@ class Batch(Parts):
                 break
             self.withdraw(begun.plan)
             skipped = self.skips.among(files)
+        writing = replace(writing, began_at=begun.plan.began_at)
         CarryingOut(self, writing, stages).run(replace(begun, plan=self.plans.settle(begun.plan)))
 
     def in_force(self, txn: Txn) -> Service:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from functools import cmp_to_key, reduce
 from typing import TYPE_CHECKING
 
@@ -52,6 +53,15 @@ class Claim:
     rule_of: Callable[[str], Overwritten]
     skipped: Collection[str] = ()
     ignored: Callable[[LandedFile], str] = lambda file: ""
+
+    def begins(self, at: datetime) -> datetime:
+        """When a batch of these files begins, by a clock that says `at`: later than any reading of them that the ledger has. A
+        clock may stand still or go back, and the rows of two readings of a file are told apart by their times."""
+        here = {file.file_id for file in self.files}
+        known = (
+            seen.row.get("claimed_at") for some in self.earlier.values() for seen in some if seen.file.file_id in here
+        )
+        return max([at, *(before + timedelta(microseconds=1) for before in known if before is not None)])
 
     def to_read(self) -> Sorted:
         """Before anything is read. If a key has several new versions, the batch must read all of them to decide which one to

@@ -38,7 +38,8 @@ class Beginning(Attempt):
             claim = self.parts.ledger.claim(files, self.service, skipped)
             to_read = claim.to_read()
             self.tell_of_arrival(files, to_read)
-        return self.begun(files, claim, to_read)
+        writing = replace(self.writing, began_at=claim.begins(self.writing.began_at))
+        return replace(self, writing=writing).begun(files, claim, to_read)
 
     def is_overtaken(self, begun: Begun) -> bool:
         """Whether a plan that is durable, and not settled, is out of date: people were erased since the batch began, or a retry

@@ -237,5 +237,6 @@ def _must_not_be_leaving(view: LakeView, files: Sequence[LedgerFile]) -> None:
         one = next(one for one in leaving if one.uri in later)
         why = f"its rows could not leave {', '.join(one.tables)} yet" if one.tables else "no batch has forgotten it yet"
         raise Halt(
-            f"{one.uri}: a later version took its place, and {why} ({one.reason}). Nothing was marked. Repeat the command once its outcome is {FORGOTTEN}"
+            f"{one.uri}: a later version took its place, and {why} ({one.reason}). "
+            f"Nothing was marked. Repeat the command once its outcome is {FORGOTTEN}"
         )
