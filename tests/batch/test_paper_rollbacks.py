@@ -5,9 +5,14 @@ FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import pytest
 
-from tests.batch.test_paper_histories import Play, in_time, play_all
+from tests.batch.model import Put
+from tests.batch.paper import roll_back_in
+from tests.batch.test_paper_histories import TABLES, Play, in_time, play_all, service
 
 
 class Rollbacks(Play):
@@ -15,6 +20,53 @@ class Rollbacks(Play):
         super().__init__(seed, patch)
         self.rolls_back = self.tables_fail = True
         self.versioned, self.beside = False, None
+
+
+class PutsBack(Rollbacks):
+    """Keys get earlier bytes again, in a bucket without versions."""
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(seed, patch)
+        self.dedupe, self.service, self.keys = False, service(False), ("add/a", "new/a")
+        self.went_back: set[str] = set()
+        self.operator_acts = False
+
+    def more_deeds(self) -> dict[Callable[[str], None], int]:
+        left_out = (self.retry, self.forget, self.bring_back, self.delete)
+        return {**dict.fromkeys(left_out, 0), self.put_back: 12, self.put: 8, self.go_back: 8}
+
+    def go_back(self, key: str) -> None:
+        """No file is read again for that."""
+        there = [name for name in TABLES if name in self.lake.tables]
+        if there:
+            self.said.append(f"{(name := self.draw.choice(there))} goes back")
+            roll_back_in(self.patch, self.lake, [name], self.draw.randint(1, 3), replay=False)
+            self.went_back |= {*self.keys}
+
+    def announce(self, put: Put) -> None:
+        super().announce(put)
+        self.went_back.discard(put.file.key)
+
+    def waiting_for_tables(self) -> list[dict[str, Any]]:
+        """Except those of a version that is not the one in force."""
+        return [row for row in super().waiting_for_tables() if row["key"] not in self.went_back]
+
+    def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
+        """All of the newest version, if it came after the last of these rollbacks; and nothing of the others."""
+        rows = {row["file_id"]: row for row in ledger}
+        for put in self.model.puts.values():
+            row, newest = rows[put.file.file_id], self.model.newest[put.file.key]
+            if put.file.key in self.went_back:
+                continue
+            if put.file.file_id == newest.file.file_id:
+                assert (row["outcome"], row["tables"]) == ("loaded", put.tables), put.file.etag
+            elif put.replaces:
+                assert row["written"] == 0, f"{put.file.etag} stands beside {newest.file.etag}"
+
+
+@in_time
+def test_a_key_gets_its_earlier_bytes_again_after_a_rollback() -> None:
+    play_all(PutsBack)
 
 
 @in_time

@@ -323,10 +323,20 @@ def test_without_versions_a_key_that_gets_its_first_bytes_back_ends_with_them() 
         assert decided([late], [outdone, loaded(second)], "replace").known == (late,)
 
 
-def test_a_file_is_not_back_while_rows_of_it_stand_or_by_its_first_notice_or_as_a_version_of_its_own() -> None:
+@pytest.mark.parametrize("outcome", ["superseded", "loaded"])
+def test_what_tables_have_of_a_file_that_is_back_makes_room_for_it(outcome: str) -> None:
+    """A table could not let its rows go, or a rollback restored them. Its first notice says nothing new."""
     first, second, back = unversioned(1, "A"), unversioned(2, "B"), unversioned(3, "A")
-    in_a_table = loaded(first, outcome="superseded", written=3, tables={"beta": 3})
-    assert decided([back], [in_a_table, loaded(second)], "replace").known == (back,)
+    there = {"outcome": outcome, "written": 3, "tables": {"beta": 3}, "superseded_by": second.file_id}
+    earlier = [loaded(first, **there), loaded(second)]
+    found = decided([back], earlier, "replace")
+    assert (found.fresh, found.retried) == ((back,), (back,))
+    assert {one.earlier.file.etag: one.is_replay for one in found.superseded} == {"A": True, "B": False}
+    assert decided([first], earlier, "replace").known == (first,)
+
+
+def test_a_file_is_not_back_by_its_first_notice_or_as_a_version_of_its_own() -> None:
+    first, second = unversioned(1, "A"), unversioned(2, "B")
     gone = {"outcome": "superseded", "written": 0, "tables": {}, "quarantined": 0, "parked": 0, "dropped": 10}
     assert decided([first], [loaded(first, **gone), loaded(second, **gone)], "replace").known == (first,)
     told_late = replace(version(1), sequencer=f"{9:016X}")

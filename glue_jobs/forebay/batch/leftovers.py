@@ -77,8 +77,8 @@ def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = 
 
 
 def _is_left() -> Column:
-    """Whether a version made room for a later one. Of one that is to be forgotten, an operator cannot bring it back before that
-    is done."""
+    """Whether a later version took the place of a file. An operator may have wanted it forgotten: no command reads it again
+    before that is done."""
     from pyspark.sql import functions as F
 
     later, whole = F.col("superseded_by").isNotNull(), F.col("reason").isin(*OF_WHOLE_TABLES)

@@ -56,12 +56,13 @@ class Claim:
 
     def begins(self, at: datetime) -> datetime:
         """When a batch of these files begins, by a clock that says `at`: later than any reading of them that the ledger has. A
-        clock may stand still or go back, and the rows of two readings of a file are told apart by their times."""
+        clock may go back, and a rollback knows the earlier of two readings of a file by its time."""
         here = {file.file_id for file in self.files}
         known = (
             seen.row.get("claimed_at") for some in self.earlier.values() for seen in some if seen.file.file_id in here
         )
-        return max([at, *(before + timedelta(microseconds=1) for before in known if before is not None)])
+        times: list[datetime] = [before + timedelta(microseconds=1) for before in known if before is not None]
+        return max([at, *times])
 
     def to_read(self) -> Sorted:
         """Before anything is read. If a key has several new versions, the batch must read all of them to decide which one to
@@ -183,7 +184,7 @@ class _Deciding:
         for seen in his:
             self.retried[file.file_id] = file
             self.tries[file.file_id] = seen.row.get("tries") or 1
-        if any(seen.is_marked for seen in his):
+        if any(seen.stands for seen in his):
             self.replays.add(file.file_id)
         if any(seen.is_marked or seen.row.get("reason") == WANTED_AGAIN for seen in his):
             self.asked_for.add(file.file_id)
@@ -248,13 +249,13 @@ class _Deciding:
 
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
         """Without versions, a key that gets its first bytes back is the same file again: under `replace` it replaces the
-        bytes in between. A new version is never a file that is back, and neither are bytes whose rows a table still has."""
+        bytes in between. Rows that tables still have of it, or have again since a rollback, leave as those of a replay do. A
+        new version is never a file that is back."""
         versioned = bool(file.version_id and file.version_id != "null")
         deletions = self._deletions(file)
         deleted = all(is_deleted(seen.file, [d for d in deletions if written_later(file, d)]) for seen in his)
         outdone = all(
-            (seen.row["outcome"] == "superseded" and (deleted or not seen.stands)) or (deleted and seen.is_duplicate)
-            for seen in his
+            seen.row["outcome"] == "superseded" or seen.came_back or (deleted and seen.is_duplicate) for seen in his
         )
         replaces = self.claim.rule_of(file.key) == "replace"
         if versioned or not outdone or not (replaces or deleted):

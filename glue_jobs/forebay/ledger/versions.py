@@ -77,6 +77,11 @@ class Earlier:
         return bool(left and self.row["outcome"] == "loaded" and not self.has_rows)
 
     @property
+    def came_back(self) -> bool:
+        """Whether a rollback restored rows of it after a later version took its place."""
+        return self.row["outcome"] in ("loaded", "empty") and bool(self.row.get("superseded_by"))
+
+    @property
     def is_marked(self) -> bool:
         """Whether the next announcement removes its rows: to replace them when the file is read again, or for good."""
         return self.row["outcome"] in MARKS

@@ -65,7 +65,7 @@ class Ending:
         by = {
             one: seen.earlier.row.get("superseded_by")
             for one, seen in self.split.replays.items()
-            if seen.earlier.loaded
+            if seen.earlier.is_marked
         }
         return [replace(entry, superseded_by=by.get(entry.file.file_id)) for entry in entries]
 
