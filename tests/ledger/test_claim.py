@@ -150,6 +150,16 @@ def test_poison_and_what_an_operator_skipped_or_wants_again_is_read_when_it_is_a
     assert found.released == ((version(1),) if outcome == "unreadable" else ())
 
 
+def test_a_refused_file_that_an_operator_skips_and_wants_again_leaves_the_quarantine_unread() -> None:
+    """docs/troubleshooting.md takes it off the list of the quarantine in this way."""
+    file = version(1)
+    row = {"file_id": file.file_id, "outcome": "unreadable", "reason": "wanted-again"}
+    claim = Claim([file], {(file.bucket, file.key): [Earlier(file, row)]}, lambda key: "append", {file.file_id})
+    found = claim.decided({})
+    assert (claim.to_read().fresh, found.released) == ((), (file,))
+    assert [(entry.outcome, entry.reason) for entry in found.left_out] == [("skipped", "by-operator")]
+
+
 def test_what_an_operator_wants_left_out_gets_one_row_whatever_became_of_it_before() -> None:
     new, withheld, done, before, standing = (version(n, f"in/{n}.json") for n in range(5))
     ended = {withheld: ("denied", None), done: ("loaded", None), before: ("skipped", "by-operator")}

@@ -85,7 +85,7 @@ def test_a_wait_for_a_file_names_the_command_that_leaves_it_out(lake: str) -> No
     )
     said = failed(4, *waited(lake, "clicks", "--until", "2026-11-24T11:00"))
     assert said.splitlines()[1:] == [
-        "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out"
+        "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out; --file-id, only this version"
     ]
 
 

@@ -179,26 +179,32 @@ def skip_files(
     """Skip a file: no batch reads it, and the ledger says `skipped`.
 
     For a file that is announced or pending, such as one that stops the job. With an address, all versions of the object are
-    skipped, including future ones. Rows that are already loaded stay. Repeating the command changes nothing. Undo: `forebay
-    files retry --skipped`.
+    skipped, including future ones. Rows that are already loaded stay. A file that was refused as a whole leaves the quarantine
+    when the job sees it again; the command says how. Repeating the command changes nothing. Undo: `forebay files retry
+    --skipped`.
     """
     from forebay.cli.looking.history import leave_record
     from forebay.lake.layout import skips_of
     from forebay.lake.objects import open_objects
     from forebay.ledger.skips import Skip, Skips
-    from forebay.operate.lake_view import begun_lake
+    from forebay.operate.lake_view import begun_view
+    from forebay.operate.looking.files import refused_by
 
     if bool(address) == bool(file_id):
         raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, not both")
     must_be_an_id(file_id)
     bucket, key = _split(address) if address else ("", "")
-    skip = Skip(file_id, bucket, key)
-    begun_lake(lake)
+    skip, view = Skip(file_id, bucket, key), begun_view(lake)
     Skips(open_objects(skips_of(lake))).add(skip)
     tell(skipped=str(skip))
     undo = f"forebay files retry --skipped {f'--file-id {file_id}' if file_id else f'--key {shlex.quote(address)}'}"
     later = "" if file_id else ", also later versions"
     console.print(f"{skip} is skipped from the next batch on{later}: `{undo}` ends it")
+    for uri in refused_by(view, skip):
+        again = f"`forebay replay --file {shlex.quote(uri)}`"
+        console.print(
+            f"The quarantine has it as a whole file. {again} lets the job see it again, and take it out unread"
+        )
     leave_record(lake, f"files skip: skipped {skip}", undo=undo)
 
 

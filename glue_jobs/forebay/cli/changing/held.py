@@ -26,7 +26,8 @@ parked = typer.Typer(help="Look at records that no table accepts, and load them.
 
 MOST_VALUES = 50
 PUT_AGAIN = (
-    "Put a corrected file into the bucket again. After a change of declarations, `forebay replay` reads this one again"
+    "Put a corrected file into the bucket again. After a change of declarations, `forebay replay` reads this one again. "
+    "`forebay files skip --file-id ID` takes it off the list"
 )
 COPIES = "Copies in other files may have been left out as duplicates; `forebay replay` of such a file loads them."
 

@@ -15,7 +15,9 @@ from forebay.cli.show import console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
 NOT_IN_TIME = 4
-LEFT_OUT = "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out"
+LEFT_OUT = (
+    "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out; --file-id, only this version"
+)
 SECONDS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 
 

@@ -18,7 +18,16 @@ from forebay.declaration.feed import copy_in
 from forebay.errors import InvalidConfiguration
 from forebay.lake.layout import AFTER_LOAD, LEDGER
 from forebay.landed_file import LandedFile, is_address
-from forebay.ledger.entry import IGNORED, NOT_FINAL, SKIPPED_BY_OPERATOR, WANTED_AGAIN, dropped_with, key_hash
+from forebay.ledger.entry import (
+    IGNORED,
+    NOT_FINAL,
+    SKIPPED_BY_OPERATOR,
+    UNREADABLE,
+    WANTED_AGAIN,
+    dropped_with,
+    key_hash,
+)
+from forebay.ledger.skips import Skip
 from forebay.operate.lake_view import LakeView, known_service, like, quoted
 
 URI = "concat('s3://', bucket, '/', key)"
@@ -197,6 +206,14 @@ def skipped_files(
     """Files that an operator skipped, as an announcement names them."""
     chosen = f"reason = {quoted(SKIPPED_BY_OPERATOR)}" + (f" and file_id = {quoted(file_id)}" if file_id else "")
     return _announced(view, chosen, FileChoice(key=key, service=service))
+
+
+def refused_by(view: LakeView, skip: Skip) -> list[str]:
+    """The address of what is skipped, if all that the ledger has of it was refused as a whole. A replay of a key that has rows
+    would mark those for the time after the skip."""
+    one = f"file_id = {quoted(skip.file_id)}" if skip.file_id else f"{URI} = {quoted(str(skip))}"
+    found = files_where(view, f"where {one}")
+    return sorted({file.uri for file in found if all(each.outcome == UNREADABLE for each in found)})
 
 
 def files_where(view: LakeView, where: str) -> list[LedgerFile]:
