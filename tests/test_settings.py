@@ -50,6 +50,16 @@ def test_both_spellings_and_the_equals_sign_are_understood() -> None:
     assert (settings.queue_url, settings.lake, settings.drain) == ("https://sqs/q?a=b", "/tmp/lake", False)
 
 
+def test_a_lake_may_be_a_folder_that_is_relative_to_the_current_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A bare name is refused: it may be a bucket whose s3:// was forgotten."""
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for text, lake in (("./lake/", "here/lake"), ("../lake", "lake"), (".", "here"), ("./..", ".")):
+        assert IngestSettings.from_argv(["--queue_url", "q", "--lake", text]).lake == str(tmp_path / lake)
+
+
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
@@ -59,6 +69,7 @@ def test_both_spellings_and_the_equals_sign_are_understood() -> None:
         ([*GOOD, "--wait_s"], "--wait_s: has no value"),
         ([*GOOD, "--custom-metrics", "x", "--metric", "none"], r"--metric: is unknown \(did you mean --metrics\?\)"),
         (["--queue_url", "q", "--lake", "lake"], "--lake: must be s3://bucket"),
+        (["--queue_url", "q", "--lake", ".lake"], "--lake: must be s3://bucket"),
         (["--queue_url", "q", "--lake", "s3://"], "--lake: must be s3://bucket"),
         (["--queue_url", "q", "--lake", "s3n://lake"], "--lake: must be s3://bucket"),
         (["--queue_url", "q", "--lake", "/lakes/100%25"], "--lake: has '%25' in its name"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -39,8 +40,10 @@ AS_MISSPELT = 0.75
 def _lake(value: Any) -> Any:
     if isinstance(value, str):
         value = value.rstrip("/")
+        if value.split("/")[0] in (".", ".."):
+            value = str(Path(value).resolve())
         if not (is_s3(value) or value.startswith(("file:", "/"))) or value == "file:":
-            raise ValueError("must be s3://bucket[/prefix] or a folder, such as s3://studio-lake or /tmp/lake")
+            raise ValueError("must be s3://bucket[/prefix] or a folder, such as s3://studio-lake, /tmp/lake or ./lake")
         if why := why_no_lake(value):
             raise ValueError(why)
     return value
