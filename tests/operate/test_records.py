@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shlex
 import time
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -28,6 +29,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import POISON
 from forebay.ledger.skips import Skips
 from forebay.operate.declaring.settle import Settled
+from forebay.upkeep.after_load.job import Cleared
 from forebay.upkeep.maintenance.care import Cared
 from forebay.upkeep.maintenance.job import MaintenanceResult, TableMaintenance
 from forebay.upkeep.reconcile.backfill import Progress
@@ -371,3 +373,17 @@ def test_a_retry_prints_why_records_were_left(lake: Path, s3: str, monkeypatch: 
     retries(monkeypatch.setattr, Retried(4, {"alpha": 1}, refused={"paused": 1, "expectation": 2}))
     _, said, _ = given(("quarantine", "retry", "--lake", str(lake)), "")
     assert said.splitlines()[-1] == "4 records: 1 written, 0 dropped, 3 left: 2 expectation, 1 paused"
+
+
+@pytest.mark.parametrize(("action", "undo"), [("moved", "copy the files back"), ("deleted", "put the files back")])
+def test_the_undo_of_landed_files_that_went_fits_what_was_done(
+    action: str, undo: str, lake: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    landed = Cleared(actions=Counter({action: 2, "replaced": 1}))
+    done = MaintenanceResult(tables=(), remains={}, deleted=False, landed=landed)
+    monkeypatch.setattr("forebay.upkeep.maintenance.job.maintain", lambda *_, **__: done)
+    given(("maintain", "--lake", str(lake)), "")
+    _, out, _ = given(("history", "--lake", str(lake), "--json"), "")
+    (told,) = [one for one in map(json.loads, out.splitlines()) if one["kind"] == "verb"]
+    assert told["what"] == f"maintain: 2 landed files {action}, as after_load declares"
+    assert told["undo"].startswith(undo)

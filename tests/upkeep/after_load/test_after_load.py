@@ -731,6 +731,14 @@ def test_the_command_shows_what_would_move_and_what_waits(tmp_path: Path) -> Non
     assert (json.loads(told)["files"], json.loads(told)["waiting"]) == (1, 1)
 
 
+def test_a_key_that_was_written_twice_is_one_object_to_delete(tmp_path: Path) -> None:
+    lake, declared = tmp_path, tmp_path / "service.toml"
+    declared.write_text('name = "games"\nafter_load = { delete = true }\n[[tables]]\nname = "alpha"\n')
+    write_ledger(lake, row("a.json", etag="e1"), row("a.json", etag="e2"))
+    said = ran("maintain", "--lake", str(lake), "--service", str(declared), "--dry-run")
+    assert said.splitlines() == ["s3://landing/in/a.json", "1 landed file to delete, 100 B"]
+
+
 def test_the_command_says_when_files_are_due_if_none_is(tmp_path: Path) -> None:
     lake, declared = tmp_path / "lake", tmp_path / "service.toml"
     write_ledger(lake, row("a.json", at=datetime.now(UTC)))

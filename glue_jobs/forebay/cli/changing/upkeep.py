@@ -27,6 +27,11 @@ if TYPE_CHECKING:
     from forebay.upkeep.reconcile.job import Reconciled
     from forebay.upkeep.run import RunResult
 
+UNDO_OF_LANDED = {
+    "moved": "copy the files back to their keys; `forebay where` names their places",
+    "deleted": "put the files back, or restore their old versions if the bucket has them",
+}
+
 
 @options_of(CompactSettings)
 def compact(
@@ -81,9 +86,10 @@ def maintain(
     if deleted := sum(table.cared.files_deleted for table in ran.tables if table.cared is not None):
         what = f"maintain: {counted(deleted, 'file')} that no readable version needs were deleted"
         leave_record(settings.lake, what, undo="impossible: they are deleted")
-    if ran.landed and (cleared := ran.landed.actions["moved"] + ran.landed.actions["deleted"]):
-        what = f"maintain: {counted(cleared, 'landed file')} moved or deleted, as after_load declares"
-        leave_record(settings.lake, what, undo="copy the files back to their keys; `forebay where` names their places")
+    for action, undo in UNDO_OF_LANDED.items():
+        if ran.landed and (cleared := ran.landed.actions[action]):
+            what = f"maintain: {counted(cleared, 'landed file')} {action}, as after_load declares"
+            leave_record(settings.lake, what, undo=undo)
     if as_json:
         print_json([*_maintained_rows(ran), *landed_rows(ran.landed)])
     else:

@@ -64,7 +64,8 @@ class Cleared:
 
 
 def landed_due(lake: str, service: Service, *, now: datetime) -> Cleared:
-    """The preview: asks S3 about no landed file, and changes nothing."""
+    """The preview: asks S3 about no landed file, and changes nothing. A key has one object: of several versions that a
+    day's batches loaded, only the last is due."""
     found = Cleared()
     if service.after_load is None:
         return found
@@ -73,7 +74,7 @@ def landed_due(lake: str, service: Service, *, now: datetime) -> Cleared:
     for of_day in _due(lake, service, now, found, readers):
         refused = {one: left for one in of_day if (left := settling.refusal(one)) is not None}
         _leave(found, refused.values())
-        due = [one for one in of_day if one not in refused]
+        due = list({one.uri: one for one in of_day if one not in refused}.values())
         found.files += len(due)
         found.bytes += sum(one.size for one in due)
         for one in due[: SHOWN - len(found.due)]:
