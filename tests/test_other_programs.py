@@ -23,6 +23,7 @@ OF_THE_CLI = {
         "sync": {"exclude"},
         "presign": {"expires-in"},
         "ls": set(),
+        "mb": set(),
         "rm": {"recursive", "exclude"},
     },
     "logs": {"tail": {"since"}},

@@ -605,17 +605,21 @@ def test_a_preview_says_what_would_go_where_and_asks_s3_nothing(tmp_path: Path) 
     assert not (tmp_path / "_forebay" / "after_load").exists()
 
 
-def test_the_life_of_a_file_says_where_it_is_until_it_is_loaded_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rule", "told", "after"), [(MOVE, "moved to {}", True), (DELETE, "deleted", False)])
+def test_the_life_of_a_file_says_where_it_is_also_after_it_was_read_from_the_archive(
+    rule: str, told: str, after: bool, tmp_path: Path
+) -> None:
+    """A deleted file can only be loaded again once it was put back."""
     write_ledger(tmp_path, row("a.json"))
-    clear(tmp_path, S3().put("a.json"))
+    clear(tmp_path, S3().put("a.json"), rule)
     view = LakeView(str(tmp_path))
     (life,) = lives_of(view, "landing", "in/a.json")
-    assert life.away is not None
-    assert str(life.away) == f"moved to {place_of('a.json')}"
+    assert str(life.away) == told.format(place_of("a.json"))
     ledger = DeltaTable(f"{tmp_path}/_forebay/ledger")
     ledger.update(updates={"committed_at": "timestamp '2100-01-01T00:00:00Z'"})
     assert [one.committed_at.year for one in versions_of(view, "landing", "in/a.json")] == [2100]
-    assert lives_of(view, "landing", "in/a.json")[0].away is None
+    (life,) = lives_of(view, "landing", "in/a.json")
+    assert (life.away is not None) is after
 
 
 @pytest.mark.parametrize(

@@ -148,13 +148,14 @@ class Away:
 
 
 def away_of(view: LakeView, files: Iterable[LedgerFile]) -> dict[str, Away]:
-    """The files that are no longer in the landing bucket, by id, as maintenance noted. A file that was loaded again since was
-    there again."""
+    """The files that are no longer in the landing bucket, by id, as maintenance noted. A deleted file that was loaded again
+    since was there again, but a moved one was read from its copy."""
     loaded = {file.file_id: file.committed_at for file in files}
     found = dict[str, Away]()
     for row in view.rows_with(AFTER_LOAD, "file_id, action, place, at", "file_id", loaded):
         since = loaded[row["file_id"]]
-        if row["action"] not in ("replaced", "started") and (since is None or row["at"] >= since):
+        stays_away = row["place"] or since is None or row["at"] >= since
+        if row["action"] not in ("replaced", "started") and stays_away:
             found[row["file_id"]] = Away(row["action"], row["place"], row["at"])
     return found
 
