@@ -6,13 +6,16 @@ FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histo
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
+from forebay.ledger.entry import REPLAY
 from tests.batch.model import Put
-from tests.batch.paper import roll_back_in
-from tests.batch.test_paper_histories import TABLES, Play, in_time, play_all, service
+from tests.batch.paper import Record, roll_back_in
+from tests.batch.test_paper_histories import AT, TABLES, Play, in_time, plain_play, play_all, service
 
 
 class Rollbacks(Play):
@@ -67,6 +70,33 @@ class PutsBack(Rollbacks):
 @in_time
 def test_a_key_gets_its_earlier_bytes_again_after_a_rollback() -> None:
     play_all(PutsBack)
+
+
+@pytest.mark.parametrize("how", ["is paused", "goes back"])
+def test_what_s3_withholds_when_a_key_gets_its_first_bytes_again_has_the_later_time_after_a_restart(how: str) -> None:
+    """A table has rows of the first bytes. The job that starts knows the file only by the ledger."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts = False
+        for number in ("1", "2"):
+            play.put("new/a")
+            play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number), Record("beta", number)]
+            play.service = play.service.with_paused(["alpha"] if (how, number) == ("is paused", "2") else ())
+            play.attempt()
+        play.service = play.service.with_paused(())
+        if how == "goes back":
+            roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
+        first = next(put.file for put in play.model.puts.values())
+        back = replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))
+        play.lake.answers[first.file_id] = "unavailable"
+        play.waiting = [back]
+        play.attempt()
+        (row,) = (row for row in play.ledger() if row["outcome"] == REPLAY)
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
+        play.waiting = [replace(first, sequencer=row["sequencer"], event_time=row["event_time"])]
+        play.attempt()
+        play.start_again()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
 
 
 @in_time

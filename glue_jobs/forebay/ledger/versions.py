@@ -26,6 +26,7 @@ from forebay.ledger.entry import (
     as_known,
     is_final,
 )
+from forebay.notification.order import written_later
 
 FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 MARKS = (REPLAY, FORGET)
@@ -146,12 +147,14 @@ class Superseded:
 
     def not_replayed(self, outcome: str, why: str) -> dict[str, Any]:
         """The ledger's row of a replay that could not be read: its rows stand as before. It stays a replay where S3 withholds
-        the file."""
+        the file, which may have been put again since then: the row has the later time."""
         row = self.earlier.row
         mark = FORGET if self.earlier.wants_forgetting else REPLAY
         not_done = NOT_DONE[mark]
         if outcome in WITHHELD:
             row = {**row, "tries": (row.get("tries") or 1) + 1}
+            if written_later(self.by, self.earlier.file):
+                row |= {"sequencer": self.by.sequencer, "event_time": self.by.event_time}
         before = mark if outcome in WITHHELD else "loaded" if row["records"] else "empty"
         if row["outcome"] == "superseded" and outcome not in WITHHELD:
             return {**row}
