@@ -593,3 +593,12 @@ def test_a_later_version_of_the_same_batch_takes_the_place_of_one_that_is_to_be_
     found = decided([version(n) for n in order], [to_forget(version(1))], "replace")
     assert (found.fresh, found.left_out) == ((version(2),), ())
     assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), version(2))]
+
+
+def test_a_batch_begins_later_than_the_readings_of_what_it_reads_again_and_not_than_those_of_what_comes_once_more() -> None:
+    at, ahead = datetime(2026, 11, 21, 10, tzinfo=UTC), datetime(2036, 11, 21, 10, tzinfo=UTC)
+    known, marked = loaded(version(1), claimed_at=ahead), loaded(version(1), claimed_at=ahead, outcome="replay")
+    for earlier, begins in ((known, at), (marked, ahead + timedelta(microseconds=1))):
+        files = [version(1), version(1, "in/b.json")]
+        claim = Claim(files, {("landing", "in/a.json"): [earlier]}, lambda key: "replace")
+        assert claim.begins(at, claim.to_read()) == begins

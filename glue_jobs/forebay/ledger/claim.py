@@ -54,12 +54,12 @@ class Claim:
     skipped: Collection[str] = ()
     ignored: Callable[[LandedFile], str] = lambda file: ""
 
-    def begins(self, at: datetime) -> datetime:
-        """When a batch of these files begins, by a clock that says `at`: later than any reading of them that the ledger has. A
-        clock may go back, and a rollback knows the earlier of two readings of a file by its time."""
-        here = {file.file_id for file in self.files}
+    def begins(self, at: datetime, split: Sorted) -> datetime:
+        """When a batch begins, by a clock that says `at`: later than any reading that the ledger has of a file that is read
+        again. A clock may go back, and a rollback knows the earlier of two readings of a file by its time."""
+        again = {file.file_id for file in split.retried}
         known = (
-            seen.row.get("claimed_at") for some in self.earlier.values() for seen in some if seen.file.file_id in here
+            seen.row.get("claimed_at") for some in self.earlier.values() for seen in some if seen.file.file_id in again
         )
         times: list[datetime] = [before + timedelta(microseconds=1) for before in known if before is not None]
         return max([at, *times])

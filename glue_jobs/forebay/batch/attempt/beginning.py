@@ -38,7 +38,7 @@ class Beginning(Attempt):
             claim = self.parts.ledger.claim(files, self.service, skipped)
             to_read = claim.to_read()
             self.tell_of_arrival(files, to_read)
-        writing = replace(self.writing, began_at=claim.begins(self.writing.began_at))
+        writing = replace(self.writing, began_at=claim.begins(self.writing.began_at, to_read))
         return replace(self, writing=writing).begun(files, claim, to_read)
 
     def is_overtaken(self, begun: Begun) -> bool:
