@@ -30,7 +30,8 @@ class PutsBack(Rollbacks):
 
     def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
         super().__init__(seed, patch)
-        self.dedupe, self.service, self.keys = False, service(False), ("add/a", "new/a")
+        more = self.draw.choice(("", 'on_delete = "forget"\n'))
+        self.dedupe, self.service, self.keys = False, service(False, more), ("add/a", "new/a")
         self.went_back: set[str] = set()
         self.operator_acts = False
 
@@ -70,6 +71,22 @@ class PutsBack(Rollbacks):
 @in_time
 def test_a_key_gets_its_earlier_bytes_again_after_a_rollback() -> None:
     play_all(PutsBack)
+
+
+def test_bytes_that_come_again_replace_a_later_version_also_where_deletions_are_followed() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts, play.service = False, service(False, 'on_delete = "forget"\n')
+        for number in ("1", "2"):
+            play.put("new/a")
+            play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number), Record("beta", number)]
+            play.attempt()
+        roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
+        first = next(put.file for put in play.model.puts.values())
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
+        play.waiting = [replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))]
+        play.attempt()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
 
 
 @pytest.mark.parametrize("how", ["is paused", "goes back"])

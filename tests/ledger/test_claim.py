@@ -595,7 +595,9 @@ def test_a_later_version_of_the_same_batch_takes_the_place_of_one_that_is_to_be_
     assert [(one.earlier.file, one.by) for one in found.superseded] == [(version(1), version(2))]
 
 
-def test_a_batch_begins_later_than_the_readings_of_what_it_reads_again_and_not_than_those_of_what_comes_once_more() -> None:
+def test_a_batch_begins_later_than_the_readings_of_what_it_reads_again_and_not_than_those_of_what_comes_once_more() -> (
+    None
+):
     at, ahead = datetime(2026, 11, 21, 10, tzinfo=UTC), datetime(2036, 11, 21, 10, tzinfo=UTC)
     known, marked = loaded(version(1), claimed_at=ahead), loaded(version(1), claimed_at=ahead, outcome="replay")
     for earlier, begins in ((known, at), (marked, ahead + timedelta(microseconds=1))):

@@ -63,7 +63,7 @@ def _again(seen: Earlier, file: LandedFile | None, deletions: Iterable[LandedFil
         return seen
     if seen.file.version_id not in (None, "null") or not written_later(file, seen.file) or is_same_put(file, seen.file):
         return seen
-    if is_deleted(seen.file, deletions):
+    if seen.came_back or is_deleted(seen.file, deletions):
         return seen  # it is back, and is loaded again
     latest = replace(seen.file, sequencer=file.sequencer, event_time=file.event_time)
     row = {**seen.row, "sequencer": file.sequencer, "event_time": file.event_time}
