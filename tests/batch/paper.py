@@ -769,7 +769,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(ending, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(attempt, "Dedupe", PaperDedupe)
     patch.setattr(attempt, "Writing", PaperWriting)
-    patch.setattr(carrying_out, "change_times", lambda _, path, rows: change_times_in(lake, rows))
+    patch.setattr(carrying_out, "change_times", lambda _, path, rows, **of: change_times_in(lake, rows, **of))
     patch.setattr(last_versions, "restored_since", lambda ids, version: lake.tables[IDS].restored_since(version))
     _without_spark(patch, lake)
     lake.effects = 0
@@ -851,8 +851,9 @@ def _back(name: str, table: Table, back: int) -> TableBack:
     return TableBack.of(name, table.version, to, changes)
 
 
-def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]]) -> None:
+def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]], outcome: str | None = None) -> None:
     told = {row["file_id"]: {name: row[name] for name in ("sequencer", "event_time")} for row in changed}
+    told = {one: times | ({"outcome": outcome} if outcome else {}) for one, times in told.items()}
     table = lake.tables[LEDGER]
     lake.effect(lambda: table.change([{**row, **told.get(row["file_id"], {})} for row in table.rows]))
 

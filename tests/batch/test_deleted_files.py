@@ -10,8 +10,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from forebay.batch.events import BatchCommitted, FileHeld
+from forebay.batch.ledger_change import change_times
 from forebay.batch.leftovers import remove_leftovers
+from forebay.lake.layout import LEDGER, table_path
 from forebay.landed_file import DELETED, LandedFile
+from forebay.ledger.entry import REPLAY
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
 from tests.batch.world import AT, SERVICE, Died, World, records
@@ -121,3 +124,13 @@ def test_without_the_declaration_a_deletion_is_ignored(world: World) -> None:
     gone = deletion("a.json", 2)
     world.try_batch(1, [gone])
     assert (rows(world, "alpha"), outcomes(world)) == (3, {"first": "loaded", gone.etag: "ignored"})
+
+
+@pytest.mark.deep
+def test_the_row_of_a_file_that_comes_back_and_waits_gets_its_time_and_a_mark_and_nothing_else(world: World) -> None:
+    world.try_batch(0, [put(world, "a.json", 1), put(world, "b.json", 1, "other")])
+    before = world.ledger()
+    later = {**before["a.json"], "sequencer": f"{9:016X}", "written": 0}
+    change_times(world.spark, table_path(world.lake, LEDGER), [later], outcome=REPLAY)
+    marked = {**before["a.json"], "sequencer": f"{9:016X}", "outcome": REPLAY}
+    assert world.ledger() == {**before, "a.json": marked}

@@ -97,6 +97,7 @@ def test_the_row_of_a_replay_that_waits_for_a_retry_stays_for_the_retry_changes_
     found = ending(split, waiting_end(FIRST), ended(ALONE, "denied"))
     assert ([row["file_id"] for row in found.changed], found.leaving) == ([ALONE.file_id], [ALONE.file_id])
     assert {one.file for one in found.waiting} == {FIRST, ALONE}
+    assert found.returning == []
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from forebay.batch.retrying.plan import Choice
 from forebay.ledger.entry import REPLAY
 from tests.batch.model import Put
 from tests.batch.paper import Record, roll_back_in
@@ -114,6 +115,40 @@ def test_what_s3_withholds_when_a_key_gets_its_first_bytes_again_has_the_later_t
         play.attempt()
         play.start_again()
         assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
+
+
+@pytest.mark.parametrize("how", ["is paused", "goes back"])
+@pytest.mark.parametrize("at", range(9))
+def test_what_waits_for_a_retry_when_a_key_gets_its_first_bytes_again_is_read_after_a_restart(
+    how: str, at: int
+) -> None:
+    """The batch comes before each effect of a retry that moves records of the later version."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts = False
+        for number in ("1", "2"):
+            play.put("new/a")
+            held = [Record("alpha", number), Record("beta", number), Record(None, "")]
+            play.lake.answers[play.waiting[0].file_id] = held
+            play.service = play.service.with_paused(["alpha"] if (how, number) == ("is paused", "2") else ())
+            play.attempt()
+        play.service = play.service.with_paused(())
+        if how == "goes back":
+            roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
+        first = next(put.file for put in play.model.puts.values())
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
+        play.waiting = [replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))]
+        play.lake.meanwhile = (at, play.attempt)
+        play.retries(Choice("quarantine" if how == "is paused" else "parked"))
+        play.lake.meanwhile = None
+        play.start_again()
+        rows = [row for row in play.ledger() if row["outcome"] in (REPLAY, "unavailable")]
+        play.waiting += [replace(first, sequencer=row["sequencer"], event_time=row["event_time"]) for row in rows]
+        play.attempt()
+        play.start_again()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
+        told = {row["etag"]: (row["outcome"], row["tables"]) for row in play.ledger()}
+        assert told == {"new/a-1": ("loaded", {"alpha": 1, "beta": 1}), "new/a-2": ("superseded", {})}
 
 
 @in_time

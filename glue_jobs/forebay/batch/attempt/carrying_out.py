@@ -19,6 +19,7 @@ from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.errors import Halt
+from forebay.ledger.entry import REPLAY
 from forebay.ledger.versions import Sorted, standing
 from forebay.threads import both
 
@@ -51,6 +52,8 @@ class CarryingOut(Attempt):
         with self.stages.stage("ledger"):
             if put_again := ending.split.put_again:
                 change_times(parts.spark, ledger.path, [seen.row for seen in put_again])
+            if returning := ending.returning:
+                change_times(parts.spark, ledger.path, returning, outcome=REPLAY)
             wrote = parts.ended.add(ending, self.writing, parts.clock())
             ledger.withheld.add(ending.waiting)
             both(

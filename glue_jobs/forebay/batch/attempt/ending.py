@@ -109,6 +109,16 @@ class Ending:
         return waiting_in(self.plan.ends) & self.split.replays.keys()
 
     @property
+    def returning(self) -> list[dict[str, Any]]:
+        """Rows of those of them that no operator marked: their keys got the same bytes again. A job that starts must know."""
+        replays = (seen for one, seen in self.split.replays.items() if one in self.unchanged)
+        return [
+            {**seen.earlier.row, "sequencer": seen.by.sequencer, "event_time": seen.by.event_time}
+            for seen in replays
+            if not seen.earlier.is_marked
+        ]
+
+    @property
     def leaving(self) -> list[str]:
         """Ids of the files whose rows these replace, each once: a replay that was not read is in both."""
         ids = [row["file_id"] for row in self.changed] + [file.file_id for file in self.split.retried]
