@@ -201,6 +201,79 @@ def test_the_same_command_announces_the_files_of_a_rollback_that_was_killed(
     assert ledger(lake)["in/b.json"][0] == "replay"
 
 
+STEPS = [("_restore", True), ("_restore", False), ("_change_ledger", True), ("_change_ledger", False)]
+KILLED_AGAIN = [None, "write_plan_again", "_change_ledger", "_mark", "ids_as_then", "delete_plan"]
+
+
+@pytest.mark.parametrize(
+    ("step", "before", "again", "asked"),
+    [
+        *((*step, again, "version") for step in [*STEPS[1:], ("delete_plan", True)] for again in KILLED_AGAIN),
+        ("_restore", True, None, "time"),
+        ("_change_ledger", False, None, "time"),
+        ("_change_ledger", False, None, "version, whose ledger is gone"),
+    ],
+)
+def test_the_same_command_with_a_replay_replays_what_a_rollback_takes_away_that_began_without_one(
+    lake: str, s3: str, monkeypatch: pytest.MonkeyPatch, step: str, before: bool, again: str | None, asked: str
+) -> None:
+    """Wherever either of them is killed."""
+    queue = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="union")["QueueUrl"]
+    first = DeltaTable(f"{lake}/alpha").history()[-1]["timestamp"]
+    moment = datetime.fromtimestamp(first / 1000, UTC) + timedelta(milliseconds=20)
+    to = moment.isoformat() if asked == "time" else "0"
+    command = ("rollback", "alpha", "--to", to, "--lake", lake, "--yes")
+    with_replay = (*command, "--and-replay", "--queue-url", queue)
+    killed(monkeypatch, command, step, before=before)
+    if again is not None:
+        killed(monkeypatch, with_replay, again, before=False)
+    if "gone" in asked:
+        gone = DeltaTable(f"{lake}/_forebay/ledger").vacuum(0, enforce_retention_duration=False, dry_run=False)
+        assert gone
+    status, _, said = given(with_replay, "")
+    assert (status, "announced: 1 of 1 file" in said) == (0, True)
+    assert {key: row[:2] for key, row in ledger(lake).items()} == {
+        "in/a.json": ("loaded", None),
+        "in/b.json": ("replay", "rolled-back"),
+        "in/c.json": ("loaded", None),
+    }
+    assert (rows(lake, "alpha"), rollback_plan(lake)) == (3, None)
+    assert accounts(LakeView(lake)).differences() == []
+
+
+def test_a_rollback_with_a_replay_that_is_repeated_without_one_says_how_its_files_are_announced(lake: str) -> None:
+    write_plan(lake, asdict(plan_rollback(LakeView(lake), ["alpha"], 0, replay=True)), lambda: None)
+    status, _, said = given(("rollback", "alpha", "--to", "0", "--lake", lake, "--yes"), "")
+    assert (status, "`forebay replay --resume` announces the files" in said) == (0, True)
+    assert ledger(lake)["in/b.json"][0] == "replay"
+
+
+def killed(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], step: str, *, before: bool) -> None:
+    """Where it comes to that step."""
+    with monkeypatch.context() as patched:
+        patched.setattr(rollback, step, dies(getattr(rollback, step), before=before))
+        try:
+            given(command, "")
+        except Killed:
+            return
+
+
+def test_a_replay_of_one_table_is_refused_where_the_unfinished_rollback_takes_others_back_without_one(
+    lake: str, s3: str
+) -> None:
+    view = LakeView(lake)
+    write_plan(lake, plan := json.loads(json.dumps(asdict(both_tables(view)))), lambda: None)
+    queue = boto3.client("sqs", endpoint_url=s3, region_name="eu-west-1").create_queue(QueueName="part")["QueueUrl"]
+    command = ("rollback", "alpha", "--to", "0", "--lake", lake, "--yes", "--and-replay", "--queue-url", queue)
+    said = failed(1, *command)
+    assert "takes beta back, too, and without --and-replay" in said
+    assert "Repeat `forebay rollback alpha --to 0` to finish it" in said
+    assert (rows(lake, "alpha"), rollback_plan(lake)) == (5, plan)
+    earlier = finish_earlier(view, ["alpha"], 1, replay=True)
+    assert earlier is not None, "another rollback is finished as it was asked for"
+    assert (earlier.replay, "replay" in {row[0] for row in ledger(lake).values()}) == (False, False)
+
+
 def test_a_rollback_that_can_no_longer_go_there_is_finished_before_it_is_refused(lake: str) -> None:
     """Otherwise it would keep every job and every erasure from starting, and the command that they name would not help."""
     view = LakeView(lake)
@@ -348,9 +421,7 @@ def dies(real: Callable[..., Any], *, before: bool) -> Callable[..., Any]:
     return died
 
 
-@pytest.mark.parametrize(
-    ("step", "before"), [("_restore", True), ("_restore", False), ("_change_ledger", True), ("_change_ledger", False)]
-)
+@pytest.mark.parametrize(("step", "before"), STEPS)
 def test_killed_between_any_two_commits_it_is_finished_first(
     lake: str, monkeypatch: pytest.MonkeyPatch, step: str, before: bool
 ) -> None:

@@ -35,6 +35,11 @@ def write_plan(lake: str, plan: Mapping[str, Any], must_be_alone: Callable[[], N
         raise Halt(f"{lost}. Nothing was done; repeat the command") from None
 
 
+def write_plan_again(lake: str, plan: Mapping[str, Any]) -> None:
+    """Only for who is alone: the plan is there, and something was added to it."""
+    open_objects(rollback_of(lake)).write(ROLLBACK_PLAN, json.dumps(plan).encode())
+
+
 def delete_plan(lake: str) -> None:
     open_objects(rollback_of(lake)).delete([ROLLBACK_PLAN])
 

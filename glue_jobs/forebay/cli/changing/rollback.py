@@ -64,10 +64,12 @@ def rollback(
     if not dry_run and (rollback_plan(view.lake) is not None or check_rollback(view, tables, target)):
         stop_the_job(view, tables, checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
-            if (earlier := finish_earlier(view)) is not None:
+            if (earlier := finish_earlier(view, tables, target, replay=and_replay)) is not None:
                 if as_json:
                     print_json({**row, "earlier": True} for row in _rows(earlier, dry_run))
                 _told(view, earlier)
+                if earlier.replay and not and_replay:
+                    error_console.print("`forebay replay --resume` announces the files that it marked for a replay")
     plan = plan_rollback(view, tables, target, replay=and_replay)
     if as_json:
         print_json(_rows(plan, dry_run))

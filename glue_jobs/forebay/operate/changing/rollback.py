@@ -38,13 +38,16 @@ from forebay.lake.layout import (
 )
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import Objects, open_objects
-from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollback_plan, write_plan
+from forebay.lake.rollback_plan import command_of, delete_plan, is_drop, rollback_plan, write_plan, write_plan_again
+from forebay.ledger.entry import REPLAY, ROLLED_BACK
 from forebay.operate.changing.alone import alone
 from forebay.operate.changing.reopen import reopen
+from forebay.operate.changing.replay import Replay, mark
 from forebay.operate.changing.rollback_erased import must_have_nobody_erased
 from forebay.operate.changing.rollback_ids import ids_as_then
 from forebay.operate.changing.rollback_ledger import CHANGED, Reading, Rollback, TableBack, entries_after
 from forebay.operate.lake_view import LakeView, known_table
+from forebay.operate.looking.files import LedgerFile
 
 MARK = "forebay-rollback"
 UNDERSTOOD = {"appendOnly", "invariants", "checkConstraints", "timestampNtz", "changeDataFeed"}
@@ -83,8 +86,11 @@ def roll_back(view: LakeView, plan: Rollback) -> Rollback:
         return _carry_out(view, plan)
 
 
-def finish_earlier(view: LakeView) -> Rollback | None:
-    """Finishes what was interrupted; None where nothing was. `Halt` where a drop of tables was."""
+def finish_earlier(
+    view: LakeView, tables: Sequence[str] = (), to: int | datetime | None = None, *, replay: bool = False
+) -> Rollback | None:
+    """Finishes what was interrupted; None where nothing was. `Halt` where a drop of tables was. `replay`: whether its files are
+    to be read again, too, if it takes these tables to that version."""
     told = rollback_plan(view.lake)
     if told is None:
         return None
@@ -92,16 +98,47 @@ def finish_earlier(view: LakeView) -> Rollback | None:
         raise Halt(f"a drop of tables of {view.lake} is unfinished: repeat `{command_of(told)}` to finish it")
     plan = Rollback(told["number"], tuple(TableBack(**one) for one in told["tables"]), told["replay"])
     with alone(view, [one.table for one in plan.tables]):
+        if replay and not plan.replay and _is_repeated(view, plan, tables, to):
+            plan = replace(plan, replay=True)
+            write_plan_again(view.lake, asdict(plan))  # whoever finishes it now knows of both wishes
         return _carry_out(view, plan)
+
+
+def _is_repeated(view: LakeView, plan: Rollback, tables: Sequence[str], to: int | datetime | None) -> bool:
+    """Whether all tables of the plan go where these are to go. `Halt` where only some of them do: their files may have rows in
+    the others, too."""
+    others = [one.table for one in plan.tables if one.table not in tables or not _is_version(view, one, to)]
+    if others and len(others) < len(plan.tables):
+        raise Halt(
+            f"the unfinished rollback takes {', '.join(others)} back, too, and without --and-replay. Repeat "
+            f"`{command_of(asdict(plan))}` to finish it. Then `forebay files list --reason {ROLLED_BACK}` lists files for "
+            "`forebay replay`. Nothing was done"
+        )
+    return not others
+
+
+def _is_version(view: LakeView, one: TableBack, to: int | datetime | None) -> bool:
+    """False where the table is gone, or has no such version any more: the command is refused after this."""
+    table = view.table(one.table)
+    if table is None or to is None:
+        return False
+    try:
+        table.load_as_version(to)
+    except (DeltaError, ValueError, OverflowError, FileNotFoundError):
+        return False
+    return table.version() == one.to
 
 
 def _carry_out(view: LakeView, plan: Rollback) -> Rollback:
     reopen(view, plan.files)
-    counted = _has(_there(view, LEDGER), plan.number)
+    before = _version_before(_there(view, LEDGER), plan.number)
+    counted = before is not None
     stay = {one.table: why for one in plan.tables if (why := _restore(view, one, plan.number, counted=counted))}
     done = replace(plan, tables=tuple(one for one in plan.tables if one.table not in stay), stay=stay)
-    if not counted:
+    if before is None:
         _change_ledger(view, done)
+    elif plan.replay:
+        _mark(view, done, before)
     reopen(view, plan.files)  # again: somebody may have looked before the ledger changed
     ids_as_then(view, done)
     delete_plan(view.lake)
@@ -125,7 +162,7 @@ def _restore(view: LakeView, one: TableBack, number: str, *, counted: bool) -> s
         must_have_nobody_erased(view, one.table, table, then)  # again: an erasure that finds no rows makes no commit
         if not _only_in(table, then):
             _append_no_rows(table, open_objects(table_path(view.lake, one.table)), _before(number))
-        table.restore(one.to, commit_properties=_mark(number))
+        table.restore(one.to, commit_properties=_with(number))
     except InvalidConfiguration as erased:
         return str(erased)
     except DeltaError as refused:  # also where maintenance deleted that version since the plan
@@ -155,7 +192,7 @@ def _append_no_rows(table: DeltaTable, store: Objects, mark: str) -> None:
     store.write(path, content)
     nowhere = dict.fromkeys(partitions)
     file = AddAction(path, len(content), nowhere, int(time.time() * 1000), True, '{"numRecords":0}')
-    table.create_write_transaction([file], "append", schema, partitions, commit_properties=_mark(mark))
+    table.create_write_transaction([file], "append", schema, partitions, commit_properties=_with(mark))
     table.update_incremental()
 
 
@@ -168,7 +205,7 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
         ledger = _there(view, LEDGER)
         rows = pa.Table.from_pylist(entries_after(ledger, plan), schema)
         merge = ledger.merge(
-            rows, "t.file_id = s.file_id", source_alias="s", target_alias="t", commit_properties=_mark(plan.number)
+            rows, "t.file_id = s.file_id", source_alias="s", target_alias="t", commit_properties=_with(plan.number)
         )
         merge.when_matched_update({name: f"s.{name}" for name in CHANGED}).execute()
 
@@ -176,6 +213,23 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
         attempt,
         refused="the tables were rolled back, but other writers kept changing the ledger; repeat the command to finish it",
     )
+
+
+def _mark(view: LakeView, plan: Rollback, before: int) -> None:
+    """Marks the files that the ledger's commit left as they were, where the replay was wanted only after it. Whose mark an
+    operator has changed since then is left."""
+    then = _there(view, LEDGER)
+    try:
+        then.load_as_version(before)
+        wanted = {one["file_id"] for one in entries_after(then, plan) if one["outcome"] == REPLAY}
+    except (
+        DeltaError,
+        OSError,
+        pa.ArrowException,
+    ):  # maintenance deleted that version: those that lost rows are known without it
+        wanted = {file_id for one in plan.tables for file_id, rows in one.changes.items() if rows < 0}
+    rows = view.rows_with(LEDGER, "*", "file_id", wanted, where="outcome in ('loaded', 'empty')")
+    mark(view, Replay(tuple(map(LedgerFile.of, rows)), {}))
 
 
 def _now_and_then(view: LakeView, name: str, to: int | datetime) -> tuple[DeltaTable, DeltaTable]:
@@ -267,8 +321,14 @@ def _there(view: LakeView, name: str) -> DeltaTable:
 
 
 def _has(table: DeltaTable, number: str) -> bool:
-    return any(commit.get(MARK) == number for commit in table.history(LOOKED_BACK))
+    return _version_before(table, number) is not None
 
 
-def _mark(number: str) -> CommitProperties:
+def _version_before(table: DeltaTable, number: str) -> int | None:
+    """The version before the commit with this number, if there is one."""
+    found = (commit["version"] for commit in table.history(LOOKED_BACK) if commit.get(MARK) == number)
+    return next((int(version) - 1 for version in found), None)
+
+
+def _with(number: str) -> CommitProperties:
     return CommitProperties(custom_metadata={MARK: number})
