@@ -100,12 +100,12 @@ def finish_earlier(
     with alone(view, [one.table for one in plan.tables]):
         if replay and not plan.replay and _is_repeated(view, plan, tables, to):
             plan = replace(plan, replay=True)
-            write_plan_again(view.lake, asdict(plan))  # whoever finishes it now knows of both wishes
+            write_plan_again(view.lake, asdict(plan))  # for whoever finishes it, if this run is killed
         return _carry_out(view, plan)
 
 
 def _is_repeated(view: LakeView, plan: Rollback, tables: Sequence[str], to: int | datetime | None) -> bool:
-    """Whether all tables of the plan go where these are to go. `Halt` where only some of them do: their files may have rows in
+    """Whether all tables of the plan go where these will go. `Halt` where only some of them do: their files may have rows in
     the others, too."""
     others = [one.table for one in plan.tables if one.table not in tables or not _is_version(view, one, to)]
     if others and len(others) < len(plan.tables):
@@ -118,7 +118,7 @@ def _is_repeated(view: LakeView, plan: Rollback, tables: Sequence[str], to: int 
 
 
 def _is_version(view: LakeView, one: TableBack, to: int | datetime | None) -> bool:
-    """False where the table is gone, or has no such version any more: the command is refused after this."""
+    """False where the table is gone, or no longer has that version: the command is refused after this."""
     table = view.table(one.table)
     if table is None or to is None:
         return False
@@ -216,17 +216,14 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
 
 
 def _mark(view: LakeView, plan: Rollback, before: int) -> None:
-    """Marks the files that the ledger's commit left as they were, where the replay was wanted only after it. Whose mark an
+    """Marks the files that the ledger's commit left unchanged, where the replay was wanted only after it. Whose mark an
     operator has changed since then is left."""
     then = _there(view, LEDGER)
     try:
         then.load_as_version(before)
         wanted = {one["file_id"] for one in entries_after(then, plan) if one["outcome"] == REPLAY}
-    except (
-        DeltaError,
-        OSError,
-        pa.ArrowException,
-    ):  # maintenance deleted that version: those that lost rows are known without it
+    except (DeltaError, OSError, pa.ArrowException):
+        # Maintenance deleted that version. The plan alone says which files lost rows.
         wanted = {file_id for one in plan.tables for file_id, rows in one.changes.items() if rows < 0}
     rows = view.rows_with(LEDGER, "*", "file_id", wanted, where="outcome in ('loaded', 'empty')")
     mark(view, Replay(tuple(map(LedgerFile.of, rows)), {}))
