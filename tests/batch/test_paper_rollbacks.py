@@ -151,6 +151,39 @@ def test_what_waits_for_a_retry_when_a_key_gets_its_first_bytes_again_is_read_af
         assert told == {"new/a-1": ("loaded", {"alpha": 1, "beta": 1}), "new/a-2": ("superseded", {})}
 
 
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_no_copy_is_loaded_beside_rows_of_a_file_that_is_back_while_its_table_is_paused(when: str) -> None:
+    """Its ids left with the later version, its rows could not."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=True)
+        play.operator_acts = False
+
+        def loads(key: str, *records: Record) -> None:
+            play.put(key)
+            play.lake.answers[play.waiting[-1].file_id] = [*records]
+            play.attempt()
+
+        play.put("new/a")
+        (first,) = play.waiting
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "2")]
+        play.attempt()
+        play.service = play.service.with_paused(["alpha"])
+        play.put("new/a")
+        second = play.waiting[-1]
+        play.lake.answers[second.file_id] = [Record("beta", "3")]
+        play.attempt()
+        if when == "before":
+            loads("add/x", Record("alpha", "1"))
+        play.lake.answers |= {first.file_id: [Record("alpha", "1"), Record("beta", "2")], second.file_id: "changed"}
+        play.waiting = [replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))]
+        play.attempt()
+        play.service = play.service.with_paused(())
+        play.start_again()
+        if when == "after":
+            loads("add/x", Record("alpha", "1"))
+        assert [row["id"] for row in play.lake.rows("alpha")] == ["1"]
+
+
 @in_time
 def test_tables_go_back_beside_tables_that_fail_and_every_record_stands_once() -> None:
     play_all(Rollbacks)

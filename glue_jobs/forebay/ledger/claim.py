@@ -46,13 +46,15 @@ Key = tuple[str, str]
 @dataclass(frozen=True)
 class Claim:
     """The files of a batch, and all that decides which of them are loaded. `skipped` are ids of files that an operator wants
-    left out. `ignored` gives the rule by which a file is not read, if there is one."""
+    left out. `ignored` gives the rule by which a file is not read, if there is one. `dedupe`: whether a table of the service
+    declares it."""
 
     files: Sequence[LandedFile]
     earlier: Mapping[Key, Sequence[Earlier]]
     rule_of: Callable[[str], Overwritten]
     skipped: Collection[str] = ()
     ignored: Callable[[LandedFile], str] = lambda file: ""
+    dedupe: bool = False
 
     def begins(self, at: datetime, split: Sorted) -> datetime:
         """When a batch begins, by a clock that says `at`: later than any reading that the ledger has of a file that is read
@@ -249,13 +251,17 @@ class _Deciding:
 
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
         """Without versions, a key that gets its first bytes back is the same file again: under `replace` it replaces the
-        bytes in between. Rows that tables still have of it, or have again since a rollback, leave as those of a replay do. A
-        new version is never a file that is back."""
+        bytes in between. Rows that tables still have of it, or have again since a rollback, leave as those of a replay do. With
+        `dedupe`, a superseded file is not back before its rows have left: their ids are gone, so a copy may be loaded beside
+        them. A new version is never a file that is back."""
         versioned = bool(file.version_id and file.version_id != "null")
         deletions = self._deletions(file)
         deleted = all(is_deleted(seen.file, [d for d in deletions if written_later(file, d)]) for seen in his)
         outdone = all(
-            seen.row["outcome"] == "superseded" or seen.came_back or (deleted and seen.is_duplicate) for seen in his
+            (seen.row["outcome"] == "superseded" and (deleted or not (self.claim.dedupe and seen.stands)))
+            or seen.came_back
+            or (deleted and seen.is_duplicate)
+            for seen in his
         )
         replaces = self.claim.rule_of(file.key) == "replace"
         if versioned or not outdone or not (replaces or deleted):

@@ -103,7 +103,7 @@ class Ledger:
             earlier = put_again(files, earlier)
             cleared = self.deletions_of_ours(files, earlier) if cleared is None else cleared
         ignored = partial(why_ignored, service, cleared=cleared or ())
-        return Claim(files, earlier, service.rule_of, skipped, ignored)
+        return Claim(files, earlier, service.rule_of, skipped, ignored, service.drops_duplicates)
 
     def deletions_of_ours(
         self, files: Sequence[LandedFile], earlier: Mapping[Key, Sequence[Earlier]]
