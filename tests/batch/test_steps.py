@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -42,20 +43,28 @@ def version(n: int) -> LandedFile:
     return LandedFile("landing", "in/a.json", 10, f"e{n}", f"v{n}", f"{n:016X}", AT + timedelta(seconds=n))
 
 
+@dataclass
+class OneTable:
+    """The files whose rows came to it, and those whose rows left."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
+    has_batch: bool = False
+    dies: bool = False
+
+
+@dataclass(frozen=True)
 class Tables:
-    """In the place of `Writing`: which files' rows came to the one table, and which left it."""
+    """In the place of `Writing`."""
 
-    generation, began_at, txn = "g", AT, Txn("a", 7)
-    where: Mapping[str, Any] = {"service": "studio", "batch": 7}
-    shared: Mapping[str, Any] = {"service": "studio", "generation": "g", "batch": 7}
-    shared_beside: Mapping[str, Any] = {"day": AT.date(), "at": AT, **shared}
+    service: Service
+    table: OneTable = field(default_factory=OneTable)
+    began_at: datetime = AT
 
-    def __init__(self, service: Service) -> None:
-        self.service = service
-        self.rows: dict[str, int] = {}
-        self.left: list[str] = []
-        self.dies = self.may_have_begun = False
-        self.has_batch = False
+    generation, txn, may_have_begun = "g", Txn("a", 7), False
+    where: ClassVar[Mapping[str, Any]] = {"service": "studio", "batch": 7}
+    shared: ClassVar[Mapping[str, Any]] = {"service": "studio", "generation": "g", "batch": 7}
+    shared_beside: ClassVar[Mapping[str, Any]] = {"day": AT.date(), "at": AT, **shared}
 
     def stage(self, *_: object) -> Staged:
         return Staged(tables={"alpha": StagedTable("alpha", "", None, (), ())})
@@ -67,11 +76,12 @@ class Tables:
         pass
 
     def commit(self, plan: Plan, split: Sorted, *others: object) -> dict[str, str]:
-        if not self.has_batch:
-            self.rows = {fate.file_id: fate.rows for fate in plan.fates}
-            self.left = split.leaving_ids
-            self.has_batch = True
-        if self.dies:
+        table = self.table
+        if not table.has_batch:
+            table.rows = {fate.file_id: fate.rows for fate in plan.fates}
+            table.left = split.leaving_ids
+            table.has_batch = True
+        if table.dies:
             raise Died
         return {}
 
@@ -139,7 +149,7 @@ class Driver(Batch):
         self.entries |= {row["etag"]: row["outcome"] for row in ending.changed}
 
     def runs(self, *files: LandedFile, dies: bool = False) -> dict[str, str]:
-        self.tables.dies = dies
+        self.tables.table.dies = dies
         plan = self.plans.of("g", 7)
         if plan is not None and plan.settled:
             self.go_on(plan)
@@ -149,7 +159,7 @@ class Driver(Batch):
 
     @property
     def loaded(self) -> set[str]:
-        return {file.etag for file in map(version, range(9)) if file.file_id in self.tables.rows}
+        return {file.etag for file in map(version, range(9)) if file.file_id in self.tables.table.rows}
 
 
 def loaded(file: LandedFile, content_hash: str = "") -> Earlier:
@@ -162,7 +172,7 @@ def test_of_several_versions_the_newest_that_can_be_read_is_loaded_and_each_has_
     driver.ends = {"e3": "unreadable"}
     found = driver.runs(version(1), version(2), version(3))
     assert found == {"e0": "superseded", "e1": "superseded", "e2": "loaded", "e3": "unreadable"}
-    assert (driver.loaded, driver.tables.left) == ({"e2"}, [version(0).file_id])
+    assert (driver.loaded, driver.tables.table.left) == ({"e2"}, [version(0).file_id])
 
 
 def test_a_repeated_batch_keeps_the_choice_although_its_files_read_otherwise(tmp_path: Path) -> None:
@@ -184,7 +194,7 @@ def test_a_producers_retry_is_a_duplicate_by_its_bytes_and_no_row_of_it_is_writt
     driver = Driver(tmp_path, rule, [loaded(version(0), "same")])
     driver.hashes = {"e1": "same", "e2": "else"}
     assert driver.runs(version(1))["e1"] == "duplicate"
-    assert (driver.loaded, driver.tables.left) == (set(), [])
+    assert (driver.loaded, driver.tables.table.left) == (set(), [])
 
 
 def test_a_duplicate_whose_original_is_gone_when_the_files_are_read_again_is_loaded(tmp_path: Path) -> None:
