@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from forebay.batch.retrying.plan import Choice
+from forebay.landed_file import LandedFile
 from forebay.ledger.entry import REPLAY
 from tests.batch.model import Put
 from tests.batch.paper import Record, roll_back_in
@@ -74,18 +75,33 @@ def test_a_key_gets_its_earlier_bytes_again_after_a_rollback() -> None:
     play_all(PutsBack)
 
 
+def first_bytes_stand(
+    patch: pytest.MonkeyPatch, how: str, *more: Record, declared: str = ""
+) -> tuple[Play, LandedFile]:
+    """A key of which alpha has the first bytes, and beta the second ones; and the file with the first bytes."""
+    play = plain_play(0, patch, dedupe=False)
+    play.operator_acts, play.service = False, service(False, declared)
+    for number in ("1", "2"):
+        play.put("new/a")
+        play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number), Record("beta", number), *more]
+        play.service = play.service.with_paused(["alpha"] if (how, number) == ("is paused", "2") else ())
+        play.attempt()
+    play.service = play.service.with_paused(())
+    if how == "goes back":
+        roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
+    return play, next(put.file for put in play.model.puts.values())
+
+
+def put_again(first: LandedFile) -> LandedFile:
+    """The same bytes, later."""
+    return replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))
+
+
 def test_bytes_that_come_again_replace_a_later_version_also_where_deletions_are_followed() -> None:
     with pytest.MonkeyPatch.context() as patch:
-        play = plain_play(0, patch, dedupe=False)
-        play.operator_acts, play.service = False, service(False, 'on_delete = "forget"\n')
-        for number in ("1", "2"):
-            play.put("new/a")
-            play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number), Record("beta", number)]
-            play.attempt()
-        roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
-        first = next(put.file for put in play.model.puts.values())
+        play, first = first_bytes_stand(patch, "goes back", declared='on_delete = "forget"\n')
         play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
-        play.waiting = [replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))]
+        play.waiting = [put_again(first)]
         play.attempt()
         assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
 
@@ -94,18 +110,8 @@ def test_bytes_that_come_again_replace_a_later_version_also_where_deletions_are_
 def test_what_s3_withholds_when_a_key_gets_its_first_bytes_again_has_the_later_time_after_a_restart(how: str) -> None:
     """A table has rows of the first bytes. The job that starts knows the file only by the ledger."""
     with pytest.MonkeyPatch.context() as patch:
-        play = plain_play(0, patch, dedupe=False)
-        play.operator_acts = False
-        for number in ("1", "2"):
-            play.put("new/a")
-            play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number), Record("beta", number)]
-            play.service = play.service.with_paused(["alpha"] if (how, number) == ("is paused", "2") else ())
-            play.attempt()
-        play.service = play.service.with_paused(())
-        if how == "goes back":
-            roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
-        first = next(put.file for put in play.model.puts.values())
-        back = replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))
+        play, first = first_bytes_stand(patch, how)
+        back = put_again(first)
         play.lake.answers[first.file_id] = "unavailable"
         play.waiting = [back]
         play.attempt()
@@ -124,20 +130,9 @@ def test_what_waits_for_a_retry_when_a_key_gets_its_first_bytes_again_is_read_af
 ) -> None:
     """The batch comes before each effect of a retry that moves records of the later version."""
     with pytest.MonkeyPatch.context() as patch:
-        play = plain_play(0, patch, dedupe=False)
-        play.operator_acts = False
-        for number in ("1", "2"):
-            play.put("new/a")
-            held = [Record("alpha", number), Record("beta", number), Record(None, "")]
-            play.lake.answers[play.waiting[0].file_id] = held
-            play.service = play.service.with_paused(["alpha"] if (how, number) == ("is paused", "2") else ())
-            play.attempt()
-        play.service = play.service.with_paused(())
-        if how == "goes back":
-            roll_back_in(patch, play.lake, ["alpha"], 2, replay=False)
-        first = next(put.file for put in play.model.puts.values())
+        play, first = first_bytes_stand(patch, how, Record(None, ""))
         play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
-        play.waiting = [replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))]
+        play.waiting = [put_again(first)]
         play.lake.meanwhile = (at, play.attempt)
         play.retries(Choice("quarantine" if how == "is paused" else "parked"))
         play.lake.meanwhile = None
@@ -175,7 +170,7 @@ def test_no_copy_is_loaded_beside_rows_of_a_file_that_is_back_while_its_table_is
         if when == "before":
             loads("add/x", Record("alpha", "1"))
         play.lake.answers |= {first.file_id: [Record("alpha", "1"), Record("beta", "2")], second.file_id: "changed"}
-        play.waiting = [replace(first, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1))]
+        play.waiting = [put_again(first)]
         play.attempt()
         play.service = play.service.with_paused(())
         play.start_again()

@@ -7,6 +7,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -252,10 +253,8 @@ def killed(monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...], step: str,
     """Where it comes to that step."""
     with monkeypatch.context() as patched:
         patched.setattr(rollback, step, dies(getattr(rollback, step), before=before))
-        try:
+        with suppress(Killed):
             given(command, "")
-        except Killed:
-            return
 
 
 def test_a_replay_of_one_table_is_refused_where_the_unfinished_rollback_takes_others_back_without_one(
