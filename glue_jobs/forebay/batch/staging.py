@@ -72,16 +72,15 @@ class Staging(Commits):
     ) -> Staged:
         """The pass knew of the tables that are `kept_out`; `ReadAgain` where there are others. Nothing of a table that has the
         batch already."""
-        leaving = self.leaving_tables(split)
+        leaving, counts = self.leaving_tables(split), by_table(fates)
         absent = frozenset[str]()
         if kept_out is None:
-            origins = self.origins(by_table(fates).keys() | leaving.keys())
+            origins = self.origins(counts.keys() | leaving.keys())
             absent = frozenset(name for name, origin in origins.items() if origin is None)
             kept_out = {name: KeptOut(reason) for name, reason in self.not_to_write(fates, origins).items()}
             if any(why.reason != PAUSED_TABLE for why in kept_out.values()):
                 raise ReadAgain(_named(kept_out), tables=kept_out)
         unwritten = {name: why.reason for name, why in kept_out.items()}
-        counts = by_table(fates)
         tables: dict[str, StagedTable] = {}
         failed = dict[str, KeptOut]()
         found, misfits = self.all_tables_of(made, fates, unwritten, absent)

@@ -66,5 +66,4 @@ def _again(seen: Earlier, file: LandedFile | None, deletions: Iterable[LandedFil
     if seen.came_back or is_deleted(seen.file, deletions):
         return seen  # it is back, and is loaded again
     latest = replace(seen.file, sequencer=file.sequencer, event_time=file.event_time)
-    row = {**seen.row, "sequencer": file.sequencer, "event_time": file.event_time}
-    return Earlier(latest, row, put_again=True)
+    return Earlier(latest, seen.with_time_of(file), put_again=True)

@@ -51,6 +51,10 @@ class Earlier:
         file = LandedFile(**{name: row[name] for name in FILE_COLUMNS}, event_time=row["event_time"])
         return cls(as_known(replace(file, etag=file.etag or ""), row), row)
 
+    def with_time_of(self, later: LandedFile) -> dict[str, Any]:
+        """The row with the time at which the same bytes were put again."""
+        return {**self.row, "sequencer": later.sequencer, "event_time": later.event_time}
+
     @property
     def loaded(self) -> bool:
         return self.row["outcome"] in LOADED
@@ -152,9 +156,9 @@ class Superseded:
         mark = FORGET if self.earlier.wants_forgetting else REPLAY
         not_done = NOT_DONE[mark]
         if outcome in WITHHELD:
-            row = {**row, "tries": (row.get("tries") or 1) + 1}
             if written_later(self.by, self.earlier.file):
-                row |= {"sequencer": self.by.sequencer, "event_time": self.by.event_time}
+                row = self.earlier.with_time_of(self.by)
+            row = {**row, "tries": (row.get("tries") or 1) + 1}
         before = mark if outcome in WITHHELD else "loaded" if row["records"] else "empty"
         if row["outcome"] == "superseded" and outcome not in WITHHELD:
             return {**row}

@@ -112,11 +112,7 @@ class Ending:
     def returning(self) -> list[dict[str, Any]]:
         """Rows of those of them that no operator marked: their keys got the same bytes again. A job that starts must know."""
         replays = (seen for one, seen in self.split.replays.items() if one in self.unchanged)
-        return [
-            {**seen.earlier.row, "sequencer": seen.by.sequencer, "event_time": seen.by.event_time}
-            for seen in replays
-            if not seen.earlier.is_marked
-        ]
+        return [seen.earlier.with_time_of(seen.by) for seen in replays if not seen.earlier.is_marked]
 
     @property
     def leaving(self) -> list[str]:

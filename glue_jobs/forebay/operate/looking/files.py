@@ -214,7 +214,7 @@ def refused_by(view: LakeView, skip: Skip) -> list[str]:
     would mark those for the time after the skip."""
     one = f"file_id = {quoted(skip.file_id)}" if skip.file_id else f"{URI} = {quoted(str(skip))}"
     found = files_where(view, f"where {one}")
-    return sorted({file.uri for file in found if all(each.outcome == UNREADABLE for each in found)})
+    return sorted({file.uri for file in found}) if all(file.outcome == UNREADABLE for file in found) else []
 
 
 def files_where(view: LakeView, where: str) -> list[LedgerFile]:
