@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -75,16 +76,52 @@ ONE_WORKER = ("tests/infra/", "tests/logstore/")
 
 
 class ByFile(LoadScopeScheduling):
-    """Files stay together on one worker, which has one session and one twin for all of them; and so do some folders."""
+    """Files stay together on one worker, which has one session and one twin for all of them; and so do some folders.
+
+    As many workers have a session as there are cores. To start one and to warm it up takes some 20 s of a core, which another
+    worker uses better: it has the files without a JVM, as long as there are any.
+    """
+
+    def __init__(self, config: pytest.Config, log: Any) -> None:
+        super().__init__(config, log)
+        self.files_with_jvm = config.stash[FILES_WITH_JVM]
 
     def _split_scope(self, nodeid: str) -> str:
         file = nodeid.partition("::")[0]
         return next((folder for folder in ONE_WORKER if file.startswith(folder)), file)
 
+    def _assign_work_unit(self, node: Any) -> None:
+        if int(node.gateway.id.removeprefix("gw")) >= (os.cpu_count() or 1):
+            with_jvm = {self._split_scope(file) for file in self.files_with_jvm.read_text().splitlines()}
+            without = next((scope for scope in self.workqueue if scope not in with_jvm), None)
+            if without is not None:
+                self.workqueue.move_to_end(without, last=False)
+        super()._assign_work_unit(node)
+
+
+FILES_WITH_JVM = pytest.StashKey[Path]()
+"""Where workers write them: who hands out tests knows nothing but their names."""
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     return ByFile(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    if FILES_WITH_JVM not in node.config.stash:
+        folder = tempfile.TemporaryDirectory(prefix="forebay-tests-")
+        node.config.add_cleanup(folder.cleanup)
+        node.config.stash[FILES_WITH_JVM] = Path(folder.name) / "files-with-jvm"
+    node.workerinput["files-with-jvm"] = str(node.config.stash[FILES_WITH_JVM])
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if told := getattr(session.config, "workerinput", {}).get("files-with-jvm"):
+        files = {item.nodeid.partition("::")[0] for item in session.items if item.get_closest_marker("jvm")}
+        Path(told).write_text("".join(f"{file}\n" for file in sorted(files)))
 
 
 @pytest.hookimpl(wrapper=True)
