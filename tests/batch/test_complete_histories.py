@@ -20,7 +20,7 @@ from forebay.declaration.complete import Complete, Period
 from forebay.declaration.feed import Feed
 from forebay.declaration.service import Service
 from forebay.lake.layout import COMPLETE, LEDGER
-from forebay.lake.objects import Found
+from forebay.lake.listed import Listed
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import FORGET, REPLAY, ROLLED_BACK, WANTED_AGAIN, is_final
 from forebay.ledger.periods import FeedPeriod, Key, Periods
@@ -44,7 +44,7 @@ class Log(Store):
 
     def found(self, prefix: str = "", *, after: str = "") -> Iterator[Any]:
         names = sorted(one.name for one in super().found())
-        return (Found(name, 1, AT) for name in names if name.startswith(prefix) and name > after)
+        return (Listed(name, 1, AT) for name in names if name.startswith(prefix) and name > after)
 
 
 @dataclass(frozen=True)

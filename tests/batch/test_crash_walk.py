@@ -24,7 +24,7 @@ import forebay.table.removal as removal
 from forebay.batch.plan import Plan
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.loading import parse_service
-from forebay.lake.objects import FolderObjects
+from forebay.lake.folder_objects import FolderObjects
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.person import vault_values
 from forebay.privacy.keys import add_local_key

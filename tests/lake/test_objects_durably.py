@@ -14,7 +14,8 @@ import pytest
 from botocore.exceptions import EndpointConnectionError, NoCredentialsError
 
 from forebay.errors import Halt, InvalidConfiguration, Unreachable
-from forebay.lake.objects import Objects, S3Objects, open_objects
+from forebay.lake.objects import Objects, open_objects
+from forebay.lake.s3_objects import S3Objects
 from tests.source.fake_sqs import refusal
 
 

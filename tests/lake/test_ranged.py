@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 from botocore.exceptions import ClientError
 
-from forebay.lake.objects import FolderObjects, S3Objects
+from forebay.lake.folder_objects import FolderObjects
+from forebay.lake.s3_objects import S3Objects
 
 
 class OneObject:

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import Halt, TryAgain
+from forebay.lake.folder_objects import FolderObjects
 from forebay.lake.lease import Lease, hold, holder
-from forebay.lake.objects import FolderObjects, open_objects
+from forebay.lake.objects import open_objects
 from forebay.lake.stop import StopRequest
 from forebay.operate.changing.stop import stop
 

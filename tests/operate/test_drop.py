@@ -19,10 +19,11 @@ from forebay.batch.one_pass.held import COLUMNS
 from forebay.declaration.kept.in_force import keep_in_force, kept_services, service_for
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt, InvalidConfiguration
+from forebay.lake.folder_objects import FolderObjects
 from forebay.lake.health import Health
 from forebay.lake.layout import DERIVED_FROM, HEALTH, ROLLBACK_PLAN, rollback_of, writer_of
 from forebay.lake.lease import hold
-from forebay.lake.objects import FolderObjects, open_objects
+from forebay.lake.objects import open_objects
 from forebay.lake.paused import pause, paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back, tables_going_back
 from forebay.operate.changing import drop as dropping

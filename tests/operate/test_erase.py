@@ -28,9 +28,12 @@ from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.errors import InvalidConfiguration
 from forebay.jobs.ingest import _check, _keep
+from forebay.lake.folder_objects import FolderObjects
 from forebay.lake.layout import SERVICES, plans_of
 from forebay.lake.lease import hold
-from forebay.lake.objects import RIGHTS_ON_VERSIONS, FolderObjects, OldVersion, S3Objects, open_objects
+from forebay.lake.listed import OldVersion
+from forebay.lake.objects import open_objects
+from forebay.lake.s3_objects import RIGHTS_ON_VERSIONS, S3Objects
 from forebay.landed_file import LandedFile
 from forebay.operate.changing import rollback
 from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back

@@ -15,7 +15,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.declaration.loading import load_service
-from forebay.lake.objects import FolderObjects
+from forebay.lake.folder_objects import FolderObjects
 from forebay.operate.people.person import known_to_vault
 from forebay.privacy.keys import add_local_key, vault_key
 from forebay.privacy.known_secret import keep_secret

@@ -15,7 +15,8 @@ from botocore.exceptions import EndpointConnectionError
 
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.events import Event
-from forebay.lake.objects import FolderObjects, open_objects
+from forebay.lake.folder_objects import FolderObjects
+from forebay.lake.objects import open_objects
 from forebay.source.drain import Drain
 from forebay.source.events import ManifestsNotCleaned, QueuePolled
 from forebay.source.intake import Intake

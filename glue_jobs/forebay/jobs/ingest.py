@@ -43,9 +43,10 @@ from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
 from forebay.jobs.withheld import Announcer
 from forebay.lake.layout import LEDGER, table_path, writer_of
 from forebay.lake.lease import LeaseHeld, hold
-from forebay.lake.objects import open_objects, s3_client
+from forebay.lake.objects import open_objects
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
+from forebay.lake.s3_objects import s3_client
 from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger

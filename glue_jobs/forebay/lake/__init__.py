@@ -1,7 +1,8 @@
 """The lake: its objects, who may write to it, and what its tables consist of. No Spark, except in `safety`.
 
 * `layout` where a lake keeps what is forebay's own      * `log` the log of a Delta table, read without Spark
-* `objects` bytes by name, in S3 or in a folder, durable and conditional      * `ranged` an object, read in part
+* `listed` objects as a list of a place names them      * `ranged` an object, read in part
+* `s3_objects` and `folder_objects` bytes by name, durable and conditional      * `objects` whichever of the two a place means
 * `lease` one driver at a time      * `stop` a request that a running job should stop
 * `paused` tables whose rows wait      * `rollback_plan` tables that are going back
 * `rows` of Arrow, as Python has them      * `conflict` commits that others may come before

@@ -18,7 +18,7 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.address import bucket_and_key, is_s3
 from forebay.events import Emit, Event
 from forebay.lake.layout import PROBES, table_path
-from forebay.lake.objects import s3_client
+from forebay.lake.s3_objects import s3_client
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,9 +14,10 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from forebay.errors import InvalidConfiguration
+from forebay.lake.listed import Listed
 from forebay.lake.log.definition import definition_of, history_of
 from forebay.lake.log.listing import NoTable
-from forebay.lake.objects import Found, open_objects
+from forebay.lake.objects import open_objects
 
 
 def grown(place: Path) -> None:
@@ -88,8 +89,8 @@ def test_the_history_of_a_long_log_is_read_in_the_memory_of_a_few_commits() -> N
     class LongLog:
         place = "s3://lake/alpha"
 
-        def found(self, prefix: str = "") -> Iterator[Found]:
-            return (Found(f"_delta_log/{n:020}.json", 1, datetime(2026, 1, 1, tzinfo=UTC)) for n in range(300))
+        def found(self, prefix: str = "") -> Iterator[Listed]:
+            return (Listed(f"_delta_log/{n:020}.json", 1, datetime(2026, 1, 1, tzinfo=UTC)) for n in range(300))
 
         def read(self, name: str) -> bytes:
             return first if int(name[11:31]) == 0 else b'{"add":"%s"}' % (b"x" * (256 << 10))

@@ -17,8 +17,9 @@ from deltalake.transaction import AddAction
 
 from forebay.batch.plan import Plan, Plans
 from forebay.declaration.loading import parse_service
+from forebay.lake.folder_objects import FolderObjects
 from forebay.lake.layout import DERIVED_FROM, PLANS
-from forebay.lake.objects import FolderObjects, open_objects
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import pairs_of
 from forebay.operate.changing.rollback import plan_rollback, roll_back

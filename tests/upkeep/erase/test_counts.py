@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable
 
+from forebay.lake.folder_objects import FolderObjects
 from forebay.lake.log.snapshot import read_snapshot
-from forebay.lake.objects import FolderObjects, open_objects
+from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.upkeep.erase.counts import change_ledger
 from tests.operate.ledger import AT, entry, write_ledger

@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from forebay.lake.objects import FolderObjects, OldVersion
+from forebay.lake.folder_objects import FolderObjects
+from forebay.lake.listed import OldVersion
 from forebay.privacy.token import token_of
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.purge import Purged, purge

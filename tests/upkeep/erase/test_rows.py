@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from forebay.lake.objects import FolderObjects
+from forebay.lake.folder_objects import FolderObjects
 from forebay.privacy.token import token_of
 from forebay.record import walk
 from forebay.record.growth import Rules

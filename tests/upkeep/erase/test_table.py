@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.lake.folder_objects import FolderObjects
 from forebay.lake.log.snapshot import Followed, read_snapshot
-from forebay.lake.objects import FolderObjects
 from forebay.privacy.token import token_of
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, found_in

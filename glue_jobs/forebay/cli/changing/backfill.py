@@ -60,7 +60,7 @@ def backfill(
     from forebay.aws.preflight import check_bucket, check_queue
     from forebay.declaration.kept.in_force import kept_service
     from forebay.declaration.loading import load_service
-    from forebay.lake.objects import s3_client
+    from forebay.lake.s3_objects import s3_client
     from forebay.operate.lake_view import service_of_queue, tell_if_not_begun
     from forebay.upkeep.reconcile.backfill import Backfill, progress_of
     from forebay.upkeep.reconcile.backfill import backfill as run

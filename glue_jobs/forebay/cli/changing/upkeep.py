@@ -138,7 +138,7 @@ def reconcile(
     from forebay.aws.client import queue_client
     from forebay.aws.preflight import check_bucket
     from forebay.jobs.journal import journal
-    from forebay.lake.objects import s3_client
+    from forebay.lake.s3_objects import s3_client
     from forebay.operate.lake_view import tell_if_not_begun
     from forebay.upkeep.reconcile.job import find_missed
     from forebay.upkeep.reconcile.job import reconcile as run

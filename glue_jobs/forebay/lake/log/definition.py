@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from forebay.errors import InvalidConfiguration
+from forebay.lake.listed import Listed
 from forebay.lake.log.listing import (
     LOG,
     BrokenLog,
@@ -27,7 +28,7 @@ from forebay.lake.log.listing import (
     newest_checkpoint,
     version_of_commit,
 )
-from forebay.lake.objects import Found, Objects
+from forebay.lake.objects import Objects
 from forebay.lake.origin import origins_of
 from forebay.threads import in_threads
 
@@ -105,7 +106,7 @@ def history_of(table: Objects) -> TableHistory:
 
 
 def _before(
-    table: Objects, found: Sequence[Found], commits: Sequence[tuple[int, Found]], replay: _Replay
+    table: Objects, found: Sequence[Listed], commits: Sequence[tuple[int, Listed]], replay: _Replay
 ) -> Iterator[Definition]:
     """The definition that deleted commits led to, if a checkpoint has it."""
     version, names = newest_checkpoint(found, up_to=commits[0][0] if commits else None)

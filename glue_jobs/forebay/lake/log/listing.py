@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from forebay.errors import ForebayError
-from forebay.lake.objects import Found, Objects
+from forebay.lake.listed import Listed
+from forebay.lake.objects import Objects
 
 LOG = "_delta_log/"
 
@@ -82,7 +83,7 @@ def content_of(table: Objects, name: str) -> bytes:
     return content
 
 
-def newest_checkpoint(found: Iterable[Found], *, up_to: int | None = None) -> tuple[int, tuple[str, ...]]:
+def newest_checkpoint(found: Iterable[Listed], *, up_to: int | None = None) -> tuple[int, tuple[str, ...]]:
     """A checkpoint in parts counts when all of them are there; version -1 where there is none."""
     candidates: defaultdict[tuple[int, int], list[str]] = defaultdict(list)
     for f in found:
@@ -111,7 +112,7 @@ def _hint(table: Objects) -> int | None:
         return None
 
 
-def _listing(table: Objects, found: list[Found], *, at_least: int | None = None, up_to: int | None = None) -> Listing:
+def _listing(table: Objects, found: list[Listed], *, at_least: int | None = None, up_to: int | None = None) -> Listing:
     commits = {version: f for f in found if (version := version_of_commit(f.name)) is not None}
     commits = {version: f for version, f in commits.items() if up_to is None or version <= up_to}
     version, names = newest_checkpoint(found, up_to=up_to)

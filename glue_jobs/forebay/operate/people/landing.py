@@ -25,7 +25,7 @@ from forebay.declaration.path import parse_path
 from forebay.declaration.service import Service
 from forebay.lake.layout import AFTER_LOAD, LEDGER, erased_of
 from forebay.lake.lease import Lease, hold, holder
-from forebay.lake.objects import s3_client
+from forebay.lake.s3_objects import s3_client
 from forebay.operate.lake_view import LakeView
 from forebay.operate.people.erase_report import report_of
 from forebay.operate.people.rewriting import NOT_LOADED, KeyInLedger, Version, keys_in_ledger

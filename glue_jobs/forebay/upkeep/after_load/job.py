@@ -28,9 +28,10 @@ from forebay.lake.layout import AFTER_LOAD, LEDGER, after_load_of, table_path
 from forebay.lake.lease import Lease, hold
 from forebay.lake.log.live_file import LiveFile
 from forebay.lake.log.snapshot import live_files
-from forebay.lake.objects import Objects, open_objects, s3_client
+from forebay.lake.objects import Objects, open_objects
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
 from forebay.lake.rows import python_rows
+from forebay.lake.s3_objects import s3_client
 from forebay.ledger.data_files import opened, rows_of
 from forebay.upkeep.accounts.open_batches import open_batches
 from forebay.upkeep.after_load.due import COLUMNS, DueFile, due_in

@@ -19,9 +19,10 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
+from forebay.lake.listed import OldVersion
 from forebay.lake.log.listing import LOG, list_log
 from forebay.lake.log.snapshot import read_snapshot
-from forebay.lake.objects import Objects, OldVersion
+from forebay.lake.objects import Objects
 from forebay.upkeep.erase.places import Place
 from forebay.upkeep.erase.rows import Erased, Found, found_in
 

@@ -25,8 +25,9 @@ from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
 from forebay.lake.layout import AFTER_LOAD, PLANS
 from forebay.lake.lease import Lease, LeaseHeld, hold
+from forebay.lake.listed import Listed
 from forebay.lake.log.tables import own_tables, tables_of
-from forebay.lake.objects import Found, open_objects
+from forebay.lake.objects import open_objects
 from forebay.lake.safety import session_for
 from forebay.settings import MaintainSettings
 from forebay.spark.signals import stopping_on_signals
@@ -61,7 +62,7 @@ YOUNG = timedelta(days=7)
 class TableMaintenance(TableResult):
     cared: Cared | None = None
     retention: Retention | None = None
-    orphans: tuple[Found, ...] = ()
+    orphans: tuple[Listed, ...] = ()
     seconds: float = 0
 
 
@@ -69,7 +70,7 @@ class TableMaintenance(TableResult):
 class MaintenanceResult(RunResult[TableMaintenance]):
     """`remains` are data files in folders of the lake that are not tables. `landed` says what became of landed files."""
 
-    remains: Mapping[str, tuple[Found, ...]]
+    remains: Mapping[str, tuple[Listed, ...]]
     deleted: bool
     landed: Cleared | None = None
 
@@ -78,7 +79,7 @@ class MaintenanceResult(RunResult[TableMaintenance]):
         return 1 if self.left or (self.landed and self.landed.left) else 0
 
     @property
-    def orphans(self) -> dict[str, tuple[Found, ...]]:
+    def orphans(self) -> dict[str, tuple[Listed, ...]]:
         return {ran.table: ran.orphans for ran in self.tables if ran.orphans} | dict(self.remains)
 
 
@@ -215,7 +216,7 @@ class _Run:
             detail = f"{type(failure).__name__}: {sentence_of(failure)}"
             return None, (TableMaintenance(table=AFTER_LOAD, reason="failed", detail=detail),)
 
-    def remains(self, tables: Sequence[str]) -> dict[str, tuple[Found, ...]]:
+    def remains(self, tables: Sequence[str]) -> dict[str, tuple[Listed, ...]]:
         """The remains of dropped tables."""
         found = {}
         for name in (name for name in tables if name not in self._planned):
@@ -233,7 +234,7 @@ class _Run:
         """The files that batches are still to commit, by table. Read once: files of later plans are too young to be orphans."""
         return files_of_open_plans(open_objects(f"{self._settings.lake}/{PLANS}"))
 
-    def _orphans(self, path: str, retention: Retention) -> list[Found]:
+    def _orphans(self, path: str, retention: Retention) -> list[Listed]:
         """Old enough for VACUUM to take them."""
         not_before = datetime.now(UTC) - max(YOUNG, retention.keep or YOUNG)
         return orphans_of(open_objects(path), not_before=not_before)

@@ -16,14 +16,15 @@ from urllib.parse import unquote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from forebay.lake.listed import Listed
 from forebay.lake.log.listing import CHECKPOINT, COMMIT, LOG, list_log
-from forebay.lake.objects import Found, Objects
+from forebay.lake.objects import Objects
 
 DATA = (".parquet",)
 DELETED_ROWS = re.compile(r"deletion_vector_[^/]*\.bin")
 
 
-def orphans_of(table: Objects, *, not_before: datetime) -> list[Found]:
+def orphans_of(table: Objects, *, not_before: datetime) -> list[Listed]:
     """The files are listed before the log is read: one that is committed meanwhile is known."""
     old = [f for f in table.found() if _is_data(f.name) and f.modified < not_before]
     if not old:
@@ -41,7 +42,7 @@ def _deleted_rows(name: str) -> bool:
     return DELETED_ROWS.fullmatch(name.rpartition("/")[2]) is not None
 
 
-def remains_of(folder: Objects, *, not_before: datetime) -> list[Found]:
+def remains_of(folder: Objects, *, not_before: datetime) -> list[Listed]:
     """All data files of a folder without a log; none where one of them is young."""
     found = list(folder.found())
     if any(f.name.startswith(LOG) or f.modified >= not_before for f in found):

@@ -23,7 +23,8 @@ from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, services_of, table_path
-from forebay.lake.objects import open_objects, s3_client
+from forebay.lake.objects import open_objects
+from forebay.lake.s3_objects import s3_client
 from forebay.landed_file import LandedFile
 from forebay.ledger.services import as_new, as_services_know
 from forebay.ledger.withheld import withheld_in
