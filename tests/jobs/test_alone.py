@@ -13,7 +13,8 @@ from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.jobs import ingest
-from forebay.jobs.ingest import Gate, alone
+from forebay.jobs.gate import Gate
+from forebay.jobs.ingest import alone
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
 from forebay.lake.lease import LeaseHeld
 from forebay.lake.objects import open_objects

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import forebay.jobs.ingest as job
+import forebay.jobs.declarations as job
 from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.loading import load_service
 from forebay.declaration.service import Service
@@ -41,9 +41,9 @@ def taken_up(folder: Path, monkeypatch: pytest.MonkeyPatch, before: str, deploye
     )
     spark: Any = None
     service = service_for(settings.service, settings.lake, settings.deployed_service)
-    job._check(spark, settings.lake, service)
-    in_force = job._with_deployed(spark, service, settings, lambda _: None)
-    job._keep(settings.lake, in_force)
+    job.check_in_lake(spark, settings.lake, service)
+    in_force = job.with_deployed(spark, service, settings, lambda _: None)
+    job.keep_in_lake(settings.lake, in_force)
     return in_force
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import Halt
-from forebay.jobs.ingest import Gate
+from forebay.jobs.gate import Gate
 
 
 class Batches:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-import forebay.jobs.ingest as job
+import forebay.jobs.retry_at_start as job
 from forebay.events import Event
-from forebay.jobs.ingest import RecordsNotRetried
+from forebay.jobs.retry_at_start import RecordsNotRetried
 from forebay.lake.lease import LeaseHeld
 
 

@@ -14,7 +14,8 @@ import pytest
 
 from forebay.batch.events import BatchCommitted
 from forebay.events import Event
-from forebay.jobs.ingest import DeclarationsChosen, ingest
+from forebay.jobs.declarations import DeclarationsChosen
+from forebay.jobs.ingest import ingest
 from forebay.settings import IngestSettings
 from forebay_local.twin.twin import Twin, aws_environment, running
 from tests.journey.story import Story, event, lines, story

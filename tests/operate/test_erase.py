@@ -27,7 +27,7 @@ from forebay.cli.people.report import _gone_from_disk
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import load_service
 from forebay.errors import InvalidConfiguration
-from forebay.jobs.ingest import _check, _keep
+from forebay.jobs.declarations import check_in_lake, keep_in_lake
 from forebay.lake.folder_objects import FolderObjects
 from forebay.lake.layout import SERVICES, plans_of
 from forebay.lake.lease import hold
@@ -950,7 +950,7 @@ def test_the_subject_stays_as_it_was_when_people_were_erased(lake: Path, declare
             said = failed(2, *command(lake, service, *more))
             assert "people were erased by the subject user.id" in said
         with pytest.raises(InvalidConfiguration, match="by the subject user"):
-            _check(None, str(lake), load_service(service))  # type: ignore[arg-type]
+            check_in_lake(None, str(lake), load_service(service))  # type: ignore[arg-type]
     assert told(lake, ANNA)
     Path(service).write_text(first)
     given(command(lake, service, "--now"), "")
@@ -974,7 +974,7 @@ def test_a_job_and_an_erasure_refuse_another_secret_than_that_of_the_lake(
     for more in ((ANNA, "--dry-run"), (ANNA, "--yes")):
         assert "is not the secret that made the tokens in this lake" in failed(2, *command(lake, service, *more))
     with pytest.raises(InvalidConfiguration, match="is not the secret"):
-        _keep(str(lake), load_service(service))
+        keep_in_lake(str(lake), load_service(service))
     assert told(lake, ANNA)
 
 
@@ -1029,7 +1029,7 @@ def test_a_declared_column_that_has_the_subject_stays(lake: Path, declared: Call
         assert "table alpha: column who has the subject user.id of earlier rows" in said
         assert f"keep {column}" in said
         with pytest.raises(InvalidConfiguration, match="column who has the subject"):
-            _check(None, str(lake), load_service(service))  # type: ignore[arg-type]
+            check_in_lake(None, str(lake), load_service(service))  # type: ignore[arg-type]
     Path(service).write_text(first.replace(column, column + ', { name = "player", path = "user.id" }'))
     given(command(lake, service, ANNA, "--yes", "--now"), "")
     assert told(lake, ANNA) == []

@@ -1,6 +1,8 @@
 """Jobs, which Glue, EMR and the command line start.
 
-* `ingest` the streaming job      * `generation` the name of its stream      * `first_batch` that a stream never began
+* `ingest` the streaming job      * `declarations` those it works with      * `gate` lets one batch at a time through
+* `retry_at_start` held records first      * `failures` in plain words
+* `generation` the name of its stream      * `first_batch` that a stream never began
 * `service_name` what goes by the name of a service      * `lost_ledger` a lake whose ledger was lost
 * `lost_plan` a new stream beside a batch whose plan was deleted
 * `withheld` files that S3 did not give are announced again

@@ -8,12 +8,9 @@ are refused before anything is received from the queue.
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -21,28 +18,25 @@ from forebay.aws.announce import announce
 from forebay.aws.client import client, queue_client
 from forebay.aws.preflight import check_lake, check_queue
 from forebay.batch.batch import Batch
-from forebay.batch.leftovers import remove_leftovers
-from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
-from forebay.batch.retrying.plan import Choice
-from forebay.batch.retrying.retry import Retry
 from forebay.content.limits import Limits
-from forebay.declaration.kept.deployed import take_up_deployed
-from forebay.declaration.kept.in_force import keep_in_force, service_for
+from forebay.declaration.kept.in_force import service_for
 from forebay.declaration.kept.newest import Declarations
-from forebay.declaration.loading import builtin_service, load_service
 from forebay.declaration.service import Service
 from forebay.declared_sql.check import check_expressions
-from forebay.errors import ForebayError, Halt
-from forebay.events import Emit, ErrorEvent, ServiceEvent
+from forebay.events import Emit
+from forebay.jobs.declarations import DeclarationsChosen, keep_in_lake, loaded, place_of, take_up, with_deployed
+from forebay.jobs.failures import plainly
 from forebay.jobs.first_batch import begun_batch, first_batch, remove_unfinished_entries
+from forebay.jobs.gate import Gate
 from forebay.jobs.generation import generation_of
 from forebay.jobs.lost_ledger import must_have_its_ledger
 from forebay.jobs.lost_plan import must_have_its_plans
 from forebay.jobs.merging import merging
+from forebay.jobs.retry_at_start import retry_at_start
 from forebay.jobs.service_name import must_be_of_service, must_fill_own_tables
 from forebay.jobs.withheld import Announcer
 from forebay.lake.layout import LEDGER, table_path, writer_of
-from forebay.lake.lease import LeaseHeld, hold
+from forebay.lake.lease import hold
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import paused_tables
 from forebay.lake.rollback_plan import must_not_be_half_rolled_back
@@ -51,13 +45,9 @@ from forebay.lake.safety import session_for
 from forebay.lake.stop import StopRequest
 from forebay.ledger.ledger import Ledger
 from forebay.merge.job import Merger
-from forebay.privacy.known_secret import keep_secret
-from forebay.record.apart import check_transforms
-from forebay.record.transform import with_code_version
 from forebay.settings import IngestSettings, names_in
 from forebay.source.drain import Drain
 from forebay.source.source import register
-from forebay.spark.jvm import jvm_ended
 from forebay.spark.python_worker import freeze
 from forebay.spark.signals import stopping_on_signals
 from forebay.table.catalog import Catalog
@@ -71,70 +61,8 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-OF_WORKERS = {
-    "Python worker failed to connect back": "A Python worker did not connect to Spark: is the machine out of memory or "
-    "processes, or does it refuse connections to 127.0.0.1?",
-    "Python worker exited unexpectedly": "A Python worker ended: was it killed, or out of memory?",
-}
-"""Failures of a batch's workers, by Spark's messages."""
-REPEATED = "Nothing was marked as done; start again to repeat the batch"
 MERGED_AT_ONCE = 8
 """States, beside the batches. Most steps are small, and wait for S3 and for the driver."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class DeclarationsChosen(ServiceEvent):
-    """The job started with these declarations. `place` is the built-in example if neither `service` nor the lake has others."""
-
-    version: str
-    place: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class RecordsNotRetried(ErrorEvent, ServiceEvent):
-    """The retry at the job's start failed: records of tables that had failed earlier. They stay in the quarantine, for
-    `forebay quarantine retry`."""
-
-    error: str
-
-
-def _check(spark: SparkSession, lake: str, service: Service) -> None:
-    """The checks that need more than the text of the declarations."""
-    must_fit_lake(lake, service)
-    check_expressions(spark, service)
-
-
-def _with_deployed(spark: SparkSession, service: Service, settings: IngestSettings, emit: Emit) -> Service:
-    """The declarations that are in force once those of the deployment are taken up. A deployment may replace a function and
-    the declaration that names it: the earlier ones no longer need theirs."""
-    in_force = service
-    if settings.deployed_service:
-        take_up_deployed(settings.service, settings.deployed_service, settings.lake, emit=emit)
-        in_force = load_service(settings.service)
-    if in_force.version != service.version:
-        _check(spark, settings.lake, in_force)
-    check_transforms(in_force)
-    return with_code_version(in_force)
-
-
-def _place_of(service: Service, settings: IngestSettings) -> str:
-    return settings.service or ("the built-in example" if service == builtin_service() else "those of the lake")
-
-
-def _take_up(spark: SparkSession, lake: str, service: Service) -> None:
-    _check(spark, lake, service)
-    check_transforms(service)
-    _keep(lake, service)
-
-
-def _keep(lake: str, service: Service) -> None:
-    """In the lake, before the first batch with these declarations."""
-    keep_secret(lake, service)
-    keep_in_force(lake, service)
-
-
-def _loaded(place: str) -> Service:
-    return with_code_version(load_service(place))
 
 
 def ingest(settings: IngestSettings, *, emit: Emit, stop: threading.Event) -> None:
@@ -158,9 +86,9 @@ def _ingest(settings: IngestSettings, emit: Emit, stop: threading.Event) -> None
     check_expressions(spark, service)
 
     with alone(service, settings, emit) as still_ours, stopping_on_signals(stop):
-        service = _with_deployed(spark, service, settings, emit)
-        emit(DeclarationsChosen(service=service.name, version=service.version, place=_place_of(service, settings)))
-        _keep(settings.lake, service)
+        service = with_deployed(spark, service, settings, emit)
+        emit(DeclarationsChosen(service=service.name, version=service.version, place=place_of(service, settings)))
+        keep_in_lake(settings.lake, service)
         watch = watch_of(settings, emit)
         batch = batch_of(spark, service, settings, still_ours, emit, watch)
         try:
@@ -239,8 +167,8 @@ def batch_of(
             service,
             settings.service,
             emit=emit,
-            check=partial(_take_up, spark, settings.lake),
-            load=_loaded,
+            check=partial(take_up, spark, settings.lake),
+            load=loaded,
             paused=partial(paused_tables, settings.lake),
         ),
     )
@@ -249,38 +177,6 @@ def batch_of(
 def limits_of(settings: IngestSettings) -> Limits:
     most = settings.max_file_bytes
     return Limits(task_memory_bytes=settings.task_memory_bytes, max_file_bytes=most, max_expanded_bytes=most)
-
-
-def retry_at_start(batch: Batch) -> None:
-    """Rows whose table could not be written are in the quarantine. A job that starts retries them, and also those of a paused
-    table that was resumed. Rows of superseded files leave such tables, too. Rows that still fail stay in the quarantine, and
-    the job continues."""
-    paused = paused_tables(batch.lake)
-    tries = Retry(batch.spark, batch.service, lake=batch.lake, emit=batch.emit, logs=batch.logs, catalog=batch.catalog)
-    reasons = (TABLE_FAILED,) if paused else (TABLE_FAILED, PAUSED_TABLE)
-    steps = [partial(retry_if_any, tries, Choice("quarantine", reason=reason)) for reason in reasons]
-    leftovers = partial(
-        remove_leftovers,
-        batch.spark,
-        batch.service,
-        batch.lake,
-        paused=paused,
-        logs=batch.logs,
-        emit=batch.emit,
-        now=datetime.now(UTC),
-    )
-    for step in (*steps, leftovers):
-        try:
-            step()
-        except Exception as problem:  # whatever is wrong with held records, new files are taken in
-            batch.emit(RecordsNotRetried(service=batch.service.name, error=str(problem)))
-            if isinstance(problem, LeaseHeld):
-                break  # an operator's retry is running: the next step would wait as long
-
-
-def retry_if_any(tries: Retry, choice: Choice) -> None:
-    if tries.concerns_any(choice):
-        tries.run(choice)
 
 
 def announcer(batch: Batch, settings: IngestSettings) -> Announcer:
@@ -347,51 +243,8 @@ def run(
         request.forget()
 
 
-class Gate:
-    """Lets one batch at a time through, and none once it is closed: closing waits for the batch that is on its way. Stopping a
-    query in the middle of a batch is safe, but would do its work twice. PySpark keeps what a stream calls until the JVM forgets
-    it. So a closed gate lets go of its batches: a process that runs many streams would hold them all, and their AWS clients."""
-
-    def __init__(self, batch: Batch, ended: Callable[[], None] = lambda: None) -> None:
-        self._batch: Batch | None = batch
-        self._ended = ended
-        self._passage = threading.Lock()
-        self.failed = False
-
-    def process(self, files: DataFrame, batch_id: int) -> None:
-        with self._passage:
-            if self._batch is None:
-                raise Halt("forebay is stopping; the next run processes this batch")
-            try:
-                self._batch.process(files, batch_id)
-                self._ended()
-            except BaseException:
-                self.failed = True  # a thread that waits for the gate must not see an ordinary end
-                raise
-
-    def close(self) -> None:
-        with self._passage:
-            self._batch = None
-
-    @property
-    def closed(self) -> bool:
-        return self._batch is None
-
-
 def manifest_path(settings: IngestSettings) -> str:
     return f"{settings.checkpoint_folder}/manifests"
-
-
-def plainly(failure: Exception) -> Exception:
-    """Our own error without the layers that Spark wraps it in, or the failure of a process; other errors stay unchanged."""
-    if isinstance(failure, ForebayError):
-        return failure
-    if (status := jvm_ended(failure)) is not None:
-        return Halt(f"Spark's JVM ended (exit status {status}): was it killed, or out of memory? {REPEATED}")
-    text = str(failure)
-    if ours := re.findall(r"forebay\.errors\.(?:Halt|InvalidConfiguration|TryAgain|Quarantined): (.+)", text):
-        return Halt(ours[-1].strip())
-    return next((Halt(f"{means} {REPEATED}") for message, means in OF_WORKERS.items() if message in text), failure)
 
 
 def _stop_quietly(query: StreamingQuery) -> None:

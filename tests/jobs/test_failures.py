@@ -10,7 +10,7 @@ import pytest
 from pyspark import SparkContext
 
 from forebay.errors import Halt
-from forebay.jobs.ingest import plainly
+from forebay.jobs.failures import plainly
 
 PYTHON = "org.apache.spark.SparkException: Python worker "
 
