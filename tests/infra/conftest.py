@@ -24,6 +24,7 @@ TOPIC = "arn:aws:sns:eu-west-1:210987654321:studio-drops"
 KEY = "arn:aws:kms:eu-west-1:210987654321:key/1234abcd-12ab-34cd-56ef-1234567890ac"
 REPLICA_KEY = "arn:aws:kms:us-west-2:123456789012:key/5678abcd-12ab-34cd-56ef-1234567890ab"
 PRODUCER = "210987654321"
+BOUNDARY = "arn:aws:iam::123456789012:policy/studio-boundary"
 IN_A_VPC = {
     "landing_bucket": "studio-drops,studio-more",
     "landing_eventbridge": True,
@@ -54,6 +55,13 @@ name = "shop"
 after_load = { move = "s3://studio-archive/old/" }
 [[tables]]
 name = "orders"
+"""
+THAT_FORGETS = """
+name = "shop"
+on_delete = "forget"
+former_archives = ["s3://studio-archive/old/", "s3://older"]
+[[tables]]
+name = "{game}"
 """
 WITH_A_VAULT = """
 name = "shop"
@@ -136,6 +144,28 @@ def in_vpc(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 def brought(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """All that can be brought was there already."""
     return synthesized(tmp_path_factory.mktemp("brought"), env="dev", **BROUGHT)
+
+
+@pytest.fixture(scope="session")
+def chosen(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """Settings and declarations that most services leave alone. None of them touches what the others are about."""
+    service = tmp_path_factory.mktemp("declarations") / "service.toml"
+    service.write_text(THAT_FORGETS)
+    return synthesized(
+        tmp_path_factory.mktemp("chosen"),
+        env="dev",
+        service=str(service),
+        keep_landed_days=20,
+        reconcile_below="in/%Y/%m/%d/",
+        permissions_boundary=BOUNDARY,
+        freshness="30 min",
+        budget_usd_month=100,
+        termination_protection="true",
+        watched_tables="a_1,a1,A1",
+        operators=IN_A_VPC["operators"],
+        analysts=IN_A_VPC["operators"],
+        athena=False,
+    )
 
 
 @pytest.fixture(scope="session")

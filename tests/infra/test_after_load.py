@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from forebay.errors import InvalidConfiguration
+from tests.infra.conftest import IN_A_VPC
 from tests.infra.synthesized import Synthesized, synthesized
 from tests.infra.test_vault import rights
 
@@ -30,7 +31,8 @@ def of_maintain(stack: Synthesized) -> tuple[set[str], set[str]]:
 @pytest.fixture(scope="module")
 def moving(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     place = tmp_path_factory.mktemp("moving")
-    return made(place, 'after_load = { move = "s3://studio-archive/old/" }', landing_prefix="in/")
+    rule = 'after_load = { move = "s3://studio-archive/old/" }\nformer_archives = ["s3://former/", "s3://older"]'
+    return made(place, rule, landing_prefix="in/", operators=IN_A_VPC["operators"])
 
 
 def test_a_move_is_allowed_from_the_landing_prefix_to_the_archive_and_nowhere_else(moving: Synthesized) -> None:
@@ -44,29 +46,25 @@ def test_a_move_is_allowed_from_the_landing_prefix_to_the_archive_and_nowhere_el
     assert all("/in/*" in on for on in deletes)
 
 
-def test_the_ingest_job_may_read_the_archive_again_and_write_nothing_there(moving: Synthesized) -> None:
-    found = {action for action, on in rights(moving, "IngestRole") if "studio-archive/old/*" in on}
-    assert found == {"s3:GetObject"}
-
-
-def test_the_ingest_job_may_read_former_archives_although_nothing_is_moved_any_more(tmp_path: Path) -> None:
-    former = 'former_archives = ["s3://studio-archive/old/", "s3://older"]'
-    for place, rule in ((tmp_path / "a", ""), (tmp_path / "b", 'after_load = { move = "s3://new-archive" }\n')):
-        place.mkdir()
-        stack = made(place, f"{rule}{former}", operators="arn:aws:iam::210987654321:root")
-        found = [on for action, on in rights(stack, "IngestRole") if action == "s3:GetObject"]
-        for wanted in ("studio-archive/old/*", "older/*", *(["new-archive/*"] if rule else [])):
-            assert any(wanted in on for on in found), wanted
-        _, archive = of_maintain(stack)
-        assert not any(one.split()[0] == "s3:PutObject" and "old" in one for one in archive)
+def test_the_ingest_job_may_read_each_archive_again_and_write_nothing_there(
+    moving: Synthesized, chosen: Synthesized
+) -> None:
+    """Also former archives, although nothing is moved any more."""
+    archives = ("studio-archive/old/*", "older/*")
+    for stack, readable in ((moving, (*archives, "former/*")), (chosen, archives)):
+        for archive in readable:
+            assert {action for action, on in rights(stack, "IngestRole") if archive in on} == {"s3:GetObject"}, archive
         of_operator = stack.one("IAM::Policy", "OperatorDefaultPolicy")["PolicyDocument"]["Statement"]
         assert set(Counter(one["Sid"] for one in of_operator).values()) == {1}, "IAM refuses two statements of one name"
+    assert {on for action, on in rights(moving, "MaintainRole") if "former/" in on or "older/" in on} == set()
+    assert of_maintain(chosen)[1] == set()
 
 
-def test_a_delete_needs_no_archive_and_without_a_rule_nothing_is_allowed(tmp_path: Path) -> None:
-    for name, rule, wanted in (("delete", "after_load = { delete = true }", True), ("none", "", False)):
-        (place := tmp_path / name).mkdir()
-        landed, archive = of_maintain(made(place, rule))
+def test_a_delete_needs_no_archive_and_without_a_rule_nothing_is_allowed(
+    auto: Synthesized, chosen: Synthesized
+) -> None:
+    for stack, wanted in ((auto, True), (chosen, False)):
+        landed, archive = of_maintain(stack)
         assert (("s3:DeleteObject" in landed), archive) == (wanted, set())
 
 

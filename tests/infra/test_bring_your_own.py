@@ -182,10 +182,9 @@ def test_analysts_query_in_a_workgroup_whose_results_are_encrypted_and_go_after_
     assert [text(one["ServerSideEncryptionByDefault"]["KMSMasterKeyID"])[:9] for one in encrypted] == ["<KeysData"]
 
 
-def test_analysts_with_a_workgroup_of_their_own_get_none(tmp_path: Path) -> None:
-    made = synthesized(tmp_path, env="dev", analysts="arn:aws:iam::123456789012:root", athena=False)
-    assert made.of("Athena::WorkGroup") == {}
-    assert not [action for action in made.policies()["Analyst"] if action.startswith("athena:")]
+def test_analysts_with_a_workgroup_of_their_own_get_none(chosen: Synthesized) -> None:
+    assert chosen.of("Athena::WorkGroup") == {}
+    assert not [action for action in chosen.policies()["Analyst"] if action.startswith("athena:")]
 
 
 def test_operators_may_do_what_commands_do(in_vpc: Synthesized) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,19 +28,20 @@ LARGE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(params=LARGE)
-def large(request: pytest.FixtureRequest, tmp_path: Path) -> Synthesized:
-    return synthesized(tmp_path, env="prod", prefix="p" * 25, **LARGE[request.param])
+@pytest.fixture(scope="module")
+def larges(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Synthesized]:
+    places = {name: tmp_path_factory.mktemp(name) for name in LARGE}
+    return {name: synthesized(places[name], env="prod", prefix="p" * 25, **said) for name, said in LARGE.items()}
 
 
-def test_a_service_as_large_as_settings_allow_is_within_the_quotas(large: Synthesized) -> None:
-    beyond = [f"{what}: {size:,} of {most:,}" for what, size, most in sizes(large) if size > most]
+@pytest.mark.parametrize("large", LARGE)
+def test_a_service_as_large_as_settings_allow_is_within_the_quotas(large: str, larges: dict[str, Synthesized]) -> None:
+    beyond = [f"{what}: {size:,} of {most:,}" for what, size, most in sizes(larges[large]) if size > most]
     assert not beyond, beyond
 
 
-def test_tables_whose_names_differ_by_a_sign_alone_are_watched_side_by_side(tmp_path: Path) -> None:
-    service = synthesized(tmp_path, watched_tables="a_1,a1,A1")
-    found = service.template["Resources"].values()
+def test_tables_whose_names_differ_by_a_sign_alone_are_watched_side_by_side(chosen: Synthesized) -> None:
+    found = chosen.template["Resources"].values()
     names = {one["Properties"]["AlarmName"] for one in found if one["Type"] == "AWS::CloudWatch::Alarm"}
     assert {name.rpartition("stale-table-")[2] for name in names if "stale-table" in name} == {"a_1", "a1", "A1"}
 
@@ -108,8 +108,8 @@ def spelt(value: Any) -> str:
     return said
 
 
-def test_each_rule_of_many_buckets_may_fill_the_queue(tmp_path: Path) -> None:
-    service = synthesized(tmp_path, env="dev", landing_bucket=BUCKETS, landing_eventbridge=True)
+def test_each_rule_of_many_buckets_may_fill_the_queue(larges: dict[str, Synthesized]) -> None:
+    service = larges["events"]
     rules = [one["Properties"] for one in service.of("Events::Rule").values() if "-landed" in one["Properties"]["Name"]]
     named = [name for rule in rules for name in rule["EventPattern"]["detail"]["bucket"]["name"]]
     assert (named, len(rules)) == (BUCKETS.split(","), 2)

@@ -24,7 +24,7 @@ from infra.principals import TABLE, markdown
 from infra.runbook import place_in_runbook, runbook_text
 from infra.settings import Settings
 from lambdas import environment
-from tests.infra.conftest import KEY, REPLICA_KEY, SHAPES, TOPIC
+from tests.infra.conftest import BOUNDARY, KEY, REPLICA_KEY, SHAPES, THAT_FORGETS, TOPIC
 from tests.infra.synthesized import Synthesized, listed, synthesized, text
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -561,24 +561,21 @@ def test_a_deleted_files_mark_goes_with_its_last_version(made: Synthesized) -> N
     assert rules["old-versions"]["ExpiredObjectDeleteMarker"], "the nightly search lists marks, too"
 
 
-@pytest.mark.parametrize(("wanted", "events"), [("forget", {CREATED, REMOVED}), ("ignore", {CREATED})])
 def test_deletions_are_announced_where_the_service_forgets_deleted_files(
-    tmp_path: Path, wanted: str, events: set[str]
+    made: Synthesized, chosen: Synthesized, in_vpc: Synthesized, tmp_path: Path
 ) -> None:
-    text = f'name = "studio"\non_delete = "{wanted}"\n[[tables]]\nname = "{{game}}"\n'
-    (tmp_path / "service.toml").write_text(text)
-    made = synthesized(tmp_path / "out", env="dev", service=str(tmp_path / "service.toml"))
-    announced = made.one("S3::Bucket", "Landing")["NotificationConfiguration"]["TopicConfigurations"]
-    assert {one["Event"] for one in announced} == events
+    for service, events in ((made, {CREATED}), (chosen, {CREATED, REMOVED})):
+        announced = service.one("S3::Bucket", "Landing")["NotificationConfiguration"]["TopicConfigurations"]
+        assert {one["Event"] for one in announced} == events
+    (tmp_path / "service.toml").write_text(THAT_FORGETS)
     adopted = {"landing_bucket": "studio-drops", "landing_eventbridge": True}
     ruled = synthesized(tmp_path / "ruled", env="dev", service=str(tmp_path / "service.toml"), **adopted)
-    kinds = ruled.one("Events::Rule", "LandingLanded")["EventPattern"]["detail-type"]
-    assert kinds == ["Object Created", *(["Object Deleted"] if wanted == "forget" else [])]
+    for service, kinds in ((in_vpc, ["Object Created"]), (ruled, ["Object Created", "Object Deleted"])):
+        assert service.one("Events::Rule", "LandingLanded")["EventPattern"]["detail-type"] == kinds
 
 
-def test_files_that_are_deleted_early_are_not_moved_before(tmp_path: Path) -> None:
-    service = synthesized(tmp_path, env="dev", keep_landed_days=20)
-    rules = {r["Id"]: r for r in service.one("S3::Bucket", "Landing")["LifecycleConfiguration"]["Rules"]}
+def test_files_that_are_deleted_early_are_not_moved_before(chosen: Synthesized) -> None:
+    rules = {r["Id"]: r for r in chosen.one("S3::Bucket", "Landing")["LifecycleConfiguration"]["Rules"]}
     assert rules["landed-files"]["ExpirationInDays"] == 20
     assert not [name for name, rule in rules.items() if "Transitions" in rule or "ObjectSizeGreaterThan" in rule]
 
@@ -621,7 +618,7 @@ def test_the_compaction_job_understands_its_arguments(made: Synthesized) -> None
     assert (settings.metrics, settings.table_names) == ("cloudwatch:forebay-dev", ["alpha", "beta"])
 
 
-def test_the_job_that_looks_for_missed_files_is_told_where_they_land(made: Synthesized, tmp_path: Path) -> None:
+def test_the_job_that_looks_for_missed_files_is_told_where_they_land(made: Synthesized, chosen: Synthesized) -> None:
     def arguments(service: Synthesized) -> dict[str, str]:
         job = service.one("Glue::Job", "ReconcileJob")
         assert job["NumberOfWorkers"] == 2
@@ -633,8 +630,7 @@ def test_the_job_that_looks_for_missed_files_is_told_where_they_land(made: Synth
     )
     assert settings.queue_url.startswith("<LandingQueue")
     assert arguments(made)["--landing"] == "s3://forebay-dev-landing-ACCOUNT/in/"
-    by_day = synthesized(tmp_path, env="dev", reconcile_below="in/%Y/%m/%d/")
-    assert arguments(by_day)["--landing"] == "s3://forebay-dev-landing-ACCOUNT/in/%Y/%m/%d/"
+    assert arguments(chosen)["--landing"] == "s3://forebay-dev-landing-ACCOUNT/in/%Y/%m/%d/"
 
 
 def test_jobs_follow_the_declarations_in_the_lake_and_know_those_of_the_deployment(adopted: Synthesized) -> None:
@@ -661,15 +657,14 @@ def test_a_job_installs_what_glue_lacks_from_our_own_wheels_and_asks_no_index(ma
     assert [key for key in keys if not key.startswith("forebay-dev/")] == []
 
 
-def test_jobs_may_decrypt_their_code_where_the_cdks_bucket_has_a_key(tmp_path: Path) -> None:
-    key = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-    policies = synthesized(tmp_path, env="dev", assets_key=key).policies()
+def test_jobs_may_decrypt_their_code_where_the_cdks_bucket_has_a_key(auto: Synthesized) -> None:
+    policies = auto.policies()
     for job in ("Ingest", "Compact", "Maintain", "Reconcile"):
-        assert key in policies[f"{job}Role"]["kms:Decrypt"]
+        assert REPLICA_KEY in policies[f"{job}Role"]["kms:Decrypt"]
 
 
-def test_a_lake_whose_deleted_objects_are_kept_lets_them_go_in_time(tmp_path: Path) -> None:
-    lake = synthesized(tmp_path, env="dev", keep_deleted_days="30").one("S3::Bucket", "Lake")
+def test_a_lake_whose_deleted_objects_are_kept_lets_them_go_in_time(made: Synthesized) -> None:
+    lake = made.one("S3::Bucket", "Lake")
     assert lake["VersioningConfiguration"] == {"Status": "Enabled"}
     (rule,) = [rule for rule in lake["LifecycleConfiguration"]["Rules"] if rule["Id"] == "deleted"]
     assert rule["NoncurrentVersionExpiration"] == {"NoncurrentDays": 30}
@@ -977,33 +972,29 @@ def test_only_watched_and_chosen_tables_have_metrics_of_their_own(made: Synthesi
     assert Settings(watched_tables="orders", table_metrics="*").measured_tables == "*"
 
 
-def test_every_role_is_within_the_boundary_that_an_account_wants(tmp_path: Path) -> None:
-    arn = "arn:aws:iam::123456789012:policy/studio-boundary"
-    bounded = synthesized(tmp_path, env="dev", permissions_boundary=arn)
-    boundaries = {name: role["Properties"].get("PermissionsBoundary") for name, role in bounded.of("IAM::Role").items()}
+def test_every_role_is_within_the_boundary_that_an_account_wants(chosen: Synthesized) -> None:
+    boundaries = {name: role["Properties"].get("PermissionsBoundary") for name, role in chosen.of("IAM::Role").items()}
     assert len(boundaries) > 8
-    assert set(boundaries.values()) == {arn}
+    assert set(boundaries.values()) == {BOUNDARY}
 
 
-def test_a_quarter_worker_is_for_the_streaming_job_alone(tmp_path: Path) -> None:
-    small = synthesized(tmp_path, env="dev", worker_type="G.025X")
-    ingest = small.one("Glue::Job", "IngestJob")
+def test_a_quarter_worker_is_for_the_streaming_job_alone(auto: Synthesized) -> None:
+    ingest = auto.one("Glue::Job", "IngestJob")
     assert (ingest["WorkerType"], ingest["Command"]["Name"]) == ("G.025X", "gluestreaming")
     assert int(ingest["DefaultArguments"]["--task_memory_bytes"]) == 1 << 30
     for name in ("CompactJob", "MaintainJob", "ReconcileJob"):
-        job = small.one("Glue::Job", name)
+        job = auto.one("Glue::Job", name)
         assert (job["WorkerType"], job["ExecutionClass"]) == ("G.1X", "FLEX")
         assert "--task_memory_bytes" not in job["DefaultArguments"]
 
 
-def test_the_function_that_starts_runs_knows_the_freshness_and_what_the_budget_pays_for(tmp_path: Path) -> None:
-    bounded = synthesized(tmp_path, env="dev", freshness="30 min", budget_usd_month=100)
-    variables = bounded.one("Lambda::Function", "FunctionsStartIngest")["Environment"]["Variables"]
+def test_the_function_that_starts_runs_knows_the_freshness_and_what_the_budget_pays_for(chosen: Synthesized) -> None:
+    variables = chosen.one("Lambda::Function", "FunctionsStartIngest")["Environment"]["Variables"]
     assert (variables["FRESHNESS_S"], variables["SHARE_PER_MILLE"]) == ("1800", "116")
     assert variables["DRAIN_MINUTES_AT_MOST"] == "90", "half an hour more than a drain takes files"
-    schedules = [one["Properties"] for one in bounded.of("Scheduler::Schedule").values()]
+    schedules = [one["Properties"] for one in chosen.of("Scheduler::Schedule").values()]
     assert {one["ScheduleExpression"] for one in schedules if one["Name"] == "start-ingest"} == {"rate(2 minutes)"}
-    assert "s3:ListBucket" in bounded.policies()["FunctionsStartIngestRole"]
+    assert "s3:ListBucket" in chosen.policies()["FunctionsStartIngestRole"]
 
 
 def test_an_address_that_was_given_is_told(adopted: Synthesized) -> None:
@@ -1123,10 +1114,10 @@ def test_with_both_switches_data_may_go(adopted: Synthesized) -> None:
 
 
 def test_a_stack_is_protected_when_a_person_says_so_which_the_first_deployment_cannot_be(
-    made: Synthesized, tmp_path: Path
+    made: Synthesized, chosen: Synthesized
 ) -> None:
     assert not protected(made)
-    assert protected(synthesized(tmp_path, env="dev", termination_protection="true"))
+    assert protected(chosen)
 
 
 def protected(service: Synthesized) -> bool:
