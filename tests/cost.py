@@ -43,6 +43,8 @@ class Meter:
 
     def __init__(self) -> None:
         self.processes, self.earlier, self.last = 0, 0, 0
+        self.context: Any = None
+        self.scheduler: Any = None
         self.not_counted = Cost()
         sys.addaudithook(self.notice)
 
@@ -54,12 +56,13 @@ class Meter:
         return Cost(self.jobs(), self.processes) - self.not_counted
 
     def jobs(self) -> int:
+        """Asks the JVM once: thousands of tests that need none run in a process that has one."""
         context = _context()
         if context is not None:
-            count = int(context._jsc.sc().dagScheduler().numTotalJobs())
-            if count < self.last:
-                self.earlier += self.last
-            self.last = count
+            if context is not self.context:
+                self.context, self.scheduler = context, context._jsc.sc().dagScheduler()
+                self.earlier, self.last = self.earlier + self.last, 0
+            self.last = int(self.scheduler.numTotalJobs())
         return self.earlier + self.last
 
 
@@ -95,9 +98,10 @@ BEFORE = pytest.StashKey[Cost]()
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
-    now = METER.now()  # after the call, too: the last test's teardown ends the session
+    if report.when == "call":
+        METER.now()  # the last test's teardown ends the session
     if report.when == "teardown":
-        cost = now - item.stash[BEFORE]
+        cost = METER.now() - item.stash[BEFORE]
         report.user_properties.append(("cost", (cost.jobs, cost.processes, is_deep(item))))
         if report.passed and (problem := problem_of(item, cost)):
             report.outcome, report.longrepr = "failed", problem
