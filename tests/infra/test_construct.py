@@ -36,8 +36,9 @@ NAMED_BY = {
 
 
 @pytest.fixture(scope="module")
-def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    """A stack with a bucket of its own and two services, in an app without any of our CDK flags."""
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A stack with a bucket of its own and two services, in an app without any of our CDK flags. Another stack's service shares
+    the Glue database of the first."""
     outdir = tmp_path_factory.mktemp("own")
     app = cdk.App(outdir=str(outdir), analytics_reporting=False)
     stack = cdk.Stack(app, "studio")
@@ -45,8 +46,14 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     games = Forebay(stack, "Games", settings=Settings(env="prod", prefix="games"))
     Forebay(stack, "Games2", settings=Settings(env="prod", prefix="games-eu", freshness="30 min"))
     assert games.foundation.lake.uri.startswith("s3://")
+    Forebay(cdk.Stack(app, "shop"), "Service", settings=Settings(env="prod", prefix="shop", database="games"))
     app.synth()
-    found: dict[str, Any] = json.loads((outdir / "studio.template.json").read_text())
+    return outdir
+
+
+@pytest.fixture
+def template(assembly: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((assembly / "studio.template.json").read_text())
     return found
 
 
@@ -96,15 +103,10 @@ def test_a_job_may_read_its_code_where_the_stack_keeps_it(template: dict[str, An
     assert json.dumps(statements[0]["Resource"]).endswith('"/*"]]}')
 
 
-def test_services_that_share_a_glue_database_are_warned_of(tmp_path: Path) -> None:
-    app = cdk.App(outdir=str(tmp_path), analytics_reporting=False)
-    for name, database in (("games", "studio"), ("shop", "studio"), ("other", "")):
-        stack = cdk.Stack(app, name)
-        Forebay(stack, "Service", settings=Settings(env="prod", prefix=f"studio-{name}", database=database))
-    app.synth()
-    told = "shares the Glue database studio with games/Service"
-    shares = {name for name in ("games", "shop", "other") if told in (tmp_path / f"{name}.metadata.json").read_text()}
-    assert shares == {"shop"}
+def test_services_that_share_a_glue_database_are_warned_of(assembly: Path) -> None:
+    told = {name: (assembly / f"{name}.metadata.json").read_text() for name in ("studio", "shop")}
+    assert "shares the Glue database games with studio/Games:" in told["shop"]
+    assert "shares the Glue database" not in told["studio"]
 
 
 def test_declarations_that_make_no_sense_are_refused_as_everywhere(tmp_path: Path) -> None:
@@ -128,58 +130,48 @@ IRELAND = cdk.Environment(account="123456789012", region="eu-west-1")
 AMERICA = "arn:aws:{}:us-east-1:123456789012:{}"
 
 
+@pytest.fixture(scope="module")
+def studio() -> cdk.Stack:
+    """Two services, each with a lake in a bucket that is there already."""
+    stack = cdk.Stack(cdk.App(), "studio")
+    Forebay(stack, "One", settings=Settings(prefix="games", lake_bucket="studio-lake", **QUEUE))
+    Forebay(stack, "Two", settings=Settings(prefix="logs", lake_bucket="studio-more", lake_prefix="in/lake/"))
+    return stack
+
+
 @pytest.mark.parametrize(
-    ("one", "other", "said"),
+    ("other", "said"),
     [
-        ({"prefix": "games"}, {"prefix": "games"}, "the prefix games is that of studio/One, too"),
+        ({"prefix": "games"}, "the prefix games is that of studio/One, too"),
+        ({"prefix": "shop", "lake_bucket": "studio-lake"}, "the lake studio-lake/ is that of studio/One, too"),
+        ({"prefix": "shop", **QUEUE}, "the queue is that of studio/One, too"),
         (
-            {"prefix": "games", "lake_bucket": "studio-lake"},
-            {"prefix": "shop", "lake_bucket": "studio-lake"},
-            "the lake studio-lake/ is that of studio/One, too",
+            {"prefix": "shop", **QUEUE, "landing_bucket": "studio-more"},
+            "the lake studio-more/in/lake/ of studio/Two would have its data files loaded",
         ),
         (
-            {"prefix": "games", **QUEUE},
-            {"prefix": "shop", **QUEUE},
-            "the queue is that of studio/One, too",
-        ),
-        (
-            {"prefix": "games", "lake_bucket": "drops", "lake_prefix": "in/lake/"},
-            {"prefix": "shop", **QUEUE},
-            "the lake drops/in/lake/ of studio/One would have its data files loaded",
-        ),
-        (
-            {"prefix": "shop", **QUEUE},
-            {"prefix": "games", "lake_bucket": "drops", "lake_prefix": "in/lake/"},
+            {"prefix": "shop", "lake_bucket": "drops", "lake_prefix": "in/lake/"},
             "is where studio/One takes in files",
         ),
     ],
 )
 def test_two_services_that_would_have_the_same_names_one_lake_or_one_queue_are_refused(
-    one: dict[str, str], other: dict[str, str], said: str
+    studio: cdk.Stack, other: dict[str, str], said: str
 ) -> None:
     """Of two jobs with one checkpoint the lease lets one work, and the other never does. A message goes to one of two."""
-    stack = cdk.Stack(cdk.App(), "studio")
-    Forebay(stack, "One", settings=Settings(**one))
     with pytest.raises(InvalidConfiguration, match=said):
-        Forebay(stack, "Other", settings=Settings(**other))
+        Forebay(studio, "Other", settings=Settings(**other))
+    assert studio.node.try_remove_child("Other")
 
 
-def test_a_service_may_take_in_files_beside_the_lake_of_another_one() -> None:
-    stack = cdk.Stack(cdk.App(), "studio")
-    Forebay(stack, "One", settings=Settings(prefix="games", lake_bucket="drops", lake_prefix="lake/"))
-    Forebay(stack, "Other", settings=Settings(prefix="shop", **QUEUE))
-
-
-def test_services_of_one_name_may_be_in_two_places_and_of_one_lake_bucket_in_two_folders() -> None:
+def test_services_may_have_one_name_in_two_places_and_one_bucket_for_two_lakes_and_what_lands() -> None:
     app = cdk.App()
     for unknown in ("test", "live"):
         Forebay(cdk.Stack(app, unknown), "Service", settings=Settings(prefix="games"))
     for region in ("eu-west-1", "us-east-1"):
         stack = cdk.Stack(app, region, env=cdk.Environment(account="123456789012", region=region))
-        Forebay(stack, "Service", settings=Settings(prefix="games"))
-    for folder in ("games/", "shop/"):
-        settings = Settings(prefix=f"studio-{folder[:-1]}", lake_bucket="studio-lake", lake_prefix=folder)
-        Forebay(cdk.Stack(app, folder[:-1]), "Service", settings=settings)
+        Forebay(stack, "Service", settings=Settings(prefix="games", lake_bucket="drops", lake_prefix=f"{region}/"))
+    Forebay(cdk.Stack(app, "shop"), "Service", settings=Settings(prefix="shop", **QUEUE))
 
 
 def test_what_is_adopted_must_be_where_the_stack_is() -> None:
