@@ -245,15 +245,14 @@ def test_a_mistyped_outcome_gets_a_suggestion(tmp_path: Path) -> None:
 
 
 def test_a_skip_of_a_refused_file_says_how_it_leaves_the_quarantine(tmp_path: Path) -> None:
-    """Not where other versions of the key have rows: a replay would mark them, too."""
+    """By its id: a replay of the key would read a corrected version in its place."""
     torn = entry("in/torn it.gz", outcome="unreadable", reason="corrupt-archive", version_id="v1")
     mixed = entry("in/mixed.gz", outcome="unreadable", reason="corrupt-archive", version_id="v1")
     write_ledger(tmp_path, torn, mixed, entry("in/mixed.gz", outcome="loaded", version_id="v2"))
-    skip, then = ("files", "skip", "--lake", str(tmp_path)), "`forebay replay --file 's3://landing/in/torn it.gz'`"
-    for which in (("--file-id", torn["file_id"]), ("s3://landing/in/torn it.gz",)):
-        said = ran(*skip, *which).splitlines()
-        assert said[1:] == [
-            f"The quarantine has it as a whole file. {then} lets the job see it again, and take it out unread"
-        ]
-    assert "forebay replay --file s3://landing/in/mixed.gz" in ran(*skip, "--file-id", mixed["file_id"])
-    assert "replay" not in ran(*skip, "s3://landing/in/mixed.gz")
+    skip = ("files", "skip", "--lake", str(tmp_path))
+    for file in (torn, mixed):
+        then = f"`forebay replay --file-id {file['file_id']}` lets the job see it again, and take it out unread"
+        for which in (("--file-id", file["file_id"]), (f"s3://landing/{file['key']}",)):
+            said = ran(*skip, *which).splitlines()
+            assert said[1:] == [f"The quarantine has it as a whole file. {then}"]
+    assert "replay" not in ran(*skip, "s3://landing/in/unknown.gz")

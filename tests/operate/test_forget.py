@@ -158,12 +158,13 @@ def test_a_version_that_came_while_its_earlier_one_waited_to_be_forgotten_is_nam
 def test_a_version_that_is_half_forgotten_for_a_later_one_comes_back_once_all_of_it_is(lake: str, queue: str) -> None:
     """Its rows could not leave a table. Brought back now, they would stay there beside those of the later version."""
     half = {"outcome": "forget", "reason": "table-failed", "tables": {"beta_log": 2}, "records": 3, "dropped": 1}
-    write_ledger(Path(lake), entry("in/b.json", etag="e1", **half))
+    first = entry("in/b.json", etag="e1", **half)
+    write_ledger(Path(lake), first)
     retry = ("files", "retry", "--forgotten", "--key", "in/b.json", "--lake", lake, "--queue-url", queue)
     assert "1 forgotten file would be read again" in ran(*retry, "--dry-run")
     write_ledger(Path(lake), entry("in/b.json", etag="e2", at=AT + timedelta(hours=1)))
     to = ("--lake", lake, "--queue-url", queue)
-    for command in (retry, ("replay", "--file", "s3://landing/in/b.json", *to, "--yes")):
+    for command in (retry, ("replay", "--file-id", first["file_id"], *to, "--yes")):
         assert "its rows could not leave beta_log yet (table-failed)" in failed(1, *command)
     assert {(one.etag, one.outcome) for one in lake_view_files(lake) if one.key == "in/b.json"} == {
         ("e1", "forget"),

@@ -196,6 +196,36 @@ def test_a_file_that_could_not_be_read_is_read_again_and_never_taken_for_one_wit
     assert "replays     4 files to be read again" in ran("status", "--lake", lake)
 
 
+def test_a_file_means_its_versions_in_force_and_an_id_any_version(lake: str, queue: str) -> None:
+    """Rows of a version that was forgotten, and then corrected, must not come back with a replay of the corrected one."""
+    later = {"at": AT + timedelta(hours=1), "etag": "e2", "tables": {"alpha": 1}}
+    first, torn = entry("in/fixed.json", outcome="forgotten"), entry("in/torn.json", etag="e0", outcome="unreadable")
+    write_ledger(lake, first, entry("in/fixed.json", **later), torn, entry("in/torn.json", **later))
+    both = ("--file", "s3://landing/in/fixed.json", "--file", "s3://landing/in/torn.json", "--lake", lake)
+    status, out, said = given(("replay", *both, "--dry-run"), "")
+    assert (status, out.splitlines()[0]) == (0, "2 files of 2 records to read again. Their rows will be replaced:")
+    assert "left out, because none of their rows are in the lake: 1 forgotten, 2 unreadable" in out
+    assert "3 earlier versions are left out, because a later one was loaded. To read such a version, too, add " in said
+    assert f"add --file-id {first['file_id']}" in said
+    to = ("--lake", lake, "--queue-url", queue, "--yes")
+    assert given(("replay", "--file-id", first["file_id"], *to), "")[0] == 0
+    (marked,) = LakeView(lake).query(LEDGER, "select * from t where reason = 'wanted-again'")
+    assert (marked["file_id"], marked["outcome"]) == (first["file_id"], "forgotten")
+    assert f"{'0' * 32}: it is not in the ledger" in failed(2, "replay", "--file-id", "0" * 32, *to)
+    assert "is not the id of a file" in failed(2, "replay", "--file-id", "0", *to)
+
+
+def test_both_versions_of_a_file_are_in_force_if_both_have_rows(lake: str) -> None:
+    """Under `overwritten = "append"`. One that was refused and is the latest may be readable by now."""
+    later = AT + timedelta(days=2)
+    write_ledger(lake, entry("in/a.json", etag="e2", at=later, tables={"alpha": 1}))
+    write_ledger(lake, entry("in/b.json", etag="e2", at=later, outcome="unreadable"))
+    view = LakeView(lake)
+    for key, versions in (("in/a.json", ["e1", "e2"]), ("in/b.json", ["e1", "e2"])):
+        found = replay_of(view, FileChoice(), [f"s3://landing/{key}"])
+        assert ([one.etag for one in found.files], found.left_out) == (versions, {})
+
+
 def test_files_of_two_services_are_not_announced_into_one_queue(lake: str, queue: str) -> None:
     """The one whose queue it is would load the other's files by its own declarations, and take their rows away."""
     write_ledger(lake, entry("in/c.json", tables={"alpha": 1}, service="casual"))

@@ -6,6 +6,7 @@ In: a function that takes `ChosenFiles` first. Out: a function that typer makes 
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -25,7 +26,16 @@ if TYPE_CHECKING:
 class ChosenFiles:
     """The files that fit every field; each field is an option."""
 
-    file: Annotated[list[str] | None, typer.Option(help="This file, s3://bucket/key; may be repeated.")] = None
+    file: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="This file, s3://bucket/key; may be repeated. An earlier version without rows is left out if a later one "
+            "was loaded."
+        ),
+    ] = None
+    file_id: Annotated[
+        list[str] | None, typer.Option(help="Only this version, by its id in the ledger; may be repeated.")
+    ] = None
     key: Annotated[str, typer.Option(help=f"Files with {SUCH_A_KEY}")] = ""
     since: Annotated[datetime | None, moment("Loaded since this time, in UTC.")] = None
     until: Annotated[datetime | None, moment("Loaded before this time, in UTC.")] = None
@@ -43,6 +53,8 @@ class ChosenFiles:
     def __post_init__(self) -> None:
         if self.generation and self.batch is None:
             raise InvalidConfiguration.one("--generation", "needs --batch", "name the batch")
+        for one in self.file_id or ():
+            must_be_an_id(one)
 
     def __bool__(self) -> bool:
         return self != ChosenFiles(of=self.of)
@@ -65,10 +77,18 @@ class ChosenFiles:
             quarantined=self.quarantined,
             service=self.of,
         )
-        found = replay_of(view, choice, self.file or ())
+        found = replay_of(view, choice, self.file or (), self.file_id or ())
         if self.table and not found.files:
             known_table(view, self.table)
         return found
+
+
+def must_be_an_id(file_id: str) -> None:
+    """A mistyped one would mean nothing, and the beginning of one other files."""
+    if file_id and not re.fullmatch("[0-9a-f]{32}", file_id):
+        raise InvalidConfiguration.one(
+            f"--file-id {file_id}", "is not the id of a file", "`forebay files show` shows it"
+        )
 
 
 def choosing_files(run: Callable[..., None]) -> Callable[..., None]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Annotated, get_args
 import typer
 
 from forebay.cli.answer import answers, tell
-from forebay.cli.changing.forget import bring_back, forget_files, must_be_an_id
+from forebay.cli.changing.chosen_files import must_be_an_id
+from forebay.cli.changing.forget import bring_back, forget_files
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.options import SUCH_A_KEY, AsJson, DryRun, Lake, Of, moment
 from forebay.cli.show import NONE_ENDED, at, columns, console, error_console, is_wide, print_json, size
@@ -200,10 +201,10 @@ def skip_files(
     undo = f"forebay files retry --skipped {f'--file-id {file_id}' if file_id else f'--key {shlex.quote(address)}'}"
     later = "" if file_id else ", also later versions"
     console.print(f"{skip} is skipped from the next batch on{later}: `{undo}` ends it")
-    for uri in refused_by(view, skip):
-        again = f"`forebay replay --file {shlex.quote(uri)}`"
+    if refused := refused_by(view, skip):
+        again = " ".join(["forebay replay", *(f"--file-id {one}" for one in refused)])
         console.print(
-            f"The quarantine has it as a whole file. {again} lets the job see it again, and take it out unread"
+            f"The quarantine has it as a whole file. `{again}` lets the job see it again, and take it out unread"
         )
     leave_record(lake, f"files skip: skipped {skip}", undo=undo)
 

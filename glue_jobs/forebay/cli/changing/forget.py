@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from forebay.cli.answer import tell
+from forebay.cli.changing.chosen_files import must_be_an_id
 from forebay.cli.changing.replay import announce_all, show_rows
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
@@ -109,14 +110,6 @@ def _forget_again(file_ids: Sequence[str]) -> str:
     """The command that forgets the files again, by id: an address also means other versions."""
     more = f" and so on, {counted(len(file_ids), 'time')}" if len(file_ids) > SHOWN else ""
     return "forebay files forget" + "".join(f" --file-id {one}" for one in file_ids[:SHOWN]) + more
-
-
-def must_be_an_id(file_id: str) -> None:
-    """A mistyped one would mean nothing, and the beginning of one other files."""
-    if file_id and not re.fullmatch("[0-9a-f]{32}", file_id):
-        raise InvalidConfiguration.one(
-            f"--file-id {file_id}", "is not the id of a file", "`forebay files show` shows it"
-        )
 
 
 def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_run: bool) -> None:

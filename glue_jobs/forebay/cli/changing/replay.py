@@ -199,9 +199,17 @@ def _show(view: LakeView, found: Replay, what: str, asked: dict[str, object], *,
     else:
         console.print(f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')} {what}")
         show_rows(found)
+    tell_earlier(found)
     tell_away(view, found.files)
     if not (found.files or found.left_out):
         error_console.print("no file in the ledger matches")
+
+
+def tell_earlier(found: Replay) -> None:
+    """Tells how to choose versions that were refused or forgotten, and that a later version took the place of."""
+    if found.earlier:
+        are_left = f"{counted(len(found.earlier), 'earlier version', 'is')} left out, because a later one was loaded"
+        error_console.print(f"{are_left}. To read such a version, too, add --file-id {found.earlier[0].file_id}")
 
 
 def show_rows(found: Replay) -> None:

@@ -13,8 +13,8 @@ checks the marks once more, and `mark` checks for plans afterwards. So one of th
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
@@ -31,6 +31,7 @@ from forebay.lake.layout import DERIVED_FROM, LEDGER, PLANS
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL, paused_tables
 from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, UNREADABLE, WANTED_AGAIN, Outcome
+from forebay.notification.order import written_later
 from forebay.operate.lake_view import LakeView, known_service, quoted
 from forebay.operate.looking.files import HOW_TO_NAME, URI, FileChoice, LedgerFile, files_where, of_one_service
 
@@ -48,10 +49,12 @@ CLOCKS_DIFFER = timedelta(days=1)
 
 @dataclass(frozen=True)
 class Replay:
-    """`left_out` counts files by outcome that were chosen, but have nothing to replace."""
+    """`left_out` counts files by outcome that were chosen, but have nothing to replace. Of these, `earlier` are versions
+    without rows that only their id names, because a later version of the key was loaded."""
 
     files: tuple[LedgerFile, ...]
     left_out: dict[str, int]
+    earlier: tuple[LedgerFile, ...] = ()
 
     @property
     def records(self) -> int:
@@ -71,21 +74,42 @@ class Replay:
         return {name: sum(getattr(file, name) for file in self.files) for name in ("quarantined", "parked")}
 
 
-def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = ()) -> Replay:
-    """`InvalidConfiguration` where a file is not known, where files are of several services, or of several batches of
-    one number, or where a table that would change is paused."""
-    where = choice.where()
-    if uris:
-        chosen = f"{URI} in ({', '.join(map(quoted, uris))})"
+def replay_of(view: LakeView, choice: FileChoice, uris: Sequence[str] = (), file_ids: Collection[str] = ()) -> Replay:
+    """An address names the versions in force, and an id any version. `InvalidConfiguration` where a file is not known, where
+    files are of several services, or of several batches of one number, or where a table that would change is paused."""
+    where, named = choice.where(), {URI: uris, "file_id": file_ids}
+    if one_of := [f"{by} in ({', '.join(map(quoted, values))})" for by, values in named.items() if values]:
+        chosen = f"({' or '.join(one_of)})"
         where = f"{where} and {chosen}" if where else f"where {chosen}"
     found = files_where(view, where)
     if not found:
         _must_be_known(view, choice)
     if choice.batch is not None:
         _must_be_one_batch(choice.batch, found)
-    if unknown := set(uris) - {file.uri for file in found}:
-        raise InvalidConfiguration(Problem(uri, "it is not in the ledger", HOW_TO_NAME) for uri in sorted(unknown))
-    return plan_of(view, found, (*READ_AGAIN, *FORGOTTEN_FILES) if uris else READ_AGAIN)
+    if unknown := {*uris, *file_ids}.difference(*((file.uri, file.file_id) for file in found)):
+        raise InvalidConfiguration(Problem(one, "it is not in the ledger", HOW_TO_NAME) for one in sorted(unknown))
+    earlier = _earlier_versions(view, [file for file in found if file.uri in uris and file.file_id not in file_ids])
+    chosen_ones = [file for file in found if file not in earlier]
+    replay = plan_of(view, chosen_ones, (*READ_AGAIN, *FORGOTTEN_FILES) if one_of else READ_AGAIN)
+    left_out = Counter(replay.left_out) + Counter(_left_out_as(file) for file in earlier)
+    return replace(replay, left_out=dict(left_out), earlier=tuple(earlier))
+
+
+def _earlier_versions(view: LakeView, files: Sequence[LedgerFile]) -> list[LedgerFile]:
+    """Those that were refused or forgotten, and after which a version of their key was loaded."""
+    without_rows = [file for file in files if file.outcome in (*FORGOTTEN_FILES, UNREADABLE)]
+    versions = defaultdict[str, list[LedgerFile]](list)
+    for row in view.rows_with(LEDGER, "*", URI, {file.uri for file in without_rows}):
+        if row["outcome"] in REPLAYED:
+            versions[(one := LedgerFile.of(row)).uri].append(one)
+    return [file for file in without_rows if any(_is_later(one, file) for one in versions[file.uri])]
+
+
+def _is_later(one: LedgerFile, than: LedgerFile) -> bool:
+    """By S3's order; where that is unknown, by the ledger's."""
+    if written_later(than.landed, one.landed):
+        return False
+    return written_later(one.landed, than.landed) or one.committed_at > than.committed_at
 
 
 def _must_be_known(view: LakeView, choice: FileChoice) -> None:

@@ -210,11 +210,9 @@ def skipped_files(
 
 
 def refused_by(view: LakeView, skip: Skip) -> list[str]:
-    """The address of what is skipped, if all that the ledger has of it was refused as a whole. A replay of a key that has rows
-    would mark those for the time after the skip."""
+    """The ids of what is skipped, of versions that were refused as a whole."""
     one = f"file_id = {quoted(skip.file_id)}" if skip.file_id else f"{URI} = {quoted(str(skip))}"
-    found = files_where(view, f"where {one}")
-    return sorted({file.uri for file in found}) if all(file.outcome == UNREADABLE for file in found) else []
+    return [file.file_id for file in files_where(view, f"where {one} and outcome = {quoted(UNREADABLE)}")]
 
 
 def files_where(view: LakeView, where: str) -> list[LedgerFile]:
