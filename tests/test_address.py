@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from forebay.address import bucket_and_key, is_s3, local_folder, overlap, why_no_lake
+from forebay.address import bucket_and_key, is_s3, lake_address, local_folder, overlap, typed_address
 from forebay.errors import InvalidConfiguration
 
 
@@ -89,5 +89,49 @@ def test_places_overlap_where_one_lies_in_the_other(one: str, other: str, do: bo
     ],
 )
 def test_a_folder_that_engines_read_differently_can_be_no_lake(address: str, odd: str) -> None:
-    said = f"has {odd!r} in its name, which not all engines read alike" if odd else ""
-    assert why_no_lake(address) == said
+    if not odd:
+        assert lake_address(address) == address.rstrip("/")
+        return
+    with pytest.raises(InvalidConfiguration) as refused:
+        lake_address(address)
+    assert f"lake {address}: has {odd!r} in its name, which not all engines read alike" in str(refused.value)
+
+
+def test_a_lake_is_an_address_in_s3_or_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "here" / "there").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    folders = {"./lake/": "here/lake", "../lake": "lake", ".": "here", "~/lake": "lake", "~": "", "there": "here/there"}
+    for text, folder in folders.items():
+        assert lake_address(text) == str(tmp_path / folder), text
+    for text in ("s3://lake", "s3a://lake/games", "/tmp/lake", "file:/tmp/lake", "file:///tmp/lake"):
+        assert lake_address(f"{text}/") == text
+
+
+@pytest.mark.parametrize("text", ["studio-lake", ".lake", "studio-lake/games", "s3", "~nobody-here/lake"])
+def test_a_bare_name_is_no_lake_for_it_may_be_a_bucket(
+    text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command would make a folder of this name, and say that all is well."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InvalidConfiguration) as refused:
+        lake_address(text)
+    assert str(refused.value) == (
+        f"lake {text}: is no folder here (write s3://{text} for a bucket, or ./{text} for a new folder)"
+    )
+
+
+def test_the_place_of_declarations_has_the_same_rule() -> None:
+    with pytest.raises(
+        InvalidConfiguration, match=r"place lake/declarations: is no folder here \(write s3://lake/decl"
+    ):
+        typed_address("lake/declarations", "place")
+    with pytest.raises(InvalidConfiguration, match="place gs://lake: is neither in S3 nor a folder"):
+        typed_address("gs://lake", "place")
+
+
+@pytest.mark.parametrize("text", ["s3n://lake", "https://lake.s3.amazonaws.com", "s3:/lake", "s3://", "file:", "/"])
+def test_what_is_neither_in_s3_nor_a_folder_is_no_lake(text: str) -> None:
+    with pytest.raises(InvalidConfiguration) as refused:
+        lake_address(text)
+    assert str(refused.value) == f"lake {text}: is not the address of a lake (write s3://bucket/prefix, or a folder)"

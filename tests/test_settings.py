@@ -53,7 +53,6 @@ def test_both_spellings_and_the_equals_sign_are_understood() -> None:
 def test_a_lake_may_be_a_folder_that_is_relative_to_the_current_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A bare name is refused: it may be a bucket whose s3:// was forgotten."""
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     for text, lake in (("./lake/", "here/lake"), ("../lake", "lake"), (".", "here"), ("./..", ".")):
@@ -68,10 +67,10 @@ def test_a_lake_may_be_a_folder_that_is_relative_to_the_current_one(
         ([*GOOD, "--trigger"], r"--trigger: is unknown \(did you mean --trigger_s\?\)"),
         ([*GOOD, "--wait_s"], "--wait_s: has no value"),
         ([*GOOD, "--custom-metrics", "x", "--metric", "none"], r"--metric: is unknown \(did you mean --metrics\?\)"),
-        (["--queue_url", "q", "--lake", "lake"], "--lake: must be s3://bucket"),
-        (["--queue_url", "q", "--lake", ".lake"], "--lake: must be s3://bucket"),
-        (["--queue_url", "q", "--lake", "s3://"], "--lake: must be s3://bucket"),
-        (["--queue_url", "q", "--lake", "s3n://lake"], "--lake: must be s3://bucket"),
+        (["--queue_url", "q", "--lake", "lake"], r"--lake: is no folder here \(write s3://lake for a bucket"),
+        (["--queue_url", "q", "--lake", ".lake"], "--lake: is no folder here"),
+        (["--queue_url", "q", "--lake", "s3://"], "--lake: is not the address of a lake"),
+        (["--queue_url", "q", "--lake", "s3n://lake"], "--lake: is not the address of a lake"),
         (["--queue_url", "q", "--lake", "/lakes/100%25"], "--lake: has '%25' in its name"),
         ([*GOOD, "--metrics", "statsd"], "--metrics: .*got 'statsd'"),
     ],

@@ -1,13 +1,14 @@
 """Addresses: `s3://bucket/prefix`, `file:/folder`, or a path of this machine.
 
-In: an address as a person or Spark wrote it. Out: whether it is in S3; its bucket and key, or its folder. Pure. An address
-without a bucket, or of another scheme, is `InvalidConfiguration`: it would be a folder of this machine. The URL of a queue
-names its region.
+In: an address as a person or Spark wrote it. Out: whether it is in S3; its bucket and key, or its folder. Pure, but a
+folder that a person typed is looked for. An address without a bucket, or of another scheme, is `InvalidConfiguration`: it
+would be a folder of this machine. The URL of a queue names its region.
 """
 
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -48,11 +49,36 @@ def region_of_queue(url: str) -> str | None:
     return found[1] if found else None
 
 
-def why_no_lake(address: str) -> str:
-    """Why a lake cannot have this address; empty if it can. Spark and delta-rs would not agree which folder it names: Spark
-    takes it literally, delta-rs reads it as a URL."""
+def lake_address(text: str) -> str:
+    """The same of a lake. Spark takes a name literally, and delta-rs reads it as a URL: they agree on most names only."""
+    address = typed_address(text, "lake")
     odd = NO_LAKE.search(address) or (NO_LAKE_IN_S3.search(bucket_and_key(address)[1]) if is_s3(address) else None)
-    return f"has {odd[0]!r} in its name, which not all engines read alike" if odd else ""
+    if odd:
+        what = f"has {odd[0]!r} in its name, which not all engines read alike"
+        raise InvalidConfiguration.one(f"lake {text}", what, "choose another folder")
+    return address
+
+
+def typed_address(text: str, what: str) -> str:
+    """The address that a person typed, in S3 or of a folder; a relative one becomes absolute. A bare name is a folder only if
+    it is there, for it may be a bucket whose s3:// was forgotten."""
+    address = text.rstrip("/")
+    if address.startswith("~"):
+        with suppress(RuntimeError):  # a person without a home
+            address = str(Path(address).expanduser())
+    if _has_scheme(address) or address.startswith("/"):
+        return address
+    if not address or SCHEME.match(f"{address}/"):
+        of_what = "is not the address of a lake" if what == "lake" else "is neither in S3 nor a folder"
+        raise InvalidConfiguration.one(f"{what} {text}", of_what, f"{WRITE}, or a folder")
+    if address.split("/")[0] not in (".", "..") and not Path(address).is_dir():
+        hint = f"write s3://{address} for a bucket, or ./{address} for a new folder"
+        raise InvalidConfiguration.one(f"{what} {text}", "is no folder here", hint)
+    return str(Path(address).resolve())
+
+
+def _has_scheme(address: str) -> bool:
+    return is_s3(address) or address.startswith("file:/")
 
 
 def overlap(one: str, other: str) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
@@ -25,7 +24,7 @@ from pydantic import (
     model_validator,
 )
 
-from forebay.address import bucket_and_key, is_s3, overlap, why_no_lake
+from forebay.address import bucket_and_key, is_s3, lake_address, overlap
 from forebay.errors import InvalidConfiguration, Problem
 from forebay.events import where_numbers_go
 from forebay.lake.layout import CHECKPOINT
@@ -39,13 +38,10 @@ AS_MISSPELT = 0.75
 
 def _lake(value: Any) -> Any:
     if isinstance(value, str):
-        value = value.rstrip("/")
-        if value.split("/")[0] in (".", ".."):
-            value = str(Path(value).resolve())
-        if not (is_s3(value) or value.startswith(("file:", "/"))) or value == "file:":
-            raise ValueError("must be s3://bucket[/prefix] or a folder, such as s3://studio-lake, /tmp/lake or ./lake")
-        if why := why_no_lake(value):
-            raise ValueError(why)
+        try:
+            return lake_address(value)
+        except InvalidConfiguration as refused:
+            raise ValueError(f"{refused}".removeprefix(f"lake {value}: ")) from None
     return value
 
 
@@ -68,7 +64,7 @@ class JobSettings(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    lake: Lake = Field(description="where the tables are: s3://bucket/prefix, or a folder")
+    lake: Lake = Field(description="where the tables are: s3://bucket/prefix, or a folder such as ./lake")
     service: str = Field(
         "",
         description="the declarations: a folder, service.toml or s3:// prefix; empty: those in force in the lake, and in a new "

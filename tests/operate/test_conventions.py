@@ -66,6 +66,13 @@ def test_an_option_has_the_same_name_variable_and_help_everywhere(name: str) -> 
             assert found[option].help == beginning
 
 
+@pytest.mark.parametrize("name", sorted(name for name, one in LEAVES.items() if "--lake" in options(one)))
+def test_every_command_refuses_a_lake_whose_scheme_was_forgotten(name: str) -> None:
+    said = failed(2, *name.split(), "--lake", "studio-lake")
+    hint = "write s3://studio-lake for a bucket, or ./studio-lake for a new folder"
+    assert said == f"forebay: lake studio-lake: is no folder here ({hint})\n"
+
+
 @pytest.mark.parametrize("name", sorted(LEAVES))
 def test_a_command_that_asks_can_be_previewed_and_answered(name: str) -> None:
     found = options(LEAVES[name])

@@ -25,7 +25,7 @@ from botocore.exceptions import (
     ProfileNotFound,
 )
 
-from forebay.address import bucket_and_key, is_s3, why_no_lake
+from forebay.address import bucket_and_key, is_s3
 from forebay.aws.client import client, queue_client
 from forebay.errors import InvalidConfiguration, Unreachable
 
@@ -63,8 +63,6 @@ def check_queue(url: str, *, sqs: Any = None) -> None:
 
 def check_lake(lake: str, *, s3: Any = None) -> Mapping[str, str]:
     """Returns the headers of S3's answer; a folder has none."""
-    if why := why_no_lake(lake):
-        raise InvalidConfiguration.one(f"lake {lake}", why, "choose another folder")
     return check_bucket(lake, s3=s3, what="lake") if is_s3(lake) else {}
 
 

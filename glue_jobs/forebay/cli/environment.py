@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 ENVIRONMENT = {
-    "FOREBAY_LAKE": "The lake: `s3://bucket/prefix`, or a folder. Replaces `--lake`.",
+    "FOREBAY_LAKE": "The lake: `s3://bucket/prefix`, or a folder such as `./lake`. Replaces `--lake`.",
     "FOREBAY_SERVICE": "The declarations: a folder, a `service.toml` or an `s3://` prefix. Replaces `--service`.",
     "FOREBAY_QUEUE_URL": "The SQS queue that S3 announces files to. Replaces `--queue-url`.",
     "FOREBAY_LANDING": "Where files land, such as `s3://studio-drops/in/`. Replaces `--landing`.",

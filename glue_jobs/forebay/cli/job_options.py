@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
 from forebay.cli.folder import VARIABLES
+from forebay.cli.options import as_lake
 from forebay.errors import InvalidConfiguration
 from forebay.refusal import problems_of
 from forebay.settings import JobSettings
@@ -70,6 +71,7 @@ def _parameter(name: str, field: FieldInfo) -> inspect.Parameter:
         choices = "|".join(get_args(kind)) if get_origin(kind) is Literal else None
         kind = str if choices else kind  # the settings refuse another choice, in one line like all that they refuse
         shown: dict[str, Any] = {"envvar": VARIABLES.get(name), "metavar": choices, "show_default": bool(default)}
+        shown |= {"callback": as_lake} if name == "lake" else {}
         option = typer.Option(*flag, help=text[:1].upper() + text[1:] + ".", **shown)
     keyword = inspect.Parameter.KEYWORD_ONLY
     return inspect.Parameter(name, keyword, default=default, annotation=Annotated[kind, option])

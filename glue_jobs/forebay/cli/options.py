@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from forebay.address import lake_address, typed_address
 from forebay.errors import InvalidConfiguration
 
 
@@ -35,21 +36,21 @@ def _sentences_aside(context: typer.Context, as_json: bool) -> bool:
     return as_json
 
 
-Lake = Annotated[
-    str,
-    typer.Option(
-        envvar="FOREBAY_LAKE", help="Where the tables are: s3://bucket/prefix, or a folder.", show_default=False
-    ),
-]
-LakeOfStack = Annotated[
-    str,
-    typer.Option(
-        "--lake",
-        envvar="FOREBAY_LAKE",
-        help="Where the tables are; with --stack, the lake of that stack.",
-        show_default=False,
-    ),
-]
+def as_lake(text: str) -> str:
+    """Empty where a command needs none."""
+    return lake_address(text) if text else ""
+
+
+def as_place(text: str) -> str:
+    return typed_address(text, "place")
+
+
+def lake_option(meaning: str) -> Any:
+    return typer.Option("--lake", envvar="FOREBAY_LAKE", callback=as_lake, help=meaning, show_default=False)
+
+
+Lake = Annotated[str, lake_option("Where the tables are: s3://bucket/prefix, or a folder such as ./lake.")]
+LakeOfStack = Annotated[str, lake_option("Where the tables are; with --stack, the lake of that stack.")]
 Service = Annotated[
     str,
     typer.Option(

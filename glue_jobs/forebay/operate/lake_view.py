@@ -98,11 +98,7 @@ def begun_view(lake: str) -> LakeView:
 
 
 def place_of(lake: str) -> str:
-    """The address, of a place that can be a lake and can be reached."""
-    if "://" in lake and not is_s3(lake) and not lake.startswith("file:"):
-        raise InvalidConfiguration.one(
-            f"lake {lake}", "is not the address of a lake", "write s3://bucket/prefix, or a folder"
-        )
+    """The address, of a place that can be reached."""
     check_lake(lake)
     return lake.rstrip("/")
 

@@ -12,7 +12,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, Of, QueueUrl, Yes
+from forebay.cli.options import SUCH_A_KEY, AsJson, Checkpoint, DryRun, Lake, Of, QueueUrl, Yes, lake_option
 from forebay.cli.show import at, console, error_console, print_json
 from forebay.counted import counted
 from forebay.errors import InvalidConfiguration
@@ -24,12 +24,7 @@ if TYPE_CHECKING:
 app = typer.Typer(help="Look at the queue and its dead letters, and send dead letters back.", no_args_is_help=True)
 
 Most = Annotated[int, typer.Option("--limit", min=1, help="The largest number of messages.")]
-InLake = Annotated[
-    str,
-    typer.Option(
-        "--lake", envvar="FOREBAY_LAKE", help="Also look up the files in this lake's ledger.", show_default=False
-    ),
-]
+InLake = Annotated[str, lake_option("Also look up the files in this lake's ledger.")]
 SHOWN_FILES = 3
 
 

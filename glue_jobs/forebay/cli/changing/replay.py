@@ -11,7 +11,7 @@ from forebay.cli.changing.chosen_files import ChosenFiles, choosing_files
 from forebay.cli.changing.landed import tell_away
 from forebay.cli.confirm import confirm
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl, Service, Yes
+from forebay.cli.options import AsJson, DryRun, Lake, QueueUrl, Service, Yes, as_lake
 from forebay.cli.progress import Progress
 from forebay.cli.show import columns, console, error_console, print_json
 from forebay.cli.usage import must_be_given
@@ -102,7 +102,9 @@ def _batches_of(files: Sequence[LedgerFile]) -> str:
 @choosing_files
 def replay_into(
     files: ChosenFiles,
-    other_lake: Annotated[str, typer.Argument(help="Where their tables will be: s3://bucket/prefix.")],
+    other_lake: Annotated[
+        str, typer.Argument(callback=as_lake, help="Where their tables will be: s3://bucket/prefix.")
+    ],
     lake: Lake,
     service: Service = "",
     dry_run: DryRun = False,

@@ -18,7 +18,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.changing.drop import drop
 from forebay.cli.looking.health import health
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import AsJson, Service
+from forebay.cli.options import AsJson, Service, as_lake, as_place, lake_option
 from forebay.cli.show import console, error_console, print_json, show_lost, show_tables
 from forebay.cli.usage import must_be_given
 from forebay.counted import counted
@@ -39,10 +39,16 @@ app.command()(health)
 app.command()(drop)
 
 Folder = Annotated[Path, typer.Argument(help="The folder with service.toml.")]
-Lake = Annotated[str, typer.Option(help="Compare them with the tables of this lake, too.")]
-InLake = Annotated[str, typer.Option("--lake", envvar="FOREBAY_LAKE", help="Where the tables are.", show_default=False)]
+Lake = Annotated[str, typer.Option(callback=as_lake, help="Compare them with the tables of this lake, too.")]
+InLake = Annotated[str, lake_option("Where the tables are.")]
 Sql = Annotated[bool, typer.Option(help="Have Spark check expectations and derived columns, too.")]
-InForce = Annotated[str, typer.Argument(help="Where the declarations are in force: s3://bucket/prefix, or a folder.")]
+InForce = Annotated[
+    str,
+    typer.Argument(
+        callback=as_place,
+        help="Where the declarations are in force: s3://bucket/prefix, or a folder such as ./declarations.",
+    ),
+]
 
 
 class _Of(StrEnum):
@@ -235,10 +241,7 @@ def push(
     folder: Folder,
     place: InForce,
     sql: Sql = True,
-    lake: Annotated[
-        str,
-        typer.Option(envvar="FOREBAY_LAKE", help="Compare them with the tables of this lake, too.", show_default=False),
-    ] = "",
+    lake: Annotated[str, lake_option("Compare them with the tables of this lake, too.")] = "",
 ) -> None:
     """Put the declarations in force; a running job uses them from its next batch on.
 

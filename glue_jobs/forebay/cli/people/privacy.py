@@ -14,7 +14,7 @@ from forebay.cli.answer import answers, tell
 from forebay.cli.confirm import confirm
 from forebay.cli.interrupted import left_to_do
 from forebay.cli.looking.history import leave_record
-from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes
+from forebay.cli.options import AsJson, DryRun, Lake, Service, Yes, lake_option
 from forebay.cli.people.report import report
 from forebay.cli.people.vault import rotate, show
 from forebay.cli.show import at, columns, console, error_console, print_json, size
@@ -26,12 +26,7 @@ if TYPE_CHECKING:
     from forebay.operate.people.outlook import Outlook
 
 app = typer.Typer(help="Find personal fields, and erase people.", no_args_is_help=True)
-ApartFrom = Annotated[
-    str,
-    typer.Option(
-        "--lake", envvar="FOREBAY_LAKE", help="The lake: the secret must be in another place.", show_default=False
-    ),
-]
+ApartFrom = Annotated[str, lake_option("The lake: the secret must be in another place.")]
 NOT_READ = "is not read without --search-landing"
 FINISHES = "finishes this table, then stops; a second Ctrl-C stops at once. Repeat the command to continue"
 
