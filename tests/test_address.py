@@ -117,13 +117,13 @@ def test_a_bare_name_is_no_lake_for_it_may_be_a_bucket(
     with pytest.raises(InvalidConfiguration) as refused:
         lake_address(text)
     assert str(refused.value) == (
-        f"lake {text}: is no folder here (write s3://{text} for a bucket, or ./{text} for a new folder)"
+        f"lake {text}: is not a folder here (write s3://{text} for a bucket, or ./{text} for a new folder)"
     )
 
 
 def test_the_place_of_declarations_has_the_same_rule() -> None:
     with pytest.raises(
-        InvalidConfiguration, match=r"place lake/declarations: is no folder here \(write s3://lake/decl"
+        InvalidConfiguration, match=r"place lake/declarations: is not a folder here \(write s3://lake/decl"
     ):
         typed_address("lake/declarations", "place")
     with pytest.raises(InvalidConfiguration, match="place gs://lake: is neither in S3 nor a folder"):

@@ -73,7 +73,7 @@ def typed_address(text: str, what: str) -> str:
         raise InvalidConfiguration.one(f"{what} {text}", of_what, f"{WRITE}, or a folder")
     if address.split("/")[0] not in (".", "..") and not Path(address).is_dir():
         hint = f"write s3://{address} for a bucket, or ./{address} for a new folder"
-        raise InvalidConfiguration.one(f"{what} {text}", "is no folder here", hint)
+        raise InvalidConfiguration.one(f"{what} {text}", "is not a folder here", hint)
     return str(Path(address).resolve())
 
 

@@ -113,7 +113,7 @@ def test_a_run_that_names_no_declarations_uses_those_of_the_lake_and_says_so(tol
             "forebay: queue http://127.0.0.1:9/1/q: does not answer (AWS_ENDPOINT_URL is http://127.0.0.1:9",
         ),
         (["--queue-url", "arrivals", "--lake", "s3://lake"], {}, "forebay: queue arrivals: is not a URL"),
-        (["--queue-url", "https://sqs/q", "--lake", "lake"], {}, "forebay: lake lake: is no folder here"),
+        (["--queue-url", "https://sqs/q", "--lake", "lake"], {}, "forebay: lake lake: is not a folder here"),
         (
             ["--queue-url", "https://sqs/q", "--lake", "s3://lake", "--service", "nowhere"],
             {},

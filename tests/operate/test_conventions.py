@@ -70,7 +70,7 @@ def test_an_option_has_the_same_name_variable_and_help_everywhere(name: str) -> 
 def test_every_command_refuses_a_lake_whose_scheme_was_forgotten(name: str) -> None:
     said = failed(2, *name.split(), "--lake", "studio-lake")
     hint = "write s3://studio-lake for a bucket, or ./studio-lake for a new folder"
-    assert said == f"forebay: lake studio-lake: is no folder here ({hint})\n"
+    assert said == f"forebay: lake studio-lake: is not a folder here ({hint})\n"
 
 
 @pytest.mark.parametrize("name", sorted(LEAVES))

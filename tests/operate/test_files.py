@@ -11,12 +11,13 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from forebay.batch.one_pass.held import COLUMNS
-from forebay.lake.layout import skips_of
+from forebay.lake.layout import AFTER_LOAD, LEDGER, skips_of
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.skips import Skips
 from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice, follow
+from forebay.upkeep.after_load.notes import DAY
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import AT, entry, schema_of, write_ledger
 
@@ -54,6 +55,37 @@ def test_files_are_listed_the_newest_first_and_by_what_is_said_of_them(lake: str
     assert keys("--lake", lake, "--until", "2026-11-21T10:01:01") == ["in/a b.json", "in/torn_.gz"]
     assert keys("--lake", lake, "--reason", "it's") == []
     assert ran("files", "list", "--lake", lake).splitlines()[1].split()[-1] == "s3://landing/in/tornX.gz"
+
+
+def test_the_list_shows_which_files_after_load_moved_or_deleted(lake: str) -> None:
+    """In a column of its own, only where there is one of them."""
+    assert ran("files", "list", "--lake", lake).splitlines()[0].split() == [
+        "at",
+        "outcome",
+        "records",
+        "written",
+        "why",
+        "file",
+    ]
+    assert [json.loads(line)["away"] for line in ran("files", "list", "--lake", lake, "--json").splitlines()] == [
+        None
+    ] * 3
+    one, last, other = LakeView(lake).query(LEDGER, "select * from t order by committed_at desc, key")
+    moved = {"action": "moved", "place": "s3://archive/landing/in/tornX.gz/id", "at": AT + timedelta(days=2)}
+    notes = [
+        {"file_id": one["file_id"], **moved, "action": "started"},
+        {"file_id": one["file_id"], **moved},
+        {"file_id": other["file_id"], "action": "started", "at": AT + timedelta(days=2)},
+        {"file_id": last["file_id"], "action": "deleted", "at": AT + timedelta(days=2)},
+    ]
+    write_deltalake(f"{lake}/{AFTER_LOAD}", pa.Table.from_pylist([{DAY: "2026-11-21", **note} for note in notes]))
+    title, *lines = ran("files", "list", "--lake", lake).splitlines()
+    assert title.split() == ["at", "outcome", "records", "written", "landed", "file", "why", "file"]
+    assert [line.split()[5] for line in lines] == ["moved", "deleted", "-"]
+    told = [json.loads(line) for line in ran("files", "list", "--lake", lake, "--json").splitlines()]
+    assert [one["away"] and one["away"]["action"] for one in told] == ["moved", "deleted", None]
+    assert told[0]["away"]["place"] == moved["place"]
+    assert "landed file" not in ran("files", "list", "--lake", lake, "--outcome", "unreadable")
 
 
 def test_files_that_s3_did_not_give_are_announced_again_as_the_ledger_knows_them(

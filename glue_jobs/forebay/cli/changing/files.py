@@ -45,10 +45,13 @@ def list_files(
     limit: Annotated[int, typer.Option(min=1, max=10**9, help="The largest number of files to show.")] = 50,
     as_json: AsJson = False,
 ) -> None:
-    """List files of the ledger, the newest first."""
+    """List files of the ledger, the newest first.
+
+    If `after_load` moved or deleted one of them, a column shows it.
+    """
     from forebay.ledger.lost import has_ledger
     from forebay.operate.lake_view import begun_view, known_table
-    from forebay.operate.looking.files import FileChoice
+    from forebay.operate.looking.files import FileChoice, away_of
     from forebay.operate.looking.files import list_files as chosen
 
     _must_be_an_outcome(outcome)
@@ -57,15 +60,20 @@ def list_files(
     found = chosen(view, choice, limit=limit)
     if table and not found:
         known_table(view, table)
+    away = away_of(view, found)
     if as_json:
-        print_json({"uri": file.uri, **asdict(file)} for file in found)
+        told = ((file, away.get(file.file_id)) for file in found)
+        print_json({"uri": file.uri, **asdict(file), "away": it and asdict(it)} for file, it in told)
         return
-    wide = is_wide()
-    shown = columns("=at", "=outcome", ">records", ">written", *(("why",) if wide else ()), "~file")
+    more = (*(("=landed file",) if away else ()), *(("why",) if is_wide() else ()))
+    shown = columns("=at", "=outcome", ">records", ">written", *more, "~file")
     for file in found:
-        why = ": ".join(filter(None, (file.reason, file.detail))) or "-"
+        of_it = {
+            "=landed file": away[file.file_id].action if file.file_id in away else "-",
+            "why": ": ".join(filter(None, (file.reason, file.detail))) or "-",
+        }
         numbers = (f"{file.records:,}", f"{file.written:,}")
-        shown.add_row(at(file.committed_at), file.outcome, *numbers, *((why,) if wide else ()), file.uri)
+        shown.add_row(at(file.committed_at), file.outcome, *numbers, *(of_it[name] for name in more), file.uri)
     console.print(shown if found else "no files")
     if not found and not has_ledger(view.lake):
         error_console.print(NONE_ENDED)

@@ -208,7 +208,7 @@ def _show(view: LakeView, found: Replay, what: str, asked: dict[str, object], *,
 
 
 def tell_earlier(found: Replay) -> None:
-    """Tells how to choose versions that were refused or forgotten, and that a later version took the place of."""
+    """Says how to choose versions that were refused or forgotten, and that a later version took the place of."""
     if found.earlier:
         are_left = f"{counted(len(found.earlier), 'earlier version', 'is')} left out, because a later one was loaded"
         error_console.print(f"{are_left}. To read such a version, too, add --file-id {found.earlier[0].file_id}")
