@@ -71,9 +71,10 @@ def test_a_dead_letter_is_explained_by_the_ledger_and_by_what_it_says(queues: Qu
         queues.sqs.send_message(QueueUrl=queues.dead, MessageBody=body)
     asked = ("queue", "dlq", "--queue-url", queues.url, "--lake", str(tmp_path))
     said = failed(1, *asked)
-    assert "already in the ledger (loaded): a redrive changes nothing" in said
+    assert "already in the ledger (loaded). To clear it, send it back: `forebay queue redrive --message " in said
     assert "never finished: redrive it once the cause is fixed" in said
-    assert "not understood: not JSON" in said
+    (refused,) = [line for line in said.splitlines() if "not understood: not JSON" in line]
+    assert refused.endswith("; `forebay queue dlq --drop` deletes it")
     told = [json.loads(line) for line in failed(1, *asked, "--json").splitlines()]
     assert sorted(file for one in told for file in one["files"]) == [
         "s3://landing/in/done.json",

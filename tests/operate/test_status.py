@@ -110,10 +110,21 @@ def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str
             sqs.send_message(QueueUrl=queue, MessageBody="{}")
     said = failed(1, "status", "--lake", lake, "--queue-url", url)
     assert "queue       3 waiting; 0 in flight" in said
+    assert "job         not running; its next start loads what waits" in said
     assert "look at: alpha: 1 row waits because the table could not be written; the job's log says why" in said
     assert "then `forebay quarantine retry --table alpha --service FOLDER`" in said
     assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
     assert "look at: 1 message not understood (`forebay queue refused` shows them, and why)" in said
+
+
+def test_files_that_s3_denies_are_a_problem_until_they_are_read(lake: str) -> None:
+    """The job asks again for ever, and nobody else would notice."""
+    write_ledger(lake, entry("in/secret.json", outcome="denied", reason="access-denied"))
+    said = failed(1, "status", "--lake", lake)
+    assert (
+        "look at: the job may not read 1 file (`forebay files list --outcome denied` shows why). Once it may, it reads them"
+        in said
+    )
 
 
 def test_the_newest_cause_of_a_table_that_could_not_be_written_is_named_before_the_retry(lake: str) -> None:
@@ -142,7 +153,8 @@ def test_whole_files_are_no_records(lake: str) -> None:
     row = {**dict.fromkeys(schema_of(COLUMNS).names), "at": datetime.now(UTC)}
     kept = [{**row, "reason": "not-json", "line": 3}, *(456 * [{**row, "reason": "torn"}])]
     write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist(kept, schema_of(COLUMNS)))
-    assert "held        1 record and 456 whole files quarantined, 0 parked" in ran("status", "--lake", lake)
+    said = ran("status", "--lake", lake)
+    assert "held        1 record and 456 whole files quarantined (`forebay quarantine list`), 0 parked, 0 " in said
     (told,) = ran("status", "--lake", lake, "--json").splitlines()
     assert (json.loads(told)["quarantined"], json.loads(told)["whole_files"]) == (1, 456)
 

@@ -34,6 +34,7 @@ Outcome = Literal[
     "deleted",  # it is the deletion of its key: the rows of earlier versions left
 ]
 
+DENIED: Outcome = "denied"
 REPLAY: Outcome = "replay"
 FORGET: Outcome = "forget"
 FORGOTTEN: Outcome = "forgotten"

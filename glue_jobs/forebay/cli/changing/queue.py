@@ -218,7 +218,9 @@ def _show(letters: Sequence[Letter], as_json: bool, *, waiting: bool = False) ->
     """`waiting`: they are not dead yet, so a message that names files needs no explanation."""
 
     def why(one: Letter) -> str:
-        return "waits" if waiting and one.files and not one.refused else one.why
+        if waiting:
+            return "waits" if one.files and not one.refused else one.why
+        return f"{one.why}; `forebay queue dlq --drop` deletes it" if one.is_useless else one.why
 
     if as_json:
         print_json(

@@ -73,7 +73,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
         yield f"queue       {now.queue.waiting:,} waiting{oldest}; {now.queue.in_flight:,} in flight"
     if now.dead is not None:
         yield f"dead        {counted(now.dead.waiting + now.dead.in_flight, 'letter')}"
-    yield f"job         {now.runs or 'not running'}"
+    then = "; its next start loads what waits" if now.queue is not None and now.queue.waiting else ""
+    yield f"job         {now.runs or f'not running{then}'}"
     if now.budget_warned_at is not None:
         yield f"budget      delayed runs, and files were late: warned {age(now.at, now.budget_warned_at)}"
     if now.batch is not None:
@@ -88,7 +89,11 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     yield f"today       {today}; {counted(now.records_today, 'record')}"
     yield f"ledger      {counted(now.files, 'file')}{_rate(now, before)}"
     whole = f" and {counted(now.whole_files, 'whole file')}" if now.whole_files else ""
-    kept = f"{counted(now.quarantined, 'record')}{whole} quarantined, {now.parked:,} parked"
+    where = [
+        f" (`forebay {name} list`)" if count else ""
+        for name, count in (("quarantine", now.quarantined + now.whole_files), ("parked", now.parked))
+    ]
+    kept = f"{counted(now.quarantined, 'record')}{whole} quarantined{where[0]}, {now.parked:,} parked{where[1]}"
     yield f"held        {kept}, {counted(now.refused, 'message')} not understood"
     if now.now_paused or now.paused:
         names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"

@@ -87,9 +87,9 @@ class Letter:
         if self.outcomes is None:
             return f"received {counted(self.received, 'time')} but never finished"
         if not self.unknown:
-            return (
-                f"already in the ledger ({', '.join(sorted(set(self.outcomes.values())))}): a redrive changes nothing"
-            )
+            outcomes = ", ".join(sorted(set(self.outcomes.values())))
+            back = f"`forebay queue redrive --message {self.message_id}`"
+            return f"already in the ledger ({outcomes}). To clear it, send it back: {back}"
         said = sorted({self.outcomes[one] for one in self.waiting})
         so_far = f", in the ledger as {', '.join(said)}" if said else ""
         return (

@@ -30,7 +30,7 @@ from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import command_of, rollback_plan
-from forebay.ledger.entry import FORGET, PARTLY_REPLAYED, REPLAY, WANTED_AGAIN
+from forebay.ledger.entry import DENIED, FORGET, PARTLY_REPLAYED, REPLAY, WANTED_AGAIN
 from forebay.operate.lake_view import Counted, LakeView, checkpoint_of, lost_tables, quoted, tables_there
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
@@ -110,6 +110,8 @@ class Status:
     cost: Cost | None = None
     budget_warned_at: datetime | None = None
     """When a message warned, within a day, that the budget holds runs back and files are late."""
+    denied: int = 0
+    """Files that the job may not read."""
     lost: str | None = None
     """A table that jobs have filled, where there is no ledger."""
     lost_tables: Mapping[str, Counted] = field(default_factory=dict)
@@ -157,6 +159,9 @@ class Status:
             found.append(
                 f"{counted(self.refused, 'message')} not understood (`forebay queue refused` shows them, and why)"
             )
+        if self.denied:
+            may = f"the job may not read {counted(self.denied, 'file')}"
+            found.append(f"{may} (`forebay files list --outcome denied` shows why). Once it may, it reads them")
         found += [f"alarm {alarm.name}: {alarm.says}".rstrip(": ") for alarm in self.alarms or ()]
         newest = {run.job: run for run in sorted(self.runs_of_jobs or (), key=lambda run: run.began_at)}
         found += [
@@ -223,6 +228,7 @@ def status_of(
         tuple(runs) if runs is not None else None,
         _cost(view, on, runs, health, now) if runs is not None and on is not None else None,
         _budget_warned_at(folder, now),
+        _count(view, f"outcome = {quoted(DENIED)}"),
         None if files else _lost(view.lake, folder),
         lost_tables(view, there),
     )
