@@ -37,7 +37,7 @@ import forebay.threads as threads
 from forebay.batch.accounting import Fate, Standing
 from forebay.batch.dedupe import DUPLICATE, RETRY, Dedupe
 from forebay.batch.ledger_change import COUNTS, Change
-from forebay.batch.leftovers import Leftover, all_later
+from forebay.batch.leftovers import Leftover, all_later, beside_forgotten
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
@@ -595,7 +595,7 @@ class PaperRetry(Retry):
             for row in rows:
                 row["fate"] = "drop"
             return Chosen(_fates(rows), partial(_gone, rows))
-        stay = _other_rows_in_force(self.paper.rows(LEDGER))
+        stay = _other_rows_in_force(self.paper.rows(LEDGER), self.service)
         for row in rows:
             if row["fate"] == "write" and (row["_file_id"], row["table"]) in stay:
                 row["fate"] = SUPERSEDED
@@ -676,12 +676,16 @@ def _is_left(row: Mapping[str, Any]) -> bool:
     return row["outcome"] == "superseded" or bool(half_forgotten and not row["quarantined"])
 
 
-def _other_rows_in_force(ledger: Sequence[Mapping[str, Any]]) -> set[tuple[str, str]]:
+def _other_rows_in_force(ledger: Sequence[Mapping[str, Any]], service: Service) -> set[tuple[str, str]]:
     """As `leftovers.other_rows_in_force` finds them."""
+    ledger = [row for row in ledger if row["service"] == service.name]
+    going = [row for row in ledger if row["outcome"] == FORGET and not _is_left(row)]
+    beside = beside_forgotten([row for row in going if service.rule_of(row["key"]) != "append"], ledger)
     partly = {(row["file_id"], name) for row in ledger for name in _of_earlier_reading(row)}
     later = {row["file_id"]: row["superseded_by"] for row in ledger if row["superseded_by"]}
     back = [row for row in ledger if row["superseded_by"] and not _is_left(row)]
     named = [(row["file_id"], row["superseded_by"], name) for row in back for name in row["tables"]]
+    partly |= {*beside}
     return partly | {*all_later(named, lambda file_ids: {one: later[one] for one in file_ids if one in later})}
 
 

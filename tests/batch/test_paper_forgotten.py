@@ -10,10 +10,18 @@ from typing import Any
 
 import pytest
 
-from forebay.ledger.entry import FORGOTTEN
-from tests.batch.paper import Record
+from forebay.declaration.loading import parse_service
+from forebay.ledger.entry import FORGET, FORGOTTEN
+from tests.batch.paper import FIRST, Record, roll_back_in
 from tests.batch.test_paper_histories import in_time, plain_play, play_all
 from tests.batch.test_paper_rules import Rules
+
+RULES = f'''name = "{FIRST}"
+overwritten_below = {{ "new/" = "replace", "old/" = "ignore" }}
+[[tables]]
+name = "{{game}}"
+columns = [{{ name = "event_id" }}]
+'''
 
 
 class Forgets(Rules):
@@ -73,3 +81,30 @@ def test_what_a_table_has_of_a_forgotten_version_leaves_with_the_retry_of_a_late
         play.waiting = [first.file]
         play.attempt()
         assert sorted(row["outcome"] for row in play.ledger()) == [FORGOTTEN, "loaded"]
+
+
+@pytest.mark.parametrize(("key", "then"), [("new/a", ["1"]), ("old/a", ["1"]), ("add/a", ["1", "2"])])
+def test_a_later_version_waits_for_the_next_batch_where_a_rollback_brings_a_forgotten_one_back(
+    key: str, then: list[str]
+) -> None:
+    """The forgotten one does not name it. Where the versions of a key may stand side by side, it need not wait."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.service = parse_service({"service.toml": RULES})
+        play.operator_acts = False
+        for number in ("1", "2"):
+            play.put(key)
+            play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number)]
+            play.attempt()
+            if number == "1":
+                play.forget(key)
+                play.attempt()
+                play.lake.failing = {"alpha"}
+        play.lake.failing = set()
+        roll_back_in(patch, play.lake, ["alpha"], 1, replay=False)
+        play.start_again()
+        assert [row["id"] for row in play.lake.rows("alpha")] == then
+        play.announce_what_ended_as((FORGET,))
+        play.start_again()
+        assert [row["id"] for row in play.lake.rows("alpha")] == ["2"]
+        assert sorted((row["outcome"], row["written"]) for row in play.ledger()) == [(FORGOTTEN, 0), ("loaded", 1)]

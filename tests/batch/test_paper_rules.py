@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 
-from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.batch.retrying.plan import PLAN, Choice
-from forebay.ledger.entry import FORGET, PARTLY_REPLAYED, tables_of_earlier_reading
+from forebay.ledger.entry import PARTLY_REPLAYED, tables_of_earlier_reading
 from tests.batch.paper import FIRST, Record, roll_back_in, table_of
 from tests.batch.test_paper_histories import HELD, TABLES, Play, in_time, plain_play, play_all, service
 
@@ -102,11 +101,9 @@ class Rules(Play):
             assert [one for one, times in rows.items() if times > 1] == [], f"{name} has a record twice"
 
     def no_table_has_two_versions(self) -> None:
-        """Of a key whose versions are replaced, but for one that is to be forgotten, if no batch has begun to."""
-        marked = [row for row in self.ledger() if row["outcome"] == FORGET and row["reason"] not in OF_WHOLE_TABLES]
-        going = {row["file_id"] for row in marked}
+        """Of a key whose versions are replaced."""
         for name, key in product(TABLES, self.keys):
-            rows = {row["_file_id"] for row in self.lake.rows(name) if row["key"] == key} - going
+            rows = {row["_file_id"] for row in self.lake.rows(name) if row["key"] == key}
             assert key.startswith("add/") or len(rows) <= 1, f"{name} has rows of {len(rows)} versions of {key}"
 
     def none_is_twice(self, records: Counter[tuple[str, int]]) -> None:

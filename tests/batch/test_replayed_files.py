@@ -99,6 +99,13 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     assert [one.file_id for one in left_behind(half, service, ["later"])] == [row["file_id"]]
     assert other_rows_in_force(half, service) == []
     assert not service.replaces
+    marked = ledger.where(f"file_id = '{row['file_id']}'").withColumns(
+        {"outcome": F.lit(FORGET), "reason": F.lit(None).cast("string")}
+    )
+    with_other = marked.union(marked.withColumns({"file_id": F.lit("other"), "outcome": F.lit("loaded")}))
+    replacing = parse_service({"service.toml": 'overwritten = "replace"\n' + SERVICE})
+    assert sorted(other_rows_in_force(with_other, replacing)) == [("other", "alpha"), ("other", "gamma")]
+    assert other_rows_in_force(with_other, service) == []
     world.tables_agree_with_the_ledger("alpha", "beta", "gamma")
 
 

@@ -88,7 +88,8 @@ def _is_left() -> Column:
 
 def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, str]]:
     """Files, each with a table whose rows of it are not those of the last reading. A rollback brought the table back to an
-    earlier version or reading of the file, or the table could not be written when the file was replayed."""
+    earlier version or reading of the file, or the table could not be written when the file was replayed. Or it brought rows
+    of a forgotten version back, which leave with the next batch."""
     from pyspark.sql import functions as F
 
     has_later = F.col("superseded_by").isNotNull()
@@ -105,7 +106,36 @@ def other_rows_in_force(ledger: DataFrame, service: Service) -> list[tuple[str, 
         return {row.file_id: row.superseded_by for row in asked.select("file_id", "superseded_by").collect()}
 
     partly_replayed = [(file_id, table) for file_id, version, table in found if version is None]
-    return partly_replayed + all_later([one for one in found if one[1] is not None], later_of)
+    beside = beside_forgotten(*_to_be_forgotten(ledger, service))
+    return partly_replayed + beside + all_later([one for one in found if one[1] is not None], later_of)
+
+
+def _to_be_forgotten(ledger: DataFrame, service: Service) -> tuple[list[Any], list[Any]]:
+    """The rows of files whose rows the next batch takes out, of keys with one version at a time; and the rows of these keys."""
+    from pyspark.sql import functions as F
+
+    going = (F.col("outcome") == FORGET) & ~_is_left() & (F.col("written") > 0)
+    marked = ledger.where(going & (F.col("service") == service.name)).collect()
+    marked = [row for row in marked if service.rule_of(row.key) != "append"]
+    hashes = {row.key_hash for row in marked}
+    return marked, rows_with(ledger, "key_hash", "long", hashes).collect() if hashes else []
+
+
+def beside_forgotten(
+    marked: Iterable[Mapping[str, Any]], versions: Iterable[Mapping[str, Any]]
+) -> list[tuple[str, str]]:
+    """The other versions of these files, each with the tables that it must not enter before the rows of those have left. A
+    file that was forgotten before its key got a later version does not name that one."""
+    of_keys: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for row in marked:
+        of_keys.setdefault((row["bucket"], row["key"]), []).append(row)
+    return [
+        (other["file_id"], table)
+        for other in versions
+        for row in of_keys.get((other["bucket"], other["key"]), ())
+        if row["file_id"] != other["file_id"]
+        for table in row["tables"]
+    ]
 
 
 def all_later(
