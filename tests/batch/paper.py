@@ -66,7 +66,7 @@ from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier
 from forebay.operate.changing import rollback_ledger
 from forebay.operate.changing.rollback_ids import later_versions
-from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after
+from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after, left_elsewhere
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import DataFile
 from forebay.table.destination import Appended, Destination, Failed, Skipped, TableLost
@@ -813,25 +813,30 @@ def _read(staged: StagedTable, lake: Any, path: str) -> Rows:
 
 def roll_back_in(
     patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], back: int, *, replay: bool = True
-) -> None:
-    """So many commits each, as `forebay rollback` does. It refuses while a batch or a retry is unfinished."""
+) -> bool:
+    """So many commits each, as `forebay rollback` does; whether that was done. It refuses while a batch or a retry is unfinished,
+    and where the ids of rows that would be in force again are gone."""
     if any("plan" in name for name in lake.objects):
-        return
+        return False
     patch.setattr(
         rollback_ledger, "rows_with", lambda _, __, by, values: [r for r in lake.rows(LEDGER) if r[by] in values]
     )
     plan = Rollback("n", tuple(_back(name, lake.tables[name], back) for name in names), replay)
+    if lake.rows(IDS) and any(left_elsewhere(None, plan)):  # type: ignore[arg-type]
+        return False
     ledger, ids = lake.tables[LEDGER], lake.tables.setdefault(IDS, Table())
     after = {row["file_id"]: {**row, "tables": dict(row["tables"])} for row in entries_after(None, plan)}  # type: ignore[arg-type]
+    ledger.change([{**row, **after.get(row["file_id"], {})} for row in ledger.rows])
+    going = {row["file_id"] for row in ledger.rows if row["outcome"] == "superseded"}
     for one in plan.tables:
         table = lake.tables[one.table]
         known = _ids_then(ids, table, one.to)
         meant = {(one.table, file_id) for file_id in one.files}
         kept = [row for row in ids.rows if (row["table"], row["file_id"]) not in meant]
         table.change(table.versions[one.to])
-        stand = meant & {(one.table, row["_file_id"]) for row in table.rows}
+        stand = meant & {(one.table, row["_file_id"]) for row in table.rows if row["_file_id"] not in going}
         ids.change(kept + [row for row in known if (row["table"], row["file_id"]) in stand])
-    ledger.change([{**row, **after.get(row["file_id"], {})} for row in ledger.rows])
+    return True
 
 
 def _ids_then(ids: Table, table: Table, to: int) -> list[dict[str, Any]]:

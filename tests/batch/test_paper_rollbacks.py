@@ -5,6 +5,7 @@ FOREBAY_PAPER_HISTORIES and FOREBAY_PAPER_HISTORY are those of `test_paper_histo
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from forebay.batch.retrying.plan import Choice
+from forebay.lake.layout import IDS
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import REPLAY
 from tests.batch.model import Put
@@ -25,6 +27,59 @@ class Rollbacks(Play):
         super().__init__(seed, patch)
         self.rolls_back = self.tables_fail = True
         self.versioned, self.beside = False, None
+
+
+class Ids(Rollbacks):
+    """With `dedupe`, versions of a key come one after the other, and single tables go back. No file is read again for that."""
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(seed, patch)
+        self.dedupe, self.service, self.keys = True, service(True), ("add/a", "new/a")
+        self.operator_acts = False
+
+    def more_deeds(self) -> dict[Callable[[str], None], int]:
+        left_out = (self.forget, self.bring_back, self.delete, self.withhold, self.roll_back)
+        return {**dict.fromkeys(left_out, 0), self.put: 10, self.pause: 6, self.go_back: 10, self.job_starts: 5}
+
+    def go_back(self, key: str) -> None:
+        there = [name for name in TABLES if name in self.lake.tables]
+        names = self.draw.sample(there, min(len(there), self.draw.choice((1, 1, 2))))
+        self.said.append(f"{names} go back")
+        if names and roll_back_in(self.patch, self.lake, names, self.draw.randint(1, 3), replay=False):
+            self.ids_fit()
+
+    def job_starts(self, key: str) -> None:
+        if not self.taken:
+            self.lake.dies_after = None
+            self.start_again()
+            self.ids_fit()
+
+    def ids_fit(self) -> None:
+        """All of them, of exactly the rows that stay."""
+        if any("plan" in name for name in self.lake.objects):
+            return
+        self.every_row_is_known()
+        ids = {(row["file_id"], row["id"]) for row in self.lake.rows(IDS)}
+        rows = {(row["_file_id"], (name, row["id"])) for name in TABLES for row in self.lake.rows(name)}
+        leaving = {row["file_id"] for row in self.ledger() if row["outcome"] == "superseded"}
+        assert {one for one in ids if one not in rows or one[0] in leaving} == set()
+
+    def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
+        self.ids_fit()
+
+    def waiting_for_tables(self) -> list[dict[str, Any]]:
+        """Except those of keys whose earlier versions may be in force."""
+        return [row for row in super().waiting_for_tables() if not row["key"].startswith("new/")]
+
+    def every_id_stands_once(self) -> None:
+        for name in TABLES:
+            ids = Counter(row["id"] for row in self.lake.rows(name))
+            assert [one for one, times in ids.items() if times > 1] == []
+
+
+@in_time
+def test_the_rows_of_tables_that_go_back_are_known_and_no_others() -> None:
+    play_all(Ids)
 
 
 class PutsBack(Rollbacks):
@@ -177,6 +232,41 @@ def test_no_copy_is_loaded_beside_rows_of_a_file_that_is_back_while_its_table_is
         if when == "after":
             loads("add/x", Record("alpha", "1"))
         assert [row["id"] for row in play.lake.rows("alpha")] == ["1"]
+
+
+def two_versions(play: Play) -> None:
+    """Of one key, beside another file. When the second version comes, alpha is paused."""
+    play.operator_acts = False
+    for key, number in (("add/a", "0"), ("new/a", "1"), ("new/a", "2")):
+        play.put(key)
+        play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number), Record("beta", number)]
+        play.service = play.service.with_paused(["alpha"] if number == "2" else ())
+        play.attempt()
+    play.service = play.service.with_paused(())
+
+
+def test_no_version_is_in_force_again_whose_rows_in_another_table_have_lost_their_ids() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=True)
+        two_versions(play)
+        assert not roll_back_in(patch, play.lake, ["beta"], 2, replay=False)
+        play.start_again()
+        assert roll_back_in(patch, play.lake, ["beta"], 2, replay=False)
+        play.every_row_is_known()
+        assert [[row["id"] for row in play.lake.rows(name)] for name in TABLES] == [["0", "2"], ["0", "1"]]
+
+
+def test_a_copy_is_loaded_after_rows_of_a_superseded_version_came_back_and_left() -> None:
+    """The version lost its rows in alpha by the same rollback, so it stays superseded."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=True)
+        two_versions(play)
+        assert roll_back_in(patch, play.lake, ["alpha", "beta"], 2, replay=False)
+        play.start_again()
+        play.put("add/b")
+        play.lake.answers[play.waiting[0].file_id] = [Record("beta", "1")]
+        play.attempt()
+        assert [row["id"] for row in play.lake.rows("beta")] == ["0", "1"]
 
 
 @in_time

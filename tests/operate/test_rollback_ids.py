@@ -13,13 +13,21 @@ import pyarrow as pa
 import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
+from forebay.declaration.kept.in_force import keep_in_force
+from forebay.declaration.loading import parse_service
+from forebay.errors import Halt
 from forebay.landed_file import LandedFile
+from forebay.operate.changing.rollback import plan_rollback, roll_back
+from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack
+from forebay.operate.lake_view import LakeView
 from tests.operate.command import ran
 from tests.operate.ledger import entry, write_ledger
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC).timestamp()
 IDS_TEXTS = [(name, pa.string()) for name in ("service", "generation", "file_id", "table")]
 IDS_SCHEMA = pa.schema([("day", pa.date32()), ("id", pa.binary()), ("batch", pa.int64()), *IDS_TEXTS])
+
+DEDUPE = 'dedupe = { by = ["event_id"], days = 3 }\ncolumns = [{ name = "event_id" }]\n'
 
 
 def file_id(key: str) -> str:
@@ -124,3 +132,41 @@ def test_records_are_unknown_where_the_log_of_the_ids_was_cleaned_up_to_a_later_
 
 def ids_of(lake: str) -> list[bytes]:
     return sorted(DeltaTable(f"{lake}/_forebay/ids").to_pyarrow_table()["id"].to_pylist())
+
+
+def superseded(lake: str, *, declared: str = DEDUPE) -> LakeView:
+    """A version of which gamma has had rows until a later one came, and delta still has some."""
+    keep_in_force(lake, parse_service({"service.toml": f'name = "games"\n[[tables]]\nname = "{{game}}"\n{declared}'}))
+    commit_batch(f"{lake}/delta", rows_by(1).slice(1), 0)
+    for table in ("gamma", "delta"):
+        commit_batch(f"{lake}/{table}", rows_by(1), 1)
+    commit_batch(f"{lake}/_forebay/ids", ids_by(1, [b"1" * 16]), 1, partition_by=["day"])
+    for table in ("gamma", "_forebay/ids"):
+        DeltaTable(f"{lake}/{table}").delete()
+    later = {"outcome": "superseded", "reason": "overwritten", "superseded_by": "later", "dropped": 1, "records": 2}
+    write_ledger(lake, entry("in/e.json", tables={"delta": 1}, **later))
+    return LakeView(lake)
+
+
+def test_a_version_whose_rows_in_another_table_have_lost_their_ids_is_not_in_force_again(tmp_path: Path) -> None:
+    view = superseded(str(tmp_path))
+    with pytest.raises(Halt, match=r"in/e\.json: .* table delta still has rows .* Nothing was done"):
+        plan_rollback(view, ["gamma"], 0, replay=False)
+
+
+def test_without_dedupe_no_id_is_missed(tmp_path: Path) -> None:
+    (gamma,) = plan_rollback(superseded(str(tmp_path), declared=""), ["gamma"], 0, replay=False).tables
+    assert gamma.coming == 1
+
+
+def test_rows_that_come_back_of_a_version_that_stays_superseded_have_no_ids(tmp_path: Path) -> None:
+    """They leave again when a job starts."""
+    view = superseded(str(tmp_path))
+    tables = (
+        TableBack.of("gamma", 1, 0, {Reading(file_id("in/e.json"), None): 1}),
+        TableBack.of("delta", 1, 0, {Reading(file_id("in/e.json"), None): -1}),
+    )
+    roll_back(view, Rollback("n", tables))
+    (row,) = DeltaTable(tmp_path / "_forebay" / "ledger").to_pyarrow_table().to_pylist()
+    assert (row["outcome"], dict(row["tables"])) == ("superseded", {"gamma": 1})
+    assert DeltaTable(tmp_path / "_forebay" / "ids").to_pyarrow_table().num_rows == 0

@@ -44,8 +44,15 @@ from forebay.operate.changing.alone import alone
 from forebay.operate.changing.reopen import reopen
 from forebay.operate.changing.replay import Replay, mark
 from forebay.operate.changing.rollback_erased import must_have_nobody_erased
-from forebay.operate.changing.rollback_ids import ids_as_then
-from forebay.operate.changing.rollback_ledger import CHANGED, Reading, Rollback, TableBack, entries_after
+from forebay.operate.changing.rollback_ids import ids_as_then, must_know_ids
+from forebay.operate.changing.rollback_ledger import (
+    CHANGED,
+    Reading,
+    Rollback,
+    TableBack,
+    entries_after,
+    left_elsewhere,
+)
 from forebay.operate.lake_view import LakeView, known_table
 from forebay.operate.looking.files import LedgerFile
 
@@ -69,13 +76,15 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
     found = {known_table(view, table): _now_and_then(view, table, to) for table in tables}
     go = tuple(_table_back(view, name, *pair) for name, pair in found.items() if not _is_there(*pair))
     plan = Rollback(uuid.uuid4().hex[:12], go, replay)
-    entries_in(view, plan)  # an entry whose sum would not hold is refused before anything is done
+    entries_in(view, plan)  # refused before anything is done
     return plan
 
 
 def entries_in(view: LakeView, plan: Rollback) -> list[dict[str, Any]]:
-    """The ledger's rows after the rollback."""
-    return entries_after(_there(view, LEDGER), plan)
+    """The ledger's rows after the rollback. `Halt` where one cannot be."""
+    ledger = _there(view, LEDGER)
+    must_know_ids(view, left_elsewhere(ledger, plan))
+    return entries_after(ledger, plan)
 
 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:

@@ -1,7 +1,8 @@
 """Updates the ids of `dedupe` after a rollback: ids of removed rows are removed, and ids of restored rows are restored.
 
 In: restored tables. Out: commits to the ids, which restore the ids of each file and table of the restored version. Otherwise a
-new copy of a removed record would be dropped, and a new copy of a restored one would not. A second run changes nothing. If the
+new copy of a removed record would be dropped, and a new copy of a restored one would not. A superseded version whose rows still
+leave has no ids. A second run changes nothing. If the
 log of the ids does not reach back that far, ids of files that lost or got rows are unknown.
 """
 
@@ -16,17 +17,35 @@ from deltalake import DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from forebay.batch.dedupe import RETRY
+from forebay.declaration.kept.in_force import kept_service
+from forebay.errors import Halt
 from forebay.lake.conflict import commit
-from forebay.lake.layout import IDS, application, service_of, table_path
+from forebay.lake.layout import IDS, LEDGER, application, service_of, table_path
 from forebay.lake.log.commit import transactions_of
 from forebay.lake.log.listing import LOG, committed_at, version_of_commit
 from forebay.lake.log.snapshot import read_snapshot
 from forebay.lake.objects import open_objects
 from forebay.operate.changing.rollback_ledger import Rollback, TableBack
 from forebay.operate.lake_view import LakeView, arrow_of, quoted
+from forebay.operate.looking.files import LedgerFile
 from forebay.table.kernel import NO_VERSION
 
 AT_ONCE = 5000
+
+
+def must_know_ids(view: LakeView, found: Iterable[tuple[LedgerFile, Collection[str]]]) -> None:
+    """`Halt` where superseded versions that would be in force again have rows in other tables (`left_elsewhere`). The ids of
+    these rows left with the version, and no table says which ones they were."""
+    for file, tables in found:
+        service = kept_service(view.lake, file.service or "")
+        for table in sorted(tables):
+            made = service and service.maker_of(table)
+            if made and made.dedupe:
+                raise Halt(
+                    f"{file.uri}: a version that a later one replaced would be in force again, and table {table} still has "
+                    "rows of it. Copies of these records would be loaded beside them. Start a job while "
+                    f"{table} is neither paused nor failing: the rows leave then. Then repeat this command. Nothing was done"
+                )
 
 
 def ids_as_then(view: LakeView, plan: Rollback) -> None:
@@ -45,7 +64,10 @@ def _as_then(view: LakeView, one: TableBack, files: Sequence[str]) -> None:
         return
     where = _meant(ids, one.table, files)
     stand = {row["_file_id"] for row in view.rows_with(one.table, 'distinct "_file_id"', "_file_id", files)}
-    known = _known_then(view, one, ids, [file for file in files if file in stand])
+    going = {
+        row["file_id"] for row in view.rows_with(LEDGER, "file_id", "file_id", stand, where="outcome = 'superseded'")
+    }
+    known = _known_then(view, one, ids, [file for file in files if file in stand - going])
     if known is None or not known.num_rows:
         ids.delete(where)
     else:

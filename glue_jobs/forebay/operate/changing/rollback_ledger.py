@@ -7,7 +7,7 @@ subtracted from the dropped ones. On request, the files of removed rows are mark
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -121,6 +121,16 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
         }
         after |= _of_later_versions(ledger, back, after)
     return list(after.values())
+
+
+def left_elsewhere(ledger: DeltaTable, plan: Rollback) -> Iterator[tuple[LedgerFile, set[str]]]:
+    """Superseded versions that would be in force again, each with the other tables that still have rows of it: these could
+    not be written when the later version came."""
+    for file in map(LedgerFile.of, rows_with(ledger, "*", "file_id", plan.files)):
+        is_back = file.outcome == "superseded" != _entry_after(file, plan)["outcome"]
+        others = {name for name, rows in file.tables.items() if rows} if is_back else set()
+        if stay := others - {one.table for one in plan.tables if file.file_id in one.files}:
+            yield file, stay
 
 
 def _of_later_versions(
