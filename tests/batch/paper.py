@@ -373,9 +373,9 @@ class PaperWriting(Writing):
         if not count:
             return None
         all_rows, told = self.of_pass(made), made.written
-        rows = _quarantined(all_rows, told.kept_out, told.standing, self.shared)  # type: ignore[attr-defined]
+        rows = _quarantined(all_rows, told.kept_out, told.standing, self.shared_beside)  # type: ignore[attr-defined]
         if name != QUARANTINE:
-            rows = Rows({**r, **self.shared, "file_id": r["_file_id"]} for r in all_rows if r["fate"] == "park")
+            rows = Rows({**r, **self.shared_beside, "file_id": r["_file_id"]} for r in all_rows if r["fate"] == "park")
         return self.stage_beside(self.own(name), rows, count, replaces=replaces)
 
     def without_tables(self, ids: Any, names: Collection[str]) -> Any:
@@ -395,7 +395,8 @@ class PaperWriting(Writing):
         if len(rows) != wanted:
             raise Halt(f"{table.name}: {wanted} rows were counted, but {len(rows)} are there now")
         file = DataFile(table.name, f"part-{next(CLOCK)}", (), 1, len(rows), 0, "{}")
-        read = [{**row, "_ingested_at": self.began_at} for row in rows]
+        by = {"generation": self.generation, "batch": self.txn.version}
+        read = [{**by, **row, "_ingested_at": self.began_at} for row in rows]
         Store(self.paper, table.path).write(file.path, pickle.dumps(read))
         return StagedTable(table.name, "", None, (), (file,))
 
@@ -588,7 +589,11 @@ class PaperRetry(Retry):
     def paper(self) -> Lake:
         return self.logs.lake  # type: ignore[attr-defined,no-any-return]
 
-    def _chosen_of(self, plan: RetryPlan, dedupe: Any, writing: Any, known: Any) -> Chosen:
+    def _files_of(self, plan: RetryPlan) -> dict[HeldFile, int]:
+        held = self.planning.held(plan)
+        return {HeldFile("landing", row["key"], event_time=row["at"], held_id=row["file_id"]): 1 for row in held}
+
+    def _chosen_of(self, plan: RetryPlan, files: Any, dedupe: Any, writing: Any, known: Any) -> Chosen:
         """Each third pass cannot be used, but never the last one."""
         rows = Rows({**row, "violated": ()} for row in self.planning.held(plan))
         if plan.choice.give_up:
@@ -814,8 +819,8 @@ def _read(staged: StagedTable, lake: Any, path: str) -> Rows:
 def roll_back_in(
     patch: pytest.MonkeyPatch, lake: Lake, names: Iterable[str], back: int, *, replay: bool = True
 ) -> bool:
-    """So many commits each, as `forebay rollback` does; whether that was done. It refuses while a batch or a retry is unfinished,
-    and where the ids of rows that would be in force again are gone."""
+    """So many commits each, as `forebay rollback` does; whether that was done. It refuses while a batch or a retry is
+    unfinished, and where the ids of rows that would be in force again are gone."""
     if any("plan" in name for name in lake.objects):
         return False
     patch.setattr(

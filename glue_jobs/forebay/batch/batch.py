@@ -114,7 +114,7 @@ class Batch(Parts):
                 break
             self.withdraw(begun.plan)
             skipped = self.skips.among(files)
-        writing = replace(writing, began_at=begun.plan.began_at)
+        writing = replace(writing, began_at=begun.plan.began_at, ahead=begun.plan.ahead)
         CarryingOut(self, writing, stages).run(replace(begun, plan=self.plans.settle(begun.plan)))
 
     def in_force(self, txn: Txn) -> Service:

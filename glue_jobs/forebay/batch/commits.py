@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -56,6 +56,8 @@ class Commits:
     began_at: datetime
     logs: TableLogs
     emit: Emit
+    ahead: timedelta = timedelta()
+    """How much later than its clock said it counts as begun: later than earlier readings of its files."""
     causes: dict[str, str] = field(default_factory=dict)
     """Why tables could not be written."""
     added_to: set[str] = field(default_factory=set)
@@ -67,6 +69,11 @@ class Commits:
         return {"service": self.service.name, "batch": self.txn.version}
 
     @property
+    def day(self) -> date:
+        """The day on which it began, by its clock."""
+        return (self.began_at - self.ahead).date()
+
+    @property
     def shared(self) -> dict[str, Any]:
         """The values that all rows of this batch share, in the ledger and elsewhere."""
         return {"service": self.service.name, "generation": self.generation, "batch": self.txn.version}
@@ -74,7 +81,7 @@ class Commits:
     @property
     def shared_beside(self) -> dict[str, Any]:
         """Those that its rows beside the tables share."""
-        return {"day": self.began_at.date(), "at": self.began_at, **self.shared}
+        return {"day": self.day, "at": self.began_at, **self.shared}
 
     def own(self, name: str) -> Destination:
         return Destination(name, self.place_of(name), ("day",))

@@ -13,7 +13,7 @@ import json
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from forebay.batch.accounting import Fate, by_table
@@ -96,6 +96,8 @@ class Plan:
     had_ledger: bool = False
     staged: Staged = field(default_factory=Staged)
     settled: bool = True
+    ahead: timedelta = timedelta()
+    """By how much `began_at` is later than the clock was."""
 
     @property
     def landing(self) -> tuple[LandedFile, ...]:
@@ -155,6 +157,7 @@ class Plan:
             "had_ledger": self.had_ledger,
             "staged": self.staged.as_json(),
             "settled": self.settled,
+            "ahead_s": self.ahead.total_seconds(),
         }
         return gzip.compress(json.dumps(told, separators=(",", ":")).encode(), compresslevel=1, mtime=0)
 
@@ -178,6 +181,7 @@ class Plan:
             had_ledger=told["had_ledger"],
             staged=Staged.of_json(told["staged"]),
             settled=told["settled"],
+            ahead=timedelta(seconds=told.get("ahead_s", 0)),
         )
 
 

@@ -222,7 +222,7 @@ class Staging(Commits):
 
     def too_many(self, new: Collection[str]) -> frozenset[str]:
         """The new tables that the day's limit does not allow."""
-        refused = self.new_tables.refuse(new, self.began_at.date(), self.service.new_tables_per_day)
+        refused = self.new_tables.refuse(new, self.day, self.service.new_tables_per_day)
         if refused:
             such_as = ", ".join(sorted(refused)[:5])
             self.emit(NewTablesRefused(**self.where, tables=len(refused), such_as=such_as))

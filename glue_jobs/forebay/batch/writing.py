@@ -285,7 +285,7 @@ class Writing(Staging):
         leave = [one.earlier.file.file_id for one in leaving]
         self.commit_beside(self.own(IDS), ids, 0 if ids is None else ids.rows, leave, staying)
         if self.txn.version % FORGET_EVERY == 0:
-            dedupe.forget(self.began_at.date())
+            dedupe.forget(self.day)
         dropped = by_table((fate for fate in fates if DUPLICATE in fate.violated), "drop")
         for table, count in dropped.items():
             self.emit(DuplicatesDropped(**self.where, table=table, rows=count))

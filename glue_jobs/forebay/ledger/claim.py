@@ -60,11 +60,8 @@ class Claim:
         """When a batch begins, by a clock that says `at`: later than any reading that the ledger has of a file that is read
         again. A clock may go back, and a rollback knows the earlier of two readings of a file by its time."""
         again = {file.file_id for file in split.retried}
-        known = (
-            seen.row.get("claimed_at") for some in self.earlier.values() for seen in some if seen.file.file_id in again
-        )
-        times: list[datetime] = [before + timedelta(microseconds=1) for before in known if before is not None]
-        return max([at, *times])
+        known = (seen for some in self.earlier.values() for seen in some if seen.file.file_id in again)
+        return later_than((seen.row.get("claimed_at") for seen in known), at)
 
     def to_read(self) -> Sorted:
         """Before anything is read. If a key has several new versions, the batch must read all of them to decide which one to
@@ -142,6 +139,11 @@ class Claim:
         """A forgotten file has no rows that could replace others."""
         his = (seen for seen in self.earlier.get((file.bucket, file.key), ()) if seen.file.file_id == file.file_id)
         return self.rule_of(file.key) == "replace" and not any(seen.wants_forgetting for seen in his)
+
+
+def later_than(readings: Iterable[datetime | None], at: datetime) -> datetime:
+    """The time by a clock that says `at`, or one that is just later than all readings."""
+    return max([at, *(read_at + timedelta(microseconds=1) for read_at in readings if read_at is not None)])
 
 
 class _Deciding:

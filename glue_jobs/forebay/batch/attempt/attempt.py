@@ -106,7 +106,7 @@ class Parts:
     def writing_of(self, plan: Plan, service: Service) -> Writing:
         """Of a batch that continues. Another driver may have begun it."""
         writing = self.writing(service, plan.generation, plan.batch)
-        return replace(writing, began_at=plan.began_at, late=self.late, may_have_begun=True)
+        return replace(writing, began_at=plan.began_at, ahead=plan.ahead, late=self.late, may_have_begun=True)
 
     def forget(self, plan: Plan | None) -> None:
         """It is carried out. Rows that replaced others were written by Spark once more."""
@@ -147,11 +147,11 @@ class Attempt:
 
     def dedupe(self, split: Sorted, tries_until: int | None) -> Dedupe:
         """The batch's day is that of its newest file, so that a replay has the same."""
-        written = [file.event_time for file in split.fresh if file.event_time is not None]
+        written = [file.event_time.date() for file in split.fresh if file.event_time is not None]
         return Dedupe(
             writing=self.writing,
             recent=self.parts.recent_ids,
-            day=max(written, default=self.writing.began_at).date(),
+            day=max(written, default=self.writing.day),
             leaving=[(one.earlier.file.file_id, one.by.file_id) for one in split.superseded],
             tries_until=tries_until,
         )

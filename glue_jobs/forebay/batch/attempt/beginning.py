@@ -38,7 +38,8 @@ class Beginning(Attempt):
             claim = self.parts.ledger.claim(files, self.service, skipped)
             to_read = claim.to_read()
             self.tell_of_arrival(files, to_read)
-        writing = replace(self.writing, began_at=claim.begins(self.writing.began_at, to_read))
+        at = self.writing.began_at
+        writing = replace(self.writing, began_at=(began_at := claim.begins(at, to_read)), ahead=began_at - at)
         return replace(self, writing=writing).begun(files, claim, to_read)
 
     def is_overtaken(self, begun: Begun) -> bool:
@@ -123,6 +124,7 @@ class Beginning(Attempt):
             generation=self.writing.generation,
             batch=self.writing.txn.version,
             began_at=self.writing.began_at,
+            ahead=self.writing.ahead,
             service=pinned(self.service),
             files=tuple(files),
             ends=tuple(replace(end, lines_before={}) for end in ends),

@@ -46,13 +46,28 @@ def given_up(held: DataFrame) -> Chosen:
     return Chosen(fates, lambda _: held.select("file_id", "byte_offset"))
 
 
+def held_files(held: DataFrame) -> dict[HeldFile, int]:
+    """The files, with the number of their records. The records of one file were held by one batch, at one time."""
+    from pyspark.sql import functions as F
+
+    counts = held.groupBy(*OF_FILE).agg(F.min("at").alias("at"), F.count("*").alias("rows"))
+    files = {}
+    for row in counts.orderBy("file_id").toArrow().to_pylist():
+        file = HeldFile(
+            row["bucket"], row["key"], version_id=row["version_id"], event_time=row["at"], held_id=row["file_id"]
+        )
+        files[file] = row["rows"]
+    return files
+
+
 @dataclass(frozen=True)
 class HeldRecords:
-    """`other_in_force` are files with the tables that have rows of an earlier version or reading of them. If there is an `only`
-    table, no other one takes any record."""
+    """`files` are those of the held records. `other_in_force` are files with the tables that have rows of an earlier version or
+    reading of them. If there is an `only` table, no other one takes any record."""
 
     spark: SparkSession
     held: DataFrame
+    files: Mapping[HeldFile, int]
     service: Service
     only: str | None
     other_in_force: Collection[tuple[str, str]]
@@ -66,29 +81,15 @@ class HeldRecords:
         known: Mapping[str, Known],
     ) -> Chosen:
         """`dedupe` gets the pass before its rows are compared."""
-        files = self._files()
-        numbers = {file.file_id: number for number, file in enumerate(files)}
+        numbers = {file.file_id: number for number, file in enumerate(self.files)}
         held = Held(self._staying(numbers), self.only)
         rows = self._rows(numbers)
-        made = one_pass.of_held(rows, files, self.service, held, shared=shared, known=known)
+        made = one_pass.of_held(rows, self.files, self.service, held, shared=shared, known=known)
         if self.service.drops_duplicates:
             made = one_pass.without_duplicates(made, dedupe(made))
         if self.only is not None:
             made = replace(made, fates=[fate for fate in made.fates if fate.table == self.only])
         return Chosen(made.fates, lambda tables: self._gone(made, tables), made)
-
-    def _files(self) -> dict[HeldFile, int]:
-        """The files, with the number of their records. The records of one file were held by one batch, at one time."""
-        from pyspark.sql import functions as F
-
-        counts = self.held.groupBy(*OF_FILE).agg(F.min("at").alias("at"), F.count("*").alias("rows"))
-        files = {}
-        for row in counts.orderBy("file_id").toArrow().to_pylist():
-            file = HeldFile(
-                row["bucket"], row["key"], version_id=row["version_id"], event_time=row["at"], held_id=row["file_id"]
-            )
-            files[file] = row["rows"]
-        return files
 
     def _staying(self, numbers: Mapping[str, int]) -> dict[str, list[int]]:
         stay: dict[str, list[int]] = {}

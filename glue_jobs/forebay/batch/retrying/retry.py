@@ -10,7 +10,7 @@ Whole files that could not be read are not included: announce them again to load
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -20,10 +20,11 @@ from forebay.batch.events import RecordsRetried
 from forebay.batch.leftovers import other_rows_in_force
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.driver import OnePass
+from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, ReadAgain
 from forebay.batch.one_pass.told import Known
 from forebay.batch.plan import Plans
-from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up
+from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up, held_files
 from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import THIS_RETRY, Choice, RetryPlan
 from forebay.batch.retrying.planning import Planning, app_id
@@ -37,6 +38,7 @@ from forebay.events import Emit
 from forebay.lake.layout import IDS, LEDGER, PLANS, last_versions_of, plans_of, table_path
 from forebay.lake.lease import LASTS_S, hold
 from forebay.lake.objects import open_objects
+from forebay.ledger.claim import later_than
 from forebay.ledger.last_versions import KeptVersions, Versions
 from forebay.table.catalog import Catalog
 from forebay.table.commit import Txn
@@ -132,12 +134,13 @@ class Retry:
 
     def _moved(self, plan: RetryPlan, service: Service) -> Retried:
         """Where a pass cannot be used, the records are read again."""
-        writing, why = self._writing(plan, service), ""
-        dedupe = Dedupe(writing=writing, day=writing.began_at.date(), as_of=plan.ids_version)
+        files = {} if plan.choice.give_up else self._files_of(plan)
+        writing, why = self._writing(plan, service, files), ""
+        dedupe = Dedupe(writing=writing, day=writing.day, as_of=plan.ids_version)
         known: dict[str, Known] = {}
         for _ in range(IN_VAIN_AT_MOST):
             try:
-                chosen = self._chosen_of(plan, dedupe, writing, known)
+                chosen = self._chosen_of(plan, files, dedupe, writing, known)
                 keep = partial(self._keep_written, plan)
                 return Moving(plan, chosen, dedupe, writing, self.reserved, self.still_ours, keep).run()
             except ReadAgain as found:
@@ -153,27 +156,41 @@ class Retry:
         self.last_versions.ids_must_stand(version, open_objects(self._path(IDS)))
         return version
 
-    def _chosen_of(self, plan: RetryPlan, dedupe: Dedupe, writing: Writing, known: Mapping[str, Known]) -> Chosen:
+    def _files_of(self, plan: RetryPlan) -> dict[HeldFile, int]:
+        return held_files(self.planning.held(plan))
+
+    def _chosen_of(
+        self,
+        plan: RetryPlan,
+        files: Mapping[HeldFile, int],
+        dedupe: Dedupe,
+        writing: Writing,
+        known: Mapping[str, Known],
+    ) -> Chosen:
         held, choice, service = self.planning.held(plan), plan.choice, writing.service
         if choice.give_up:
             return given_up(held)
         only = choice.table if choice.held == "parked" else None
         in_force = other_rows_in_force(self.spark.read.format("delta").load(self._path(LEDGER)), service)
-        records = HeldRecords(self.spark, held, service, only, in_force)
+        records = HeldRecords(self.spark, held, files, service, only, in_force)
         keep = partial(self.planning.keep, plan)
         compared = partial(
             self.reserved.compared_with, dedupe=dedupe, writing=writing, must_stand=self._ids_must_stand, keep=keep
         )
         return records.through(self.one_pass, compared, shared=writing.shared_beside, known=known)
 
-    def _writing(self, plan: RetryPlan, service: Service) -> Writing:
+    def _writing(self, plan: RetryPlan, service: Service, files: Iterable[HeldFile]) -> Writing:
+        """A retry begins later than the readings of its files, as a batch does. Held records have that time."""
+        at = datetime.fromisoformat(plan.at)
+        began_at = later_than((file.event_time for file in files), at)
         return Writing(
             spark=self.spark,
             service=service,
             lake=self.lake,
             generation=RETRY,
             txn=Txn(app_id(service), plan.number),
-            began_at=datetime.fromisoformat(plan.at),
+            began_at=began_at,
+            ahead=began_at - at,
             logs=self.logs,
             new_tables=NewTables(),
             tables_at_once=self.tables_at_once,
