@@ -57,12 +57,12 @@ def test_an_hour_is_complete_when_all_of_its_files_are_in_and_again_after_a_late
 
     told.announce(f"{HOUR}/b.json", 17, unannounced["ETag"])
     told.take_in(landing_buckets=told.bucket)
-    assert ran(*asked) == "clicks is complete until 2026-11-24T11:00Z\n"
+    assert ran(*asked) == "clicks is complete from 2026-11-24T10:00Z until 2026-11-24T11:00Z\n"
     assert heard(told, queue_url) == [("Period Complete", 1, 2)]
 
     told.put(f"{HOUR}/late.json", lines([event("alpha", 3)]))
     assert told.run(landing_buckets=told.bucket).differences() == []
-    assert ran(*asked) == "clicks is complete until 2026-11-24T11:00Z\n"
+    assert ran(*asked) == "clicks is complete from 2026-11-24T10:00Z until 2026-11-24T11:00Z\n"
     assert heard(told, queue_url) == [("Period Complete", 2, 3), ("Period Reopened", 1, 2)]
     (row,) = told.rows("_forebay/complete")
     assert (row["feed"], row["revision"], row["files"], row["rows"], row["refused"]) == ("clicks", 2, 3, 3, 1)

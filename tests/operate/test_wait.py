@@ -58,12 +58,21 @@ def waited(lake: str, *arguments: str) -> tuple[str, ...]:
 
 @pytest.mark.parametrize("name", ["clicks", "pages"])
 def test_an_hour_that_is_complete_ends_the_wait_well(lake: str, name: str) -> None:
-    assert ran(*waited(lake, name, "--until", "2026-11-24T11:00")) == f"{name} is complete until 2026-11-24T11:00Z\n"
+    assert ran(*waited(lake, name, "--until", "2026-11-24T11:00")) == f"{name} is complete from 2026-11-24T10:00Z until 2026-11-24T11:00Z\n"
 
 
 @pytest.mark.parametrize("until", ["2026-11-24T11:00Z", "2026-11-24 11:00:00+00:00", "2026-11-24T12:00+01:00"])
 def test_a_time_may_have_a_zone_as_schedulers_and_our_own_answers_write_it(lake: str, until: str) -> None:
-    assert ran(*waited(lake, "clicks", "--until", until)) == "clicks is complete until 2026-11-24T11:00Z\n"
+    assert ran(*waited(lake, "clicks", "--until", until)) == "clicks is complete from 2026-11-24T10:00Z until 2026-11-24T11:00Z\n"
+
+
+def test_no_earlier_hour_is_called_complete_than_those_that_were_asked_for(lake: str) -> None:
+    """09:00 is open."""
+    periods, asked = Periods(open_objects(f"{lake}/_forebay/complete")), ("clicks", "--until", "2026-11-24T11:00")
+    assert ran(*waited(lake, *asked)) == "clicks is complete from 2026-11-24T10:00Z until 2026-11-24T11:00Z\n"
+    periods.change(lambda rows: [replace(row, complete_at=TEN) for row in rows.values()])
+    asked = (*asked, "--since", "2026-11-24T08:30")
+    assert ran(*waited(lake, *asked)) == "clicks is complete from 2026-11-24T09:00Z until 2026-11-24T11:00Z\n"
 
 
 def test_what_is_open_is_said_with_what_it_waits_for(lake: str) -> None:
@@ -153,7 +162,7 @@ def test_it_waits_for_the_first_job_of_the_lake_too(lake: str, named: bool) -> N
     asked = waited(lake, "clicks", "--until", "2026-11-24T11:00", "--timeout", "1m", "--every-s", "0.1")
     ended = given(asked if named else asked[:-2], "")
     job.join()
-    assert ended[:2] == (0, "clicks is complete until 2026-11-24T11:00Z\n")
+    assert ended[:2] == (0, "clicks is complete from 2026-11-24T10:00Z until 2026-11-24T11:00Z\n")
     assert ended[2].startswith(f"waits for the first job of {lake}\n")
 
 
@@ -174,7 +183,7 @@ def test_while_it_waits_it_says_for_what_once_and_again_when_that_changes(lake: 
     ended = given(asked, "")
     job.join()
     said = before + before.replace("waits for _DONE", "waits for _LAST")
-    assert ended == (0, "clicks is complete until 2026-11-24T10:00Z\n", said)
+    assert ended == (0, "clicks is complete from 2026-11-24T09:00Z until 2026-11-24T10:00Z\n", said)
 
 
 def test_a_lake_that_no_job_begins_is_told_when_the_time_is_over_and_a_mistake_at_once(tmp_path: Path) -> None:

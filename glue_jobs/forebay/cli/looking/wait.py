@@ -15,6 +15,7 @@ from forebay.cli.show import console, error_console, print_json
 from forebay.errors import InvalidConfiguration
 
 NOT_IN_TIME = 4
+MINUTE = "%Y-%m-%dT%H:%MZ"
 LEFT_OUT = (
     "if a file can never be loaded, `forebay files skip s3://BUCKET/KEY` leaves it out; --file-id, only this version"
 )
@@ -39,7 +40,7 @@ def wait(
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.lake_view import begun_lake
-    from forebay.operate.looking.wait import Open, feeds_meant, is_begun, open_periods, others_of_table
+    from forebay.operate.looking.wait import Open, begins, feeds_meant, is_begun, open_periods, others_of_table
     from forebay.operate.looking.wait import wait as wait_for
     from forebay.upkeep.complete.look import periods_of
 
@@ -76,7 +77,7 @@ def wait(
     if as_json:
         print_json({**asdict(one), "start": one.start.isoformat()} for one in found)
     elif not found:
-        console.print(f"{name} is complete until {end:%Y-%m-%dT%H:%MZ}")
+        console.print(f"{name} is complete from {begins(feeds, begin, end):{MINUTE}} until {end:{MINUTE}}")
     if not as_json and any(one.waits_for_files for one in found):
         error_console.print(LEFT_OUT)
     raise typer.Exit(NOT_IN_TIME if found else 0)

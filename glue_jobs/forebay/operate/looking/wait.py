@@ -53,7 +53,8 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
         wanted = table.where.get("@feed")
         feeds = [feed for feed in service.all_feeds if wanted is None or wanted.holds(feed.name)]
     if not feeds:
-        known = [*(feed.name for feed in service.all_feeds), *(table.name for table in service.tables)]
+        names = [*(feed.name for feed in service.all_feeds), *(table.name for table in service.tables)]
+        known = [*dict.fromkeys(names)]
         hint = meant(name, known, f"service {service.name} has {', '.join(known)}")
         raise InvalidConfiguration.one(name, "is neither a feed nor a table", hint)
     if lacking := [feed.name for feed in feeds if feed.complete is None]:
@@ -89,6 +90,11 @@ def open_periods(
             if row is None or row.complete_at is None:
                 found.append(Open(feed.name, period.start, UNSEEN if row is None else row.why or "it is checked"))
     return found
+
+
+def begins(feeds: Sequence[Feed], since: datetime | None, until: datetime) -> datetime:
+    """From then until `until`, the periods of all feeds are among those that are asked for."""
+    return max(_wanted(feed.complete, since, until)[-1].start for feed in feeds if feed.complete is not None)
 
 
 def _wanted(rule: Complete, since: datetime | None, until: datetime) -> list[Period]:
