@@ -82,6 +82,15 @@ def test_a_file_that_lies_there_and_is_in_no_row_is_waited_for_also_as_another_v
     assert "1 file that is not loaded yet, such as s3://drops/in/" in why(MARKER, known(row(old), listed=(old, new)))
 
 
+@pytest.mark.parametrize(("outcome", "is_waited_for"), [("loaded", True), ("duplicate", True), ("superseded", False)])
+def test_a_folder_whose_files_after_load_moved_still_needs_its_marker(outcome: str, is_waited_for: bool) -> None:
+    """Not one whose files were deleted, and their rows with them."""
+    rule = Complete(folder="in/*/%Y-%m-%d/%H/", marker="_DONE")
+    a, b = (LandedFile("drops", f"in/{who}/2026-11-24/10/x", 7, who, event_time=TEN) for who in "ab")
+    seen = known(row(a), row(b, outcome), listed=(a,), said={"s3://drops/in/a/2026-11-24/10/": b""})
+    assert why(rule, seen) == ("waits for s3://drops/in/b/2026-11-24/10/_DONE" if is_waited_for else "")
+
+
 def test_a_file_counts_as_loaded_under_the_id_of_any_of_the_services() -> None:
     other = row(replace(file(), service="s"))
     assert why(MARKER, known(other, listed=(file(),))) == ""

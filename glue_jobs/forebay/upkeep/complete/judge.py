@@ -19,6 +19,7 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, UNREADABLE, is_final
 
 COUNTED = ("loaded", "empty")
+GONE = ("superseded", "deleted")
 BATCH_ENDS = timedelta(minutes=2)
 """When to look again at a period that an unfinished batch delays. If it only has known files of the period, nobody looks when
 it ends."""
@@ -78,7 +79,7 @@ def _missing(
     rule: Complete, known: Known, mine: Sequence[Mapping[str, Any]], counted: Sequence[Mapping[str, Any]]
 ) -> Iterator[str]:
     if rule.marker or rule.manifest:
-        yield from _unsaid(rule, known)
+        yield from _unsaid(rule, known, mine)
     if known.rows is None:
         return
     if rule.quiet_minutes and not mine:
@@ -116,9 +117,10 @@ def waits_for_files(why: str) -> bool:
     return f"{_SUCH_AS}s3://" in why
 
 
-def _unsaid(rule: Complete, known: Known) -> Iterator[str]:
-    """Each folder that has files needs its own."""
-    lacking = sorted({folder_uri(rule, one) for one in known.listed} - known.said.keys())
+def _unsaid(rule: Complete, known: Known, mine: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """Each folder that has files needs its own, also if `after_load` moved them."""
+    had = [LandedFile(row["bucket"], row["key"]) for row in mine if row["outcome"] not in GONE]
+    lacking = sorted({folder_uri(rule, one) for one in [*known.listed, *had]} - known.said.keys())
     name = rule.marker or rule.manifest
     if lacking:
         yield f"waits for {lacking[0]}{name}"
