@@ -86,7 +86,8 @@ class Complete(Declared):
         there = {token for token, _ in TOKEN.findall(self.folder) if token}
         if self.folder and there != set(wanted):
             names = ", ".join(f"%{token}" for token in wanted)
-            raise ValueError(f'the folder of a period must have {names} for period = "{self.period}"')
+            days = '; for days, write period = "day"' if there == set("Ymd") else ""
+            raise ValueError(f'the folder of a period must have {names} for period = "{self.period}"{days}')
         return self
 
     @cached_property
