@@ -28,6 +28,7 @@ from forebay.operate.changing import reopen as reopening
 from forebay.upkeep.complete.look import Landing, Looker
 from forebay.upkeep.complete.watch import arriving
 from tests.batch.paper import FIRST, PLACE, Store, lay_out
+from tests.batch.test_paper_deletions import Deletions
 from tests.batch.test_paper_histories import AT, Play, service
 from tests.batch.world import Died
 
@@ -53,7 +54,7 @@ class Bucket(Landing):
 
     def files(self, feed: Feed, rule: Complete, period: Period, *, without_deleted: bool) -> list[LandedFile]:
         assert self.play is not None
-        assert not without_deleted, "deletions are ignored here"
+        assert without_deleted == (self.play.service.on_delete == "forget")
         self.play.listed = self.play.lying()
         markers = self.play.markers if rule.marker else ()
         return [one for one in (*self.play.listed, *markers) if rule.period_of(one) == period]
@@ -79,11 +80,14 @@ class PaperLooker(Looker):
 
 
 class Hours(Play):
+    left_out: tuple[str, ...] = LEFT_OUT
+
     def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
         super().__init__(seed, patch)
         rule = self.draw.choice(RULES)
         self.keys = KEYS
-        self.service = service(self.dedupe, f'envelope.complete = {{ folder = "{FOLDER}", {rule} }}\n')
+        declared = f'envelope.complete = {{ folder = "{FOLDER}", {rule} }}\n'
+        self.service = service(self.dedupe, declared + f'on_delete = "{self.service.on_delete}"\n')
         self.markers: set[LandedFile] = set()
         self.counted: dict[tuple[Key, int], set[str]] = {}
         self.looks, self.begun = True, False
@@ -168,7 +172,7 @@ class Hours(Play):
                 if row["file_id"] in self.counted[one.key, one.revision]:
                     assert done(row) or is_marked(row), f"{row['key']} is {row['outcome']} in a complete hour"
                 else:
-                    assert row["outcome"] in LEFT_OUT, f"{row['key']} came into a complete hour"
+                    assert row["outcome"] in self.left_out, f"{row['key']} came into a complete hour"
 
     def attempt(self, dies_after: int | None = None) -> None:
         if self.looks and self.draw.random() < 0.4:
@@ -222,6 +226,9 @@ class Hours(Play):
         self.look(self.draw.choice((None, 1, 2)))
         self.agree()
 
+    def begun_hours(self) -> set[int]:
+        return {10, 11}
+
     def mark_folder(self, key: str) -> None:
         self.markers.add(LandedFile("landing", f"{key.rpartition('/')[0]}/_DONE", 0, "m", event_time=AT))
 
@@ -233,8 +240,52 @@ class Hours(Play):
         self.look()
         self.agree()
         complete = {one.period.hour for one in self.complete()}
-        for hour in (10, 11):
+        for hour in self.begun_hours():
             assert (hour in complete) == all(map(done, rows_in(self.ledger(), hour))), hour
+
+
+class HoursThatForget(Hours, Deletions):
+    """A service that forgets what is deleted."""
+
+    left_out = (*LEFT_OUT, "deleted", "ignored")
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(seed, patch)
+        self.gone_at: dict[str, int] = {}
+        """When an object of each key went last, by whomever."""
+        self.loaded: dict[tuple[Key, int], set[str]] = {}
+
+    def lying(self) -> list[LandedFile]:
+        files = [put.file for one, put in self.model.puts.items() if one not in self.purged]
+        if not self.versioned:
+            files = [put.file for put in self.model.newest.values()]
+        return [file for file in files if self.written[file.file_id] > self.gone_at.get(file.key, 0)]
+
+    def announce_deletion(self, key: str) -> LandedFile:
+        notice = super().announce_deletion(key)
+        self.gone_at[key] = self.versions.total()
+        return notice
+
+    def delete(self, key: str) -> None:
+        self.unlink(key)
+
+    def all_are_in(self, one: FeedPeriod) -> set[str]:
+        self.loaded[one.key, one.revision] = loaded_in(self.read, one)
+        return super().all_are_in(one)
+
+    def begun_hours(self) -> set[int]:
+        """Files that are deleted before a batch reads them begin no hour, and only their marker's own notice would."""
+        return {row.period.hour for row in Periods(self.store).rows().values()}
+
+    def agree(self) -> None:
+        """No file has left an hour since it was called complete."""
+        super().agree()
+        for one in self.complete():
+            assert self.loaded[one.key, one.revision] == loaded_in(self.ledger(), one), "a complete hour lost a file"
+
+
+def loaded_in(ledger: Iterable[dict[str, Any]], one: FeedPeriod) -> set[str]:
+    return {row["file_id"] for row in rows_in(ledger, one.period.hour) if row["outcome"] == "loaded"}
 
 
 def rows_in(ledger: Iterable[dict[str, Any]], hour: int) -> list[dict[str, Any]]:
@@ -250,9 +301,9 @@ def done(row: dict[str, Any]) -> bool:
     return is_final(row["outcome"], row["reason"]) and row["outcome"] != "unreadable"
 
 
-def played(seed: int) -> None:
+def played(kind: type[Hours], seed: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        play = Hours(seed, patch)
+        play = kind(seed, patch)
         try:
             play.play()
         except BaseException as wrong:
@@ -261,7 +312,8 @@ def played(seed: int) -> None:
             raise
 
 
-def test_whenever_an_hour_is_called_complete_every_file_of_it_is_in() -> None:
+@pytest.mark.parametrize("kind", (Hours, HoursThatForget))
+def test_whenever_an_hour_is_called_complete_every_file_of_it_is_in(kind: type[Hours]) -> None:
     alone = os.environ.get("FOREBAY_COMPLETE_HISTORY")
     for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_COMPLETE_HISTORIES", "60"))):
-        played(seed)
+        played(kind, seed)

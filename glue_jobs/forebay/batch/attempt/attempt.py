@@ -8,7 +8,7 @@ will name.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 Arriving = Callable[[Service, Collection[LandedFile], Collection[LandedFile]], None]
-"""Gets the files of a batch, and those of them that it reads, before the batch writes anything."""
+"""Gets the files of a batch, and those whose rows it writes or removes: before it reads, and again before its first commit."""
 
 
 class Parts:
@@ -141,6 +141,13 @@ class Attempt:
     @property
     def service(self) -> Service:
         return self.writing.service
+
+    def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
+        """A file that is read, or an earlier version that leaves for it, may change a period that was complete. It is told
+        before the plan, and again once the plan is there: a look in between cannot see a file that was deleted. By the
+        declarations in force, also where the plan has earlier ones: those are what somebody looks by."""
+        to_read = [file for file in split.fresh if not file.is_deletion]
+        self.parts.arriving(self.parts.service, files, [*to_read, *(one.earlier.file for one in split.superseded)])
 
     def tell_read_twice(self, why: str) -> None:
         self.parts.emit(BatchReadTwice(**self.writing.where, why=why))

@@ -54,11 +54,6 @@ class Beginning(Attempt):
         again = partial(parts.ledger.claim, files, self.service, parts.skips.among(files))
         return parts.turns.lost(begun.split, again, waiting_in(begun.plan.ends))
 
-    def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
-        """A file that is read, or an earlier version that leaves for it, may change a period that was complete."""
-        to_read = [file for file in split.fresh if not file.is_deletion]
-        self.parts.arriving(self.service, files, [*to_read, *(one.earlier.file for one in split.superseded)])
-
     def begun(self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted) -> Begun:
         seen = Seen(to_read, self.parts.turns.taken(to_read))
         while True:

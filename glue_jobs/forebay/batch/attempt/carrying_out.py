@@ -39,6 +39,7 @@ class CarryingOut(Attempt):
 
     def run(self, begun: Begun) -> None:
         self.parts.still_ours()
+        self.tell_of_arrival(begun.plan.files, begun.split)
         with self.stages.stage("write"):
             dedupe = self.dedupe(begun.split, begun.plan.tries_until)
             again = partial(self.kept_out_of, begun, dedupe)

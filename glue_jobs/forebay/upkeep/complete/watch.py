@@ -97,7 +97,7 @@ class Watch:
         self._next = clock()
 
     def arriving(self, service: Service, files: Collection[LandedFile], to_read: Collection[LandedFile]) -> None:
-        """Must be called before a batch writes its plan. A second call changes nothing."""
+        """Must be called before a batch writes its plan, and again before its first commit."""
         if rules_of(service):
             keys, back = arriving(self._periods, service, files, to_read, self._clock(), self._emit)
             if back:
