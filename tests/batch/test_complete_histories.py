@@ -312,7 +312,7 @@ def played(kind: type[Hours], seed: int) -> None:
             raise
 
 
-@pytest.mark.parametrize("kind", (Hours, HoursThatForget))
+@pytest.mark.parametrize("kind", [Hours, HoursThatForget])
 def test_whenever_an_hour_is_called_complete_every_file_of_it_is_in(kind: type[Hours]) -> None:
     alone = os.environ.get("FOREBAY_COMPLETE_HISTORY")
     for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_COMPLETE_HISTORIES", "60"))):

@@ -115,7 +115,7 @@ def test_each_prefix_is_what_the_keys_of_its_files_begin_with_in_any_zone() -> N
         ({}, "exactly one of marker, manifest and quiet_minutes"),
         (HOUR | {"quiet_minutes": 5}, "exactly one of"),
         ({"marker": "_DONE"}, "needs a folder"),
-        (HOUR | {"folder": "in/%Y/%m/%d/"}, "%Y, %m, %d, %H for period = \"hour\"; for days, write period = \"day\""),
+        (HOUR | {"folder": "in/%Y/%m/%d/"}, '%Y, %m, %d, %H for period = "hour"; for days, write period = "day"'),
         (DAY | {"folder": "in/%Y/%m/%d/%H/"}, "%Y, %m, %d for"),
         (HOUR | {"folder": "in/%Y/%j/%H/"}, "has %j"),
         (HOUR | {"folder": "s3://drops/in/%Y/%m/%d/%H/"}, "without a bucket"),

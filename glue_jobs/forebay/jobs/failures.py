@@ -1,4 +1,4 @@
-"""What failed, without the layers that Spark wraps it in.
+"""The failure of a stream, without the layers that Spark wraps it in.
 
 In: an exception of a stream. Out: the exception to show.
 """

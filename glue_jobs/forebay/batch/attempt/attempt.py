@@ -143,9 +143,9 @@ class Attempt:
         return self.writing.service
 
     def tell_of_arrival(self, files: Sequence[LandedFile], split: Sorted) -> None:
-        """A file that is read, or an earlier version that leaves for it, may change a period that was complete. It is told
-        before the plan, and again once the plan is there: a look in between cannot see a file that was deleted. By the
-        declarations in force, also where the plan has earlier ones: those are what somebody looks by."""
+        """A file that is read, or an earlier version that leaves for it, may change a period that was complete. The watch
+        hears of it before the plan, and again once the plan is there: a look in between cannot see a file that was deleted. The
+        declarations are those in force, as the watch has them, also where the plan has earlier ones."""
         to_read = [file for file in split.fresh if not file.is_deletion]
         self.parts.arriving(self.parts.service, files, [*to_read, *(one.earlier.file for one in split.superseded)])
 
