@@ -104,7 +104,7 @@ def test_a_retry_writes_with_its_catalog(tmp_path: Path) -> None:
     service, nothing = parse_service({"service.toml": SERVICE}), cast(Any, None)
     catalog, logs = cast(Any, object()), cast(Any, SimpleNamespace())
     tries = Retry(nothing, service, lake=f"file://{tmp_path}", emit=print, logs=logs, catalog=catalog)
-    assert tries._writing(PLAN, service).catalog is catalog
+    assert tries._writing(PLAN, service, ()).catalog is catalog
 
 
 def test_a_retry_does_not_compare_with_ids_that_somebody_restored_since_it_began(tmp_path: Path) -> None:

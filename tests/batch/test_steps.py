@@ -60,8 +60,9 @@ class Tables:
     service: Service
     table: OneTable = field(default_factory=OneTable)
     began_at: datetime = AT
+    ahead: timedelta = timedelta()
 
-    generation, txn, may_have_begun = "g", Txn("a", 7), False
+    generation, txn, day, may_have_begun = "g", Txn("a", 7), AT.date(), False
     where: ClassVar[Mapping[str, Any]] = {"service": "studio", "batch": 7}
     shared: ClassVar[Mapping[str, Any]] = {"service": "studio", "generation": "g", "batch": 7}
     shared_beside: ClassVar[Mapping[str, Any]] = {"day": AT.date(), "at": AT, **shared}
