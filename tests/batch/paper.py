@@ -865,9 +865,8 @@ def _back(name: str, table: Table, back: int) -> TableBack:
     return TableBack.of(name, table.version, to, changes)
 
 
-def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]], outcome: str | None = None) -> None:
-    told = {row["file_id"]: {name: row[name] for name in ("sequencer", "event_time")} for row in changed}
-    told = {one: times | ({"outcome": outcome} if outcome else {}) for one, times in told.items()}
+def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]], **to_all: str) -> None:
+    told = {row["file_id"]: {name: row[name] for name in ("sequencer", "event_time")} | to_all for row in changed}
     table = lake.tables[LEDGER]
     lake.effect(lambda: table.change([{**row, **told.get(row["file_id"], {})} for row in table.rows]))
 
@@ -880,7 +879,8 @@ def change_counts_in(lake: Lake, changes: Sequence[Change], txn: Txn) -> None:
         for row in table.rows:
             was, now = told.get(row["file_id"], (row, row))
             assert all(was[name] == row[name] for name in COUNTS), "the ledger was changed by somebody else"
-            rows.append({**row, **{name: now[name] for name in ("reason", "tables", *COUNTS)}})
+            reason = now["reason"] if row["reason"] == was["reason"] else row["reason"]
+            rows.append({**row, **{name: now[name] for name in ("tables", *COUNTS)}, "reason": reason})
         table.change(rows, **{txn.app_id: txn.version})
 
     lake.effect(deed)

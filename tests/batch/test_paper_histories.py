@@ -30,7 +30,7 @@ from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, REPLAY, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, PUT_AGAIN, REPLAY, WANTED_AGAIN
 from tests.batch import paper
 from tests.batch.model import Model, Put
 from tests.batch.paper import (
@@ -438,7 +438,7 @@ class Play:
         remove_leftovers_in(self.patch, self.lake, self.service, AT)
 
     def announce_what_ended_as(self, outcomes: Sequence[str]) -> None:
-        found = {row["file_id"] for row in self.ledger() if row["outcome"] in outcomes}
+        found = {row["file_id"] for row in self.ledger() if row["outcome"] in outcomes or row["reason"] == PUT_AGAIN}
         self.waiting = [put.file for one, put in self.model.puts.items() if one in found]
         self.attempt()
 

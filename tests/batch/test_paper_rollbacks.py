@@ -16,7 +16,7 @@ import pytest
 from forebay.batch.retrying.plan import Choice
 from forebay.lake.layout import IDS
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import REPLAY
+from forebay.ledger.entry import PUT_AGAIN, REPLAY
 from tests.batch.model import Put
 from tests.batch.paper import Record, roll_back_in
 from tests.batch.test_paper_histories import AT, TABLES, Play, in_time, plain_play, play_all, service
@@ -120,7 +120,8 @@ class PutsBack(Rollbacks):
             if put.file.key in self.went_back:
                 continue
             if put.file.file_id == newest.file.file_id:
-                assert (row["outcome"], row["tables"]) == ("loaded", put.tables), put.file.etag
+                assert (row["outcome"], row["records"]) == ("loaded", put.records), put.file.etag
+                assert self.dedupe or row["tables"] == put.tables, put.file.etag
             elif put.replaces:
                 assert row["written"] == 0, f"{put.file.etag} stands beside {newest.file.etag}"
 
@@ -130,12 +131,41 @@ def test_a_key_gets_its_earlier_bytes_again_after_a_rollback() -> None:
     play_all(PutsBack)
 
 
+class PutsBackKnown(PutsBack):
+    """With `dedupe`, while tables are paused that have rows of the earlier bytes."""
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        super().__init__(seed, patch)
+        more = self.draw.choice(("", 'on_delete = "forget"\n'))
+        self.dedupe, self.service, self.keys = True, service(True, more), ("new/a", "new/b")
+
+    def more_deeds(self) -> dict[Callable[[str], None], int]:
+        rare = {self.go_back: 1, self.withhold: 1, self.job_starts: 3}
+        return {**super().more_deeds(), **rare, self.put_back: 14, self.pause: 10}
+
+    def job_starts(self, key: str) -> None:
+        if not self.taken:
+            self.lake.dies_after = None
+            self.start_again()
+
+    def every_id_stands_once(self) -> None:
+        for name in TABLES:
+            ids = Counter(row["id"] for row in self.lake.rows(name))
+            assert [one for one, times in ids.items() if times > 1] == []
+        self.every_row_is_known()
+
+
+@in_time
+def test_a_key_gets_its_earlier_bytes_again_where_records_are_known() -> None:
+    play_all(PutsBackKnown)
+
+
 def first_bytes_stand(
-    patch: pytest.MonkeyPatch, how: str, *more: Record, declared: str = ""
+    patch: pytest.MonkeyPatch, how: str, *more: Record, declared: str = "", dedupe: bool = False
 ) -> tuple[Play, LandedFile]:
     """A key of which alpha has the first bytes, and beta the second ones; and the file with the first bytes."""
-    play = plain_play(0, patch, dedupe=False)
-    play.operator_acts, play.service = False, service(False, declared)
+    play = plain_play(0, patch, dedupe=dedupe)
+    play.operator_acts, play.service = False, service(dedupe, declared)
     for number in ("1", "2"):
         play.put("new/a")
         play.lake.answers[play.waiting[0].file_id] = [Record("alpha", number), Record("beta", number), *more]
@@ -267,6 +297,25 @@ def test_a_copy_is_loaded_after_rows_of_a_superseded_version_came_back_and_left(
         play.lake.answers[play.waiting[0].file_id] = [Record("beta", "1")]
         play.attempt()
         assert [row["id"] for row in play.lake.rows("beta")] == ["0", "1"]
+
+
+@pytest.mark.parametrize("declared", ["", 'on_delete = "forget"\n'], ids=["", "forget"])
+def test_a_key_ends_with_its_first_bytes_although_a_paused_table_still_had_rows_of_them(declared: str) -> None:
+    """Also where the job stops before the table is written again, and the first notice comes once more."""
+    with pytest.MonkeyPatch.context() as patch:
+        play, first = first_bytes_stand(patch, "is paused", dedupe=True, declared=declared)
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
+        for notice in (put_again(first), first):
+            play.waiting = [notice]
+            play.attempt()
+            told = {row["etag"]: (row["outcome"], row["reason"]) for row in play.ledger()}
+            assert told == {"new/a-1": ("superseded", PUT_AGAIN), "new/a-2": ("loaded", "paused")}
+        play.start_again()
+        (row,) = (row for row in play.ledger() if row["reason"] == PUT_AGAIN)
+        play.waiting = [replace(first, sequencer=row["sequencer"], event_time=row["event_time"])]
+        play.attempt()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
+        play.every_row_is_known()
 
 
 @in_time

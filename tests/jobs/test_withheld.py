@@ -97,16 +97,19 @@ def test_a_job_that_starts_goes_on_where_the_last_one_was(tmp_path: Path) -> Non
         entry("in/due.json", outcome="denied", tries=3, committed_at=AT - timedelta(hours=1)),
         entry("in/later.json", outcome="unavailable", tries=6, committed_at=AT - timedelta(hours=1)),
         entry("in/of-other-code.json", outcome="denied", committed_at=AT - timedelta(hours=1)),
+        entry("in/put-again.json", outcome="superseded", reason="put-again", committed_at=AT - timedelta(hours=1)),
         entry("in/loaded.json"),
         entry("in/torn.json", outcome="unreadable"),
         entry("in/of-another-service.json", outcome="denied", tries=1, service="others"),
     ]
     write_ledger(tmp_path, *rows)
     service = Service(tmp_path)
-    assert sorted(service.looks(MINUTE)) == ["in/due.json", "in/of-other-code.json"]
+    assert sorted(service.looks(MINUTE)) == ["in/due.json", "in/of-other-code.json", "in/put-again.json"]
     assert service.looks(timedelta(hours=3)) == ["in/later.json"]
     service.restart()
-    assert sorted(service.looks(MINUTE)) == ["in/due.json", "in/later.json", "in/of-other-code.json"]
+    assert sorted(service.looks(MINUTE)) == [
+        *("in/due.json", "in/later.json", "in/of-other-code.json", "in/put-again.json")
+    ]
 
 
 def test_a_row_that_lacks_what_earlier_code_did_not_write_is_due_at_once_and_was_tried_once(tmp_path: Path) -> None:

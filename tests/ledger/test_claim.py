@@ -13,6 +13,7 @@ import pytest
 from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.entry import PUT_AGAIN
 from forebay.ledger.versions import Earlier, Sorted, standing
 
 KEY = ("landing", "in/a.json")
@@ -343,6 +344,31 @@ def test_what_tables_have_of_a_file_that_is_back_makes_room_for_it(outcome: str)
     assert (found.fresh, found.retried) == ((back,), (back,))
     assert {one.earlier.file.etag: one.is_replay for one in found.superseded} == {"A": True, "B": False}
     assert decided([first], earlier, "replace").known == (first,)
+
+
+def test_with_dedupe_a_file_that_is_back_waits_while_a_table_has_rows_of_it() -> None:
+    """Nothing else is decided meanwhile. Announced again, it still waits, and it does not once the rows have left."""
+    first, second, back = unversioned(1, "A"), unversioned(2, "B"), unversioned(3, "A")
+    left = {"outcome": "superseded", "written": 3, "tables": {"beta": 3}, "superseded_by": second.file_id}
+
+    def found(file: LandedFile, seen: Earlier, *, dedupe: bool = True) -> Sorted:
+        earlier = {("landing", "in/a.json"): [seen, loaded(second)]}
+        return Claim([file], earlier, lambda key: "replace", dedupe=dedupe).decided({file.file_id: ""})
+
+    split = found(back, loaded(first, **left))
+    assert (split.fresh, split.known, split.superseded) == ((), (back,), ())
+    (waits,) = split.returning
+    assert (waits.waits, waits.row["sequencer"], waits.row["outcome"]) == (False, back.sequencer, "superseded")
+    marked = Earlier(back, {**waits.row, "reason": PUT_AGAIN})
+    for again in (first, back):
+        split = found(again, marked)
+        assert (split.fresh, split.known) == ((), (again,))
+        assert [(seen.waits, seen.row["sequencer"]) for seen in split.returning] == [(True, back.sequencer)]
+    assert found(back, marked, dedupe=False).fresh == (back,)
+    split = found(back, Earlier(back, {**marked.row, "written": 0, "tables": {}}))
+    assert (split.fresh, split.returning) == ((back,), ())
+    assert [one.earlier.file for one in split.superseded] == [second]
+    assert found(first, loaded(first, **left)).returning == ()
 
 
 def test_a_file_is_not_back_by_its_first_notice_or_as_a_version_of_its_own() -> None:

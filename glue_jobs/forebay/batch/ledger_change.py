@@ -48,18 +48,16 @@ def change_counts(
     until_it_commits(commit, f"{path} {CHANGED}; run the command again to finish it", _may_succeed)
 
 
-def change_times(
-    spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]], *, outcome: str | None = None
-) -> None:
-    """`rows` have the times. All of them get the outcome, if there is one. Run again, it changes nothing."""
+def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]], **to_all: str) -> None:
+    """`rows` have the times. All of them get the values `to_all`, such as an outcome. Run again, it changes nothing."""
     times = {"sequencer": "n.sequencer", "event_time": "n.event_time"}
-    changes = times if outcome is None else {**times, "outcome": f"'{outcome}'"}
+    changes = times | {name: f"'{value}'" for name, value in to_all.items()}
     told = [{name: row[name] for name in ("day", "file_id", "sequencer", "event_time")} for row in rows]
 
     def commit() -> None:
         now = spark.createDataFrame(told, "day date, file_id string, sequencer string, event_time timestamp")
         merge = _merge_of(spark, path, now, told)
-        merge.whenMatchedUpdate(set={**changes}).execute()
+        merge.whenMatchedUpdate(set=changes).execute()
 
     until_it_commits(commit, f"{path} {CHANGED}; start the job again")
 

@@ -157,6 +157,7 @@ class _Deciding:
         }
         self.order: dict[str, LandedFile] = {}
         self.known: list[LandedFile] = []
+        self.returning: list[Earlier] = []
         self.left_out: list[Entry] = []
         self.retried: dict[str, LandedFile] = {}
         self.replays: set[str] = set()
@@ -185,6 +186,12 @@ class _Deciding:
         self.here.add(file.file_id)
         if any(seen.is_marked and self._leaves(seen) for seen in his):
             return  # its row changes with those of the other versions that leave
+        if self.claim.dedupe and any(seen.is_leaving for seen in his) and not (skip or rule or file.is_deletion):
+            self.known.append(file)
+            self.returning += [
+                replace(seen, row=seen.with_time_of(file)) if written_later(file, seen.file) else seen for seen in his
+            ]
+            return
         for seen in his:
             self.retried[file.file_id] = file
             self.tries[file.file_id] = seen.row.get("tries") or 1
@@ -254,16 +261,13 @@ class _Deciding:
     def _is_back(self, file: LandedFile, his: Sequence[Earlier]) -> bool:
         """Without versions, a key that gets its first bytes back is the same file again: under `replace` it replaces the
         bytes in between. Rows that tables still have of it, or have again since a rollback, leave as those of a replay do. With
-        `dedupe`, a superseded file is not back before its rows have left: their ids are gone, so a copy may be loaded beside
+        `dedupe`, a superseded file waits until its rows have left: their ids are gone, so a copy may be loaded beside
         them. A new version is never a file that is back."""
         versioned = bool(file.version_id and file.version_id != "null")
         deletions = self._deletions(file)
         deleted = all(is_deleted(seen.file, [d for d in deletions if written_later(file, d)]) for seen in his)
         outdone = all(
-            (seen.row["outcome"] == "superseded" and (deleted or not (self.claim.dedupe and seen.stands)))
-            or seen.came_back
-            or (deleted and seen.is_duplicate)
-            for seen in his
+            seen.row["outcome"] == "superseded" or seen.came_back or (deleted and seen.is_duplicate) for seen in his
         )
         replaces = self.claim.rule_of(file.key) == "replace"
         if versioned or not outdone or not (replaces or deleted):
@@ -403,7 +407,8 @@ class _Deciding:
         leaving = {one.earlier.file.file_id for one in superseded}
         stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
         put_again = {seen.file.file_id: seen for seen in stay if seen.put_again and seen.file.file_id not in leaving}
-        return replace(found, put_again=tuple(put_again.values()), landed=frozenset(self.readable))
+        returning = tuple(seen for seen in self.returning if seen.file.file_id not in leaving)
+        return replace(found, put_again=tuple(put_again.values()), returning=returning, landed=frozenset(self.readable))
 
 
 def _same_bytes(file: LandedFile, rival: LandedFile, hashes: Mapping[str, str]) -> bool:

@@ -60,8 +60,11 @@ PARTLY_REPLAYED = "partly-replayed"
 """A table has the rows of an earlier reading of the file: it could not be written when the file was read again, or a rollback
 brought them back, and records of the file are held. `detail` names it, up to a semicolon."""
 
-NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN)
-"""Better code may read a file that ended our workers, and an operator may undo a command."""
+PUT_AGAIN = "put-again"
+"""A superseded file whose key got its bytes again. It is read once the rows have left that a table still has of it."""
+
+NOT_FINAL_REASONS: tuple[str, ...] = (POISON, SKIPPED_BY_OPERATOR, WANTED_AGAIN, PUT_AGAIN)
+"""Better code may read a file that ended our workers, an operator may undo a command, and a table may be written again."""
 
 WITHHELD: tuple[Outcome, ...] = ("denied", "unavailable")
 """Among those, the outcomes that the job itself retries. A missing file returns with its own announcement."""

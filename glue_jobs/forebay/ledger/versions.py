@@ -17,6 +17,7 @@ from forebay.ledger.entry import (
     FORGOTTEN,
     IGNORED,
     PARTLY_REPLAYED,
+    PUT_AGAIN,
     REPLAY,
     ROLLED_BACK,
     SKIPPED_BY_OPERATOR,
@@ -85,6 +86,16 @@ class Earlier:
     def came_back(self) -> bool:
         """Whether a rollback restored rows of it after a later version took its place."""
         return self.row["outcome"] in ("loaded", "empty") and bool(self.row.get("superseded_by"))
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether a later version took its place, and tables that could not be written still have rows of it."""
+        return self.stands and not self.loaded
+
+    @property
+    def waits(self) -> bool:
+        """Whether its key got its bytes again, and it waits until those rows have left."""
+        return bool(self.row.get("reason") == PUT_AGAIN)
 
     @property
     def is_marked(self) -> bool:
@@ -209,7 +220,8 @@ class Sorted:
     earlier files that the loaded ones replace. `retried` are files whose row in the ledger is replaced by a new one: they
     were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are those
     of them that the quarantine has as whole files. `stand_ins` are duplicates of replays, by the id of the replay: they are
-    read if that one is gone. `put_again` are files whose bytes were put again, with the later time in their rows. `landed` are
+    read if that one is gone. `put_again` are files whose bytes were put again, with the later time in their rows. `returning`
+    are superseded ones of them that wait. `landed` are
     the ids of the files that could be read; none before anything is read."""
 
     fresh: tuple[LandedFile, ...]
@@ -221,6 +233,7 @@ class Sorted:
     released: tuple[LandedFile, ...] = ()
     stand_ins: Mapping[str, Earlier] = field(default_factory=dict)
     put_again: tuple[Earlier, ...] = ()
+    returning: tuple[Earlier, ...] = ()
     landed: frozenset[str] = frozenset()
 
     @property

@@ -23,7 +23,7 @@ from forebay.lake.objects import Objects
 from forebay.lake.rows import python_rows
 from forebay.landed_file import LandedFile
 from forebay.ledger.data_files import data_files, plainly_typed
-from forebay.ledger.entry import FORGET, REPLAY, WITHHELD, Entry, as_known
+from forebay.ledger.entry import FORGET, PUT_AGAIN, REPLAY, WITHHELD, Entry, as_known
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(minutes=5), timedelta(hours=6)
 MOST_KNOWN = 100_000
@@ -92,8 +92,10 @@ def withheld_in(ledger: Objects, service: str) -> Iterator[Waiting]:
 
 def _withheld_rows(parquet: pq.ParquetFile, service: str) -> Iterator[Waiting]:
     """The outcomes first: nearly all data files hold no such file, and their other columns are not fetched."""
-    outcomes = _read(parquet, ["outcome"])["outcome"]
-    chosen = pc.is_in(outcomes, value_set=pa.array([*WITHHELD, REPLAY, FORGET]))
+    ends = _read(parquet, ["outcome", "reason"])
+    chosen = pc.is_in(ends["outcome"], value_set=pa.array([*WITHHELD, REPLAY, FORGET]))
+    if "reason" in ends.column_names:
+        chosen = pc.or_(chosen, pc.equal(ends["reason"], PUT_AGAIN).fill_null(False))
     if not pc.any(chosen).as_py():
         return
     for row in python_rows(_read(parquet, COLUMNS).filter(chosen)):

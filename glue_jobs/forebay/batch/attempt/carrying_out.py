@@ -19,7 +19,7 @@ from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.told import KeptOut
 from forebay.batch.plan import Plan
 from forebay.errors import Halt
-from forebay.ledger.entry import REPLAY
+from forebay.ledger.entry import PUT_AGAIN, REPLAY
 from forebay.ledger.versions import Sorted, standing
 from forebay.threads import both
 
@@ -55,6 +55,8 @@ class CarryingOut(Attempt):
                 change_times(parts.spark, ledger.path, [seen.row for seen in put_again])
             if returning := ending.returning:
                 change_times(parts.spark, ledger.path, returning, outcome=REPLAY)
+            if wait := [seen.row for seen in ending.split.returning if not seen.waits]:
+                change_times(parts.spark, ledger.path, wait, reason=PUT_AGAIN)
             wrote = parts.ended.add(ending, self.writing, parts.clock())
             ledger.withheld.add(ending.waiting)
             both(

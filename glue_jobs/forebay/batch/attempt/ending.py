@@ -122,8 +122,10 @@ class Ending:
 
     @property
     def waiting(self) -> Iterator[Waiting]:
-        """Replays that S3 withheld, and duplicates of those that are gone. They come again by themselves, as other files do."""
+        """Replays that S3 withheld, duplicates of those that are gone, and files that are back once their rows have left. They
+        come again by themselves, as other files do."""
         yield from (Waiting(earlier.file, 1, self.at) for earlier in self.stand_ins)
+        yield from (Waiting(Earlier.of(earlier.row).file, 1, self.at) for earlier in self.split.returning)
         replays, tries = self.split.replays, self.split.tries
         for end in self.plan.ends:
             if end.outcome in WITHHELD and end.file.file_id in replays:
