@@ -57,7 +57,7 @@ def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any
     def commit() -> None:
         now = spark.createDataFrame(told, "day date, file_id string, sequencer string, event_time timestamp")
         merge = _merge_of(spark, path, now, told)
-        merge.whenMatchedUpdate(set=changes).execute()
+        merge.whenMatchedUpdate(set={**changes}).execute()
 
     until_it_commits(commit, f"{path} {CHANGED}; start the job again")
 
