@@ -10,12 +10,21 @@ import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
+from forebay_local.twin import account
 from forebay_local.twin.kept_alive import Handler
 
 
 @pytest.fixture(scope="session")
 def endpoint() -> Iterator[str]:
-    """Its connections stay open, as those of S3 and of the twin do."""
+    """Its connections stay open, as those of S3 and of the twin do; and as in the twin, moto finds its services at once, which
+    it would look for on disk for each request."""
+    account.install()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("MOTO_DISABLE_GLOBAL_CORS", "true")
+        yield from served()
+
+
+def served() -> Iterator[str]:
     application = DomainDispatcherApplication(create_backend_app)
     server = make_server("127.0.0.1", 0, application, threaded=True, request_handler=Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
