@@ -120,12 +120,22 @@ def bucket(request: pytest.FixtureRequest, s3: str, tmp_path: Path) -> Bucket:
     return made
 
 
+whatever_it_keeps = pytest.mark.parametrize(
+    "bucket",
+    ["versioned-later", *(pytest.param(other, marks=pytest.mark.deep) for other in ("plain", "versioned"))],
+    indirect=True,
+)
+"""Of tests to which versions make no difference."""
+
+
+@whatever_it_keeps
 def test_by_default_objects_are_only_listed(bucket: Bucket) -> None:
     before = bucket.everything()
     assert bucket.erase("list") == [(key, False, "") for key in ("mixed.json", "odd.json", "only.json", "packed.gz")]
     assert bucket.everything() == before
 
 
+@whatever_it_keeps
 def test_objects_stay_if_the_rows_of_others_would_leave_with_them(bucket: Bucket) -> None:
     """The deletion of an object, or of one of its versions, is announced to every service that loads it."""
     forgets = parse_service({"service.toml": 'name = "games"\non_delete = "forget"\n[[tables]]\nname = "alpha"\n'})
@@ -236,6 +246,7 @@ OUT: dict[str, dict[str, Any]] = {
 """Rows of files whose records are in no table, and would be loaded from a later version of their keys."""
 
 
+@whatever_it_keeps
 def test_an_object_whose_other_records_would_be_loaded_anew_stays(bucket: Bucket) -> None:
     for key, row in OUT.items():
         other(bucket, f"out-{key}", ANNA + BEN, **row)
@@ -273,6 +284,7 @@ def test_an_object_stays_if_another_service_of_the_lake_would_load_it_anew(row: 
         assert found.why_kept(version) == (IN_NO_TABLE if stays else "")
 
 
+@whatever_it_keeps
 def test_what_an_erasure_left_is_cleared_when_it_is_said_again(bucket: Bucket) -> None:
     """By then the declaration, or who may do what, can be another one."""
     assert not any(cleared for _, cleared, _ in bucket.erase("list"))
@@ -300,6 +312,7 @@ def test_nobody_is_gone_while_an_object_holds_them(bucket: Bucket) -> None:
     assert is_gone(bucket) == (True, True)
 
 
+@whatever_it_keeps
 def test_nobody_is_gone_while_an_object_was_not_read(bucket: Bucket) -> None:
     for one in bucket.client.list_object_versions(Bucket=bucket.name, Prefix="odd.json")["Versions"]:
         bucket.client.delete_object(Bucket=bucket.name, Key="odd.json", VersionId=one["VersionId"])
@@ -323,6 +336,7 @@ def not_read(bucket: Bucket, number: int = 1) -> Any:
     return report["landing_not_read"], [(one["key"], one["cleared"]) for one in report["landing"]]
 
 
+@whatever_it_keeps
 def test_objects_whose_records_are_in_no_table_are_counted_and_read_on_request(bucket: Bucket) -> None:
     dropped = {"records": 1, "dropped": 1}
     other(bucket, "twice.json", ANNA, **dropped)
@@ -343,6 +357,7 @@ def test_objects_whose_records_are_in_no_table_are_counted_and_read_on_request(b
     assert not_read(bucket, 3) == ({"objects": 0, "bytes": 0}, [("odd.json", False)])
 
 
+@whatever_it_keeps
 def test_a_search_by_default_lists_and_says_of_what_nobody_can_tell(bucket: Bucket) -> None:
     other(bucket, "twice.json", ANNA, outcome="duplicate")
     other(bucket, "torn.json", b"{torn", outcome="unreadable")
@@ -352,6 +367,7 @@ def test_a_search_by_default_lists_and_says_of_what_nobody_can_tell(bucket: Buck
     ]
 
 
+@whatever_it_keeps
 def test_an_object_that_somebody_writes_meanwhile_is_left_and_listed(
     bucket: Bucket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,10 +6,11 @@ import json
 import shutil
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, date, datetime, timedelta
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -206,10 +207,17 @@ STEPS = [("_restore", True), ("_restore", False), ("_change_ledger", True), ("_c
 KILLED_AGAIN = [None, "write_plan_again", "_change_ledger", "_mark", "ids_as_then", "delete_plan"]
 
 
+def killed_twice() -> Iterator[Any]:
+    """Each step is the first one, and each the second one, in every run; all pairs of them in the whole suite."""
+    for step, again in product([*STEPS[1:], ("delete_plan", True)], KILLED_AGAIN):
+        often = again is None or step == STEPS[1]
+        yield pytest.param(*step, again, "version", marks=[] if often else pytest.mark.deep)
+
+
 @pytest.mark.parametrize(
     ("step", "before", "again", "asked"),
     [
-        *((*step, again, "version") for step in [*STEPS[1:], ("delete_plan", True)] for again in KILLED_AGAIN),
+        *killed_twice(),
         ("_restore", True, None, "time"),
         ("_change_ledger", False, None, "time"),
         ("_change_ledger", False, None, "version, whose ledger is gone"),
