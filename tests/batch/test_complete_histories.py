@@ -315,5 +315,5 @@ def played(kind: type[Hours], seed: int) -> None:
 @pytest.mark.parametrize("kind", [Hours, HoursThatForget])
 def test_whenever_an_hour_is_called_complete_every_file_of_it_is_in(kind: type[Hours]) -> None:
     alone = os.environ.get("FOREBAY_COMPLETE_HISTORY")
-    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_COMPLETE_HISTORIES", "60"))):
+    for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_COMPLETE_HISTORIES", "30"))):
         played(kind, seed)

@@ -534,7 +534,7 @@ class Play:
             assert wanted <= stand, f"{put.file.etag} lacks {wanted - stand}"
 
 
-HISTORIES = int(os.environ.get("FOREBAY_PAPER_HISTORIES", "150"))
+HISTORIES = int(os.environ.get("FOREBAY_PAPER_HISTORIES", "75"))
 in_time = pytest.mark.timeout(max(600, HISTORIES // 2))
 
 

@@ -8,7 +8,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.content import elements
@@ -123,7 +123,6 @@ def test_a_document_may_be_longer_than_a_record_may() -> None:
     assert json.loads(reading.documents[-1].value) == {"@parent": {"v": 1}, "n": 19_999}
 
 
-@settings(max_examples=60)
 @given(st.lists(st.tuples(OBJECTS, st.lists(OBJECTS, max_size=3)), min_size=1, max_size=3), st.booleans())
 def test_whatever_documents_hold_comes_back_whole(documents: list[tuple[Any, list[Any]]], pretty: bool) -> None:
     written = [json.dumps({**rest, "Records": inner}, indent=1 if pretty else None) for rest, inner in documents]

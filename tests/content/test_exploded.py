@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.content import elements, exploded
@@ -113,7 +113,6 @@ def test_what_each_element_would_carry_is_bounded(monkeypatch: pytest.MonkeyPatc
     ]
 
 
-@settings(max_examples=60)
 @given(
     st.lists(st.tuples(OBJECTS, st.lists(OBJECTS | st.integers(), max_size=3)), min_size=1, max_size=3), st.booleans()
 )

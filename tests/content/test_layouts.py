@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from forebay.content.limits import Limits
@@ -77,7 +77,6 @@ def test_torn_lines_whose_brackets_come_out_even_by_chance_take_no_other_line_wi
     assert [row.line for row in reading.refused] == [2, 5]
 
 
-@settings(max_examples=300, deadline=None)
 @given(data=st.data())
 def test_any_documents_in_any_layout_encoding_and_archive_come_back_at_their_places(data: st.DataObject) -> None:
     objects = data.draw(st.lists(OBJECTS, min_size=1, max_size=6))
@@ -104,7 +103,6 @@ def test_any_documents_in_any_layout_encoding_and_archive_come_back_at_their_pla
     ]
 
 
-@settings(max_examples=150, deadline=None)
 @given(
     lines=st.lists(
         OBJECTS.map(lambda o: json.dumps(o, ensure_ascii=False)) | st.sampled_from(["", "oops", '{"a":1}{"b":2}']),
@@ -128,7 +126,6 @@ def test_a_file_cut_at_any_bytes_gives_the_same_rows_as_a_whole_one(
     assert cut.files["file.json"].documents == whole.files["file.json"].documents
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.binary(max_size=300) | st.text(st.sampled_from(list('{}[]",:\\ \n1a')), max_size=80).map(str.encode))
 def test_no_bytes_whatever_raise_and_nothing_but_separators_gets_lost(content: bytes) -> None:
     reading = read_one(content)
@@ -158,7 +155,6 @@ def test_a_bracket_in_a_key_behind_a_torn_string_is_no_array_that_never_closes()
     assert [row.value for row in reading.refused] == ['{"t": "x']
 
 
-@settings(max_examples=80, deadline=None)
 @given(data=st.data())
 def test_whole_records_of_any_layouts_in_one_file_are_all_found_around_torn_lines(data: st.DataObject) -> None:
     parts, wanted, torn = [], [], 0

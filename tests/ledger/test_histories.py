@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.declaration.service import Overwritten
@@ -87,7 +87,6 @@ class Lake:
 
 
 @given(st.sampled_from(["append", "ignore", "replace"]), st.lists(STEP, min_size=1, max_size=6))
-@settings(max_examples=300)
 def test_tables_hold_what_the_ledger_tells_whatever_is_replayed(rule: Overwritten, steps: list[Any]) -> None:
     lake = Lake()
     for coming, wanted in steps:
@@ -101,7 +100,6 @@ def test_tables_hold_what_the_ledger_tells_whatever_is_replayed(rule: Overwritte
 
 
 @given(st.lists(STEP, min_size=1, max_size=6))
-@settings(max_examples=200)
 def test_under_replace_the_newest_version_stands_whatever_is_replayed(steps: list[Any]) -> None:
     lake, newest = Lake(), dict[str, int]()
     for coming, wanted in steps:
@@ -113,7 +111,6 @@ def test_under_replace_the_newest_version_stands_whatever_is_replayed(steps: lis
 
 
 @given(st.lists(st.tuples(st.sampled_from(["append", "ignore", "replace"]), STEP), min_size=1, max_size=6))
-@settings(max_examples=300)
 def test_a_rule_that_changes_on_the_way_loses_and_doubles_nothing(steps: list[Any]) -> None:
     lake = Lake()
     for rule, (coming, wanted) in steps:

@@ -111,7 +111,7 @@ VALUES = st.sampled_from(
 )
 
 
-@settings(max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(st.lists(st.dictionaries(KEYS, VALUES, max_size=6), min_size=1, max_size=12))
 def test_the_samples_fit_their_draft(records: list[dict[str, Any]]) -> None:
     samples = samples_of(records)

@@ -7,7 +7,7 @@ from itertools import permutations
 from typing import Any
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from forebay.record.conform import Records
@@ -49,7 +49,6 @@ def unspelled(kind: Kind) -> Any:
     return [unspelled(kind.of)] if isinstance(kind, Many) else kind
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.tuples(RECORDS, RECORDS, RECORDS))
 def test_any_order_of_batches_ends_in_the_same_columns(batches: tuple[list[dict[str, Any]], ...]) -> None:
     ends = [unspelled(after(order)[0]) for order in permutations(batches)]
