@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import zipfile
 from pathlib import Path
 from types import ModuleType
@@ -18,12 +17,24 @@ def built(log_store_build: ModuleType, tmp_path_factory: pytest.TempPathFactory)
     return made
 
 
-def test_half_a_jar_is_made_again_with_the_same_bytes(log_store_build: ModuleType, built: Path, tmp_path: Path) -> None:
-    jar = tmp_path / "forebay-logstore.jar"
+@pytest.fixture
+def small(log_store_build: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """One class instead of the sources, which take javac three seconds."""
+    folder = tmp_path / "src"
+    folder.mkdir()
+    (folder / "Small.java").write_text("class Small {}")
+    monkeypatch.setattr(log_store_build, "SOURCES", folder)
+    return folder / "Small.java"
+
+
+def test_half_a_jar_is_made_again_with_the_same_bytes(log_store_build: ModuleType, small: Path, tmp_path: Path) -> None:
+    (folder := tmp_path / "jars").mkdir()
+    whole = log_store_build.build(JARS, tmp_path / "whole.jar").read_bytes()
+    jar = folder / "forebay-logstore.jar"
     jar.write_bytes(b"PK\x03\x04 and then the disk was full")
     log_store_build.build(JARS, jar)
-    assert jar.read_bytes() == built.read_bytes()
-    assert list(tmp_path.iterdir()) == [jar]
+    assert jar.read_bytes() == whole
+    assert list(folder.iterdir()) == [jar]
 
 
 def test_the_entries_of_the_jar_are_sorted_and_have_one_time(built: Path) -> None:
@@ -36,18 +47,15 @@ def test_the_entries_of_the_jar_are_sorted_and_have_one_time(built: Path) -> Non
 
 
 def test_a_jar_is_made_again_only_when_a_source_changed(
-    log_store_build: ModuleType, built: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    log_store_build: ModuleType, small: Path, tmp_path: Path
 ) -> None:
-    sources = shutil.copytree(log_store_build.SOURCES, tmp_path / "src")
-    monkeypatch.setattr(log_store_build, "SOURCES", sources)
-    jar = Path(shutil.copy(built, tmp_path))
+    jar: Path = log_store_build.build(JARS, tmp_path / "forebay-logstore.jar")
     made = jar.stat().st_mtime_ns
 
     log_store_build.build(JARS, jar)
     assert jar.stat().st_mtime_ns == made
 
-    source = next(sources.rglob("*.java"))
-    source.write_text(source.read_text() + "// changed\n")
+    small.write_text(small.read_text() + "// changed\n")
     log_store_build.build(JARS, jar)
     assert jar.stat().st_mtime_ns > made
 
