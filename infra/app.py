@@ -28,11 +28,21 @@ CDK_JSON = Path(__file__).resolve().parent.parent / "cdk.json"
 
 
 def build(
-    context: Mapping[str, Any], *, outdir: str | None = None, region: str = "", account: str = ""
+    context: Mapping[str, Any],
+    *,
+    outdir: str | None = None,
+    region: str = "",
+    account: str = "",
+    reviewed: bool = True,
 ) -> tuple[cdk.App, cdk.Stack]:
-    """The app, not yet synthesized."""
+    """The app, not yet synthesized. What is not `reviewed` can only be deployed on this machine."""
     settings, service = decided(context, region, account)
-    app = cdk.App(context=dict(context), outdir=outdir, analytics_reporting=False)
+    app = cdk.App(
+        context=dict(context),
+        outdir=outdir,
+        analytics_reporting=False,
+        builtin_cloud_formation_validation=reviewed,
+    )
     stack = cdk.Stack(
         app,
         settings.name,
@@ -45,7 +55,8 @@ def build(
         ),
     )
     Forebay(stack, "Default", settings=settings, service=service, tags={})  # the CDK leaves this id out of logical ids
-    review(app)
+    if reviewed:
+        review(app)
     return app, stack
 
 

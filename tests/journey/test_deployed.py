@@ -67,7 +67,7 @@ def deployed(twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Iterator[N
     service, folder = tmp_path_factory.mktemp("service"), tmp_path_factory.mktemp("assembly")
     (service / "service.toml").write_text(SERVICE)
     more: dict[str, Any] = {"env": "local", "service": str(service), "freshness": "30 min"}
-    synthesized(folder, **{**CONTEXT, **more})
+    synthesized(folder, reviewed=False, **{**CONTEXT, **more})
     assembly.deploy(assembly.read(folder), client=twin.client)
     yield
     assembly.deploy(assembly.read(assembly_of_the_twin()), client=twin.client)

@@ -33,7 +33,7 @@ def in_queue(twin: Twin, url: str) -> list[tuple[str, str]]:
 @contextmanager
 def deployed(twin: Twin, folder: Path, **context: Any) -> Iterator[Deployment]:
     """Somebody listens to its alarms."""
-    synthesized(folder, **context)
+    synthesized(folder, reviewed=False, **context)
     plan = assembly.read(folder)
     assembly.deploy(plan, client=twin.client)
     on = look_up(plan.stack, twin.client)

@@ -52,7 +52,7 @@ def deploy(shared_twin: Twin, tmp_path_factory: pytest.TempPathFactory) -> Itera
     def deployed(name: str, **settings: Any) -> Deployment:
         if (asked := f"{name} {settings}") not in folders:
             folders[asked] = tmp_path_factory.mktemp(name)
-            synthesized(folders[asked], env=name, prefix=name, **settings)
+            synthesized(folders[asked], reviewed=False, env=name, prefix=name, **settings)
         plan = assembly.read(folders[asked])
         assembly.deploy(plan, client=shared_twin.client)
         made.add(plan.stack)
