@@ -37,6 +37,17 @@ name = "pages"
 where = {{ "@feed" = "clicks" }}
 [[tables]]
 name = "rest"
+[[tables]]
+name = "changes"
+mode = "merge"
+where = {{ "@feed" = "clicks", op = {{ exists = true }} }}
+columns = [{{ name = "user" }}, {{ name = "at", type = "timestamp" }}]
+merge = {{ into = "users", keys = ["user"], sequence_by = ["at"] }}
+[[rollups]]
+name = "by_day"
+tables = ["pages"]
+group_by = {{ day = "date(_ingested_at)" }}
+columns = {{ pages = "count(*)" }}
 """
 
 
@@ -114,6 +125,8 @@ def test_json_has_a_line_for_each_that_is_open(lake: str) -> None:
         (("clicks", "--until", "2026-11-24T10:00", "--since", "2026-11-24T10:00"), "is not after --since"),
         (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a duration"),
         (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table (did you mean clicks?)"),
+        (("users", "--until", "2026-11-24T10:00"), "is computed from another table (wait for changes;"),
+        (("by_day", "--until", "2026-11-24T10:00"), "is computed from another table (wait for pages;"),
         (("bills", "--until", "2026-11-24T10:00"), "does not declare when it is complete (write"),
     ],
 )

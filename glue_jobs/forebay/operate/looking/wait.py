@@ -52,6 +52,9 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
     if not feeds and (table := service.maker_of(name)) is not None:
         wanted = table.where.get("@feed")
         feeds = [feed for feed in service.all_feeds if wanted is None or wanted.holds(feed.name)]
+    if not feeds and (sources := _sources(service, name)):
+        hint = f"wait for {' and '.join(sources)}; `forebay tables health` shows how far the merge is behind"
+        raise InvalidConfiguration.one(name, "is computed from another table", hint)
     if not feeds:
         names = [*(feed.name for feed in service.all_feeds), *(table.name for table in service.tables)]
         known = [*dict.fromkeys(names)]
@@ -65,6 +68,12 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
             f"write {where} with a marker, for example{FEED_OF_TABLE if may_fill else ''}",
         )
     return feeds
+
+
+def _sources(service: Service, name: str) -> list[str]:
+    """What a state or a rollup is computed from."""
+    merged = [table.name for table in service.tables if table.may_merge_into(name)]
+    return merged + [one for rollup in service.rollups if rollup.name == name for one in rollup.tables]
 
 
 def others_of_table(service: Service, name: str) -> list[str]:
