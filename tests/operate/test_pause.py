@@ -38,7 +38,7 @@ def test_a_pause_is_told_recorded_and_taken_back(lake: str) -> None:
     assert paused_tables(lake) == frozenset()
     assert ran("pause", "alpha", "--lake", lake) == "alpha: paused from the next batch on\n"
     assert ran("pause", "alpha", "--lake", lake) == "paused already; nothing changed\n"
-    assert "paused      alpha; 0 rows wait" in ran("status", "--lake", lake)
+    assert "paused      alpha; 0 rows wait for `forebay resume`" in ran("status", "--lake", lake)
     told, *_ = map(json.loads, ran("history", "--lake", lake, "--json", "--days", "1").splitlines())
     assert (told["what"], told["undo"]) == ("pause: alpha", "forebay resume alpha")
     assert ran("resume", "alpha", "--lake", lake) == "alpha: resumed from the next batch on; 0 rows wait\n"

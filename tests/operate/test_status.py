@@ -114,7 +114,10 @@ def test_what_a_person_must_look_at_is_named_with_the_way_out(lake: str, s3: str
     assert "look at: alpha: 1 row waits because the table could not be written; the job's log says why" in said
     assert "then `forebay quarantine retry --table alpha --service FOLDER`" in said
     assert "look at: 2 dead letters (`forebay queue dlq` says why)" in said
-    assert "look at: 1 message not understood (`forebay queue refused` shows them, and why)" in said
+    assert (
+        "look at: 1 message not understood (`forebay queue refused` shows why, and with --drop deletes the copies)"
+        in said
+    )
 
 
 def test_files_that_s3_denies_are_a_problem_until_they_are_read(lake: str) -> None:

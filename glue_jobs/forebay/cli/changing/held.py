@@ -179,8 +179,9 @@ def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: i
     for row in found:
         why = " · ".join(str(row[name]) for name in ("reason", "detail", "table") if row[name])
         line = "" if row["line"] is None else f":{row['line']}"
-        console.print(f"s3://{row['bucket']}/{row['key']}{line}  {why}", style="bold")
-        console.print((row["record"] or "").rstrip())
+        console.print(f"s3://{row['bucket']}/{row['key']}{line}  {why}".rstrip(), style="bold")
+        if row["record"]:  # a whole file has none
+            console.print(row["record"].rstrip())
 
 
 def _try_again(

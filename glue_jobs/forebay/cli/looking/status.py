@@ -96,8 +96,8 @@ def _lines(now: Status, before: Status | None) -> Iterator[str]:
     kept = f"{counted(now.quarantined, 'record')}{whole} quarantined{where[0]}, {now.parked:,} parked{where[1]}"
     yield f"held        {kept}, {counted(now.refused, 'message')} not understood"
     if now.now_paused or now.paused:
-        names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none"
-        yield f"paused      {names}; {counted(sum(now.paused.values()), 'row', 'waits')}"
+        names = ", ".join("all tables" if name == "_all" else name for name in sorted(now.now_paused)) or "none now"
+        yield f"paused      {names}; {counted(sum(now.paused.values()), 'row', 'waits')} for `forebay resume`"
     if now.replays:
         yield f"replays     {counted(now.replays, 'file')} to be read again"
     if now.partly:

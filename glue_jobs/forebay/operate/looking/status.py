@@ -156,9 +156,8 @@ class Status:
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
             found.append(f"{counted(dead, 'dead letter')} (`forebay queue dlq` says why)")
         if self.refused:
-            found.append(
-                f"{counted(self.refused, 'message')} not understood (`forebay queue refused` shows them, and why)"
-            )
+            then = "(`forebay queue refused` shows why, and with --drop deletes the copies)"
+            found.append(f"{counted(self.refused, 'message')} not understood {then}")
         if self.denied:
             may = f"the job may not read {counted(self.denied, 'file')}"
             found.append(f"{may} (`forebay files list --outcome denied` shows why). Once it may, it reads them")
