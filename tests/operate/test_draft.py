@@ -36,7 +36,7 @@ EVENTS: list[Any] = [
     {"type": "order.paid", "@timestamp": "2026-11-22T10:00:00Z", "id": "a", "total": 10, "Test": False, "at": {"x": 1}},
     {"type": "order.paid", "@timestamp": "2026-11-22T10:00:01Z", "id": "b", "total": 10.5, "a.b": "c"},
     {"type": "login", "ts": 1795341600, "id": "c"},
-    {"type": "login", "ts": 1795341601, "id": "d", "scores": {f"player-{n}": n for n in range(200)}},
+    {"type": "login", "ts": 1795341601.25, "id": "d", "scores": {f"player-{n}": n for n in range(200)}},
     {"other": 1},
 ]
 
@@ -132,6 +132,7 @@ INSIDE: dict[str, Any] = {
         ([INSIDE, INSIDE], "Records"),
         ([{"api_key": "k", "events": [{"n": 1}]}], "events"),
         ([{"a.b": [{"n": 1}]}], '"a.b"'),
+        ([{"status": "ok", "page": 1, "data": [{"id": 7}, {"id": 8}]}], "data"),
         ([{"order": 7, "items": [{"sku": "a"}]}], None),
         ([{"events": [{"n": 1}], "batch": [{"n": 1}]}], None),
         ([{"events": [{"n": 1}]}, {"n": 1}], None),
@@ -145,6 +146,20 @@ def test_the_array_that_records_lie_in_is_found(tmp_path: Path, documents: list[
     assert service.envelope.records == ((array,) if array else ())
     assert ("[envelope]" in text) == bool(array)
     assert try_out(service, read_samples([str(tmp_path)], service)).is_clean
+
+
+def test_another_array_of_objects_is_named_with_what_makes_rows_of_them(tmp_path: Path) -> None:
+    """An order has items, and another document has its records in an array of this name: only a person knows."""
+    documents = [
+        {"order": n, "tags": ["a"], "items": items} for n, items in enumerate(([{"sku": "a"}, {"sku": "b"}], []))
+    ]
+    (tmp_path / "a.json").write_text("\n".join(map(json.dumps, documents)))
+    text, _ = draft([str(tmp_path)], "s")
+    line = 'envelope = { records = "items" }'
+    assert f'# The objects in "items" stay within their record. To make each of them a record:\n# {line}\n' in text
+    assert parse_service({"service.toml": text.replace(f"# {line}", line)}).envelope.records == ("items",)
+    (tmp_path / "a.json").write_text('{"items": [1]}\n{"items": [{"sku": "a"}], "n": [], "m": {}}')
+    assert "To make each of them" not in draft([str(tmp_path)], "s")[0]
 
 
 @pytest.mark.parametrize("example", sorted(path.parent.name for path in EXAMPLES.glob("*/samples")))

@@ -42,7 +42,7 @@ TIMES = (
     "at",
 )
 IDS = ("event_id", "eventid", "insert_id", "x_insert_id", "message_id", "messageid", "uuid", "id")
-ARRAYS = ("records", "log_events", "logevents", "events", "batch", "messages")
+ARRAYS = ("records", "log_events", "logevents", "events", "batch", "messages", "data", "results", "rows")
 """Names of arrays that hold the records of a document, as columns are named. One of another name holds them where they have
 nothing else: an order has items, too."""
 LOOKS_LIKE_A_TIME = re.compile(r"\d{4}-\d\d-\d\d([T ].*)?")
@@ -82,7 +82,7 @@ def left_out(samples: Samples) -> list[str]:
 def _drafted(places: Sequence[str], samples: Samples, name: str) -> str:
     array = _array_of(_objects(samples))
     if array is None:
-        return draft_of(samples, name)
+        return draft_of(samples, name, [*_other_array([*_objects(samples)])])
     envelope = _envelope_of(array)
     inside = parse_service({"service.toml": "\n".join(['name = "s"', *envelope, "[[tables]]", 'name = "records"'])})
     return draft_of(read_samples(places, inside), name, envelope)
@@ -124,6 +124,17 @@ def _array_of(documents: Iterable[Mapping[str, Any]]) -> str | None:
         (array,) = arrays
         alone = alone and len(document) == 1
     return array if array is not None and (alone or safe_name(array) in ARRAYS) else None
+
+
+def _other_array(documents: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """For a person who knows more: the first array that has nothing but objects in all documents."""
+    for key in documents[0] if documents else ():
+        arrays = [document.get(key) for document in documents]
+        if any(arrays) and all(array == [] or _holds_records(array) for array in arrays):
+            named = json.dumps(str(Path("record", (key,))), ensure_ascii=False)
+            yield f"# The objects in {named} stay within their record. To make each of them a record:"
+            yield f"# envelope = {{ records = {named} }}"
+            return
 
 
 def _holds_records(value: Any) -> bool:
@@ -254,7 +265,8 @@ def _type_of(name: str, values: list[Any]) -> dict[str, str] | None:
     texts = [text_at({"x": value}, Path("record", ("x",))) or "" for value in values]
     candidates: list[dict[str, str]] = [{"type": "timestamp"}] if all(map(LOOKS_LIKE_A_TIME.fullmatch, texts)) else []
     if not any(isinstance(value, str | bool) for value in values):
-        if name in TIMES and (unit := UNITS.get(len(texts[0]))) and {len(text) for text in texts} == {len(texts[0])}:
+        digits = {len(text.partition(".")[0]) for text in texts}
+        if name in TIMES and len(digits) == 1 and (unit := UNITS.get(max(digits))):
             candidates.append({"type": "timestamp", "unit": unit})
         candidates += [{"type": "long"}, {"type": "double"}]
     return next((said for said in candidates if _all_fit(texts, said)), {"type": "string"})
