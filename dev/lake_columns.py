@@ -25,8 +25,8 @@ OTHER_REASONS = {
     SAME_BYTES: "The same bytes were already loaded under this key.",
     SAME_BYTES_FORGOTTEN: "The same bytes under this key were forgotten. `forebay replay --file` loads them.",
     SKIPPED_BY_OPERATOR: "`forebay files skip` left it out.",
-    PUT_AGAIN: "The key of a superseded file got its bytes again. With `dedupe`, the file is read once a table that could not be "
-    "written has lost its rows.",
+    PUT_AGAIN: "The key of a superseded file got its bytes again. With `dedupe`, it is read once its rows have left a "
+    "table that could not be written.",
     WANTED_AGAIN: "`forebay replay` or `files retry --forgotten` wants it read again, and no batch has read it yet.",
     PARTLY_REPLAYED: "A table has rows of an earlier reading, after a failed replay or a rollback. `detail` names it.",
     ROLLED_BACK: "Rows of the file left with a `forebay rollback`.",

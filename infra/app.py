@@ -7,7 +7,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,8 @@ def build(
     account: str = "",
     reviewed: bool = True,
 ) -> tuple[cdk.App, cdk.Stack]:
-    """The app, not yet synthesized. What is not `reviewed` can only be deployed on this machine."""
+    """The app, not yet synthesized. A review takes some seconds. The twin, and only the twin, deploys what was not
+    `reviewed`."""
     settings, service = decided(context, region, account)
     app = cdk.App(
         context=dict(context),
@@ -79,9 +80,15 @@ def decided(context: Mapping[str, Any], region: str = "", account: str = "") -> 
 
 def main(argv: Sequence[str]) -> int:
     try:
-        context = context_from(argv, os.environ)
-        where = {"region": said_region(os.environ), "account": said_account(os.environ)}
-        app, _ = build(context, outdir=os.environ.get("CDK_OUTDIR", "cdk.out"), **where)
+        options = _options(argv)
+        context = context_from(options.context, os.environ)
+        app, _ = build(
+            context,
+            outdir=os.environ.get("CDK_OUTDIR", "cdk.out"),
+            region=said_region(os.environ),
+            account=said_account(os.environ),
+            reviewed=not options.without_review,
+        )
     except InvalidConfiguration as refused:
         print(f"forebay: {refused}", file=sys.stderr)
         return 2
@@ -89,11 +96,16 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def context_from(argv: Sequence[str], env: Mapping[str, str]) -> dict[str, Any]:
-    """The `cdk` command hands over all context by itself; run by hand, it is cdk.json's and the arguments'."""
+def _options(argv: Sequence[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m infra.app", description="write the CloudFormation template")
     parser.add_argument("-c", "--context", action="append", default=[], metavar="NAME=VALUE")
-    given = dict(pair.partition("=")[::2] for pair in parser.parse_args(argv).context)
+    parser.add_argument("--without-review", action="store_true", help="for the twin alone; it saves some seconds")
+    return parser.parse_args(argv)
+
+
+def context_from(pairs: Iterable[str], env: Mapping[str, str]) -> dict[str, Any]:
+    """The `cdk` command hands over all context by itself; run by hand, it is cdk.json's and the arguments' `pairs`."""
+    given = dict(pair.partition("=")[::2] for pair in pairs)
     if "CDK_CONTEXT_JSON" in env:
         return {**json.loads(env["CDK_CONTEXT_JSON"]), **given}
     return {**json.loads(CDK_JSON.read_text())["context"], **given}

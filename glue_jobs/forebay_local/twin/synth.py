@@ -72,7 +72,7 @@ def _synthesize(root: Path, env: str, wanted: Path) -> None:
     shutil.rmtree(new, ignore_errors=True)
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("CDK_", "AWS_"))}
     environment |= {"CDK_OUTDIR": str(new), "PYTHONPATH": os.pathsep.join([str(root), str(root / "glue_jobs")])}
-    command = [sys.executable, "-m", "infra.app", "-c", f"env={env}"]
+    command = [sys.executable, "-m", "infra.app", "--without-review", "-c", f"env={env}"]
     ran = subprocess.run(command, cwd=root, env=environment, capture_output=True, text=True, check=False)
     if ran.returncode:
         end = "\n".join((ran.stderr or ran.stdout).strip().splitlines()[-15:])

@@ -71,7 +71,7 @@ def feeds_meant(service: Service, name: str) -> list[Feed]:
 
 
 def _sources(service: Service, name: str) -> list[str]:
-    """What a state or a rollup is computed from."""
+    """The tables from which a state or a rollup is computed."""
     merged = [table.name for table in service.tables if table.may_merge_into(name)]
     return merged + [one for rollup in service.rollups if rollup.name == name for one in rollup.tables]
 
