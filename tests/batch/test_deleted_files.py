@@ -70,6 +70,7 @@ def test_rows_and_held_records_of_a_deleted_key_leave_once_and_come_back_with_it
     holds(world)
 
 
+@pytest.mark.deep
 def test_a_deletion_that_arrives_after_the_same_bytes_were_put_again_takes_nothing_out(world: World) -> None:
     world.try_batch(0, [put(world, "a.json", 1)])
     world.try_batch(1, [put(world, "a.json", 3)])
