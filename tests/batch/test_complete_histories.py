@@ -161,7 +161,8 @@ class Hours(Play):
         held = sum(row["quarantined"] + row["parked"] for row in loaded)
         assert (one.files, one.rows, one.refused) == (len(loaded), sum(row["written"] for row in loaded), held)
         if self.rule.marker:
-            folders = {self.rule.folder_of(file) for file in self.listed if file.file_id in there}
+            lay = [LandedFile("landing", row["key"]) for row in loaded]  # after_load may have moved some
+            folders = {self.rule.folder_of(file) for file in (*self.listed, *lay) if f"/{one.period:%H}/" in file.key}
             assert folders <= {self.rule.folder_of(file) for file in self.markers}
         return {*rows}
 
