@@ -7,11 +7,13 @@ import os
 import re
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from forebay.batch.events import BatchCommitted
 from forebay_local.twin.twin import Twin
 from tests.operate.command import failed, given, ran
 from tests.operate.ledger import entry, write_ledger
@@ -159,3 +161,23 @@ def test_what_the_twin_says_to_set_lets_delta_rs_in(twin: Twin, monkeypatch: pyt
     place = f"{os.environ['FOREBAY_LAKE']}/first_hour"
     write_deltalake(place, pa.table({"order_id": ["o-1"]}))
     assert DeltaTable(place).to_pyarrow_table().to_pylist() == [{"order_id": "o-1"}]
+
+
+def test_an_ingest_ends_with_what_it_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A person on a laptop sees events, and then does not know where the rows are."""
+    took = {"claim_seconds": 0.1, "read_seconds": 0.1, "write_seconds": 0.1, "ledger_seconds": 0.1, "seconds": 0.4}
+
+    def run(settings: Any, *, emit: Any, stop: Any) -> None:
+        for batch, refused in enumerate(batches):
+            counts = {"records": 1200, "written": 1197, "quarantined": 2, "parked": 1, "refused_files": refused}
+            emit(BatchCommitted(service="shop", batch=batch, files=3, bytes=9, tables=1, **counts, **took))  # type: ignore[arg-type]
+
+    monkeypatch.setattr("forebay.jobs.ingest.ingest", run)
+    command = ("ingest", "--lake", str(tmp_path), "--queue-url", "https://sqs/q")
+    batches: list[int] = []
+    assert ran(*command) == "no batch ended\n"
+    batches = [0, 1]
+    assert ran(*command) == (
+        "6 files (1 refused): 2,400 records read = 2,394 written + 4 quarantined + 2 parked + 0 dropped; "
+        "`forebay tables list` shows the tables\n"
+    )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
+from collections.abc import Mapping
 from typing import Annotated
 
 import typer
@@ -12,8 +14,12 @@ from forebay.cli.job_options import meaning, options_of
 from forebay.cli.looking.history import leave_record
 from forebay.cli.options import Lake
 from forebay.cli.show import console
+from forebay.counted import counted
 from forebay.settings import IngestSettings
 from forebay.spark.signals import leaving_at_once
+
+FATES = ("written", "quarantined", "parked", "dropped")
+SUMS = ("files", "refused_files", "records", *FATES)
 
 
 @options_of(IngestSettings)
@@ -21,14 +27,32 @@ def ingest(settings: IngestSettings) -> None:
     """Load files from the queue into tables.
 
     Takes file names from the queue, reads the files, and appends each record to its table, exactly once. Ctrl-C stops it after
-    the current batch.
+    the current batch. Events go to standard error, and the sums at the end to standard output.
     """
     with leaving_at_once():
+        from forebay.batch.events import BatchCommitted
+        from forebay.events import Event, Journal
         from forebay.jobs.ingest import ingest as run
         from forebay.jobs.journal import journal
 
+        sums = Counter[str]()
+
+        def count(event: Event) -> None:
+            if isinstance(event, BatchCommitted):
+                sums.update({name: getattr(event, name) for name in SUMS})
+
         with journal(settings) as emit:
-            run(settings, emit=emit, stop=threading.Event())
+            run(settings, emit=Journal(emit, count), stop=threading.Event())
+        console.print(_in_words(sums))
+
+
+def _in_words(sums: Mapping[str, int]) -> str:
+    if not sums:
+        return "no batch ended"
+    files, of_records = counted(sums["files"], "file"), counted(sums["records"], "record")
+    refused = f" ({sums['refused_files']:,} refused)" if sums["refused_files"] else ""
+    fates = " + ".join(f"{sums[name]:,} {name}" for name in FATES)
+    return f"{files}{refused}: {of_records} read = {fates}; `forebay tables list` shows the tables"
 
 
 @answers
