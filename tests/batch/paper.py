@@ -156,6 +156,8 @@ class Lake:
     """Somebody else does all of his work right before the effect with this number."""
     met: bool = False
     """Whether he did."""
+    without_ids: set[tuple[str, str]] = field(default_factory=set)
+    """Tables and files: a table went back to rows of a version that was superseded then, so their ids had left."""
     deaths: set[int] = field(default_factory=set)
     """The numbers of effects after which a driver died."""
 
@@ -837,11 +839,21 @@ def roll_back_in(
         table = lake.tables[one.table]
         known = _ids_then(ids, table, one.to)
         meant = {(one.table, file_id) for file_id in one.files}
+        left = _superseded_then(ledger, table, one.to)
+        lake.without_ids |= {(name, file_id) for name, file_id in meant if file_id in left}
         kept = [row for row in ids.rows if (row["table"], row["file_id"]) not in meant]
         table.change(table.versions[one.to])
         stand = meant & {(one.table, row["_file_id"]) for row in table.rows if row["_file_id"] not in going}
         ids.change(kept + [row for row in known if (row["table"], row["file_id"]) in stand])
     return True
+
+
+def _superseded_then(ledger: Table, table: Table, to: int) -> set[str]:
+    """The files that were superseded before the commit that followed in the table."""
+    followed = table.at[to + 1] if to < table.version else 0
+    version = sum(at < followed for at in ledger.at) - 1
+    rows = ledger.versions[version] if version > NO_VERSION else []
+    return {row["file_id"] for row in rows if row["outcome"] == "superseded"}
 
 
 def _ids_then(ids: Table, table: Table, to: int) -> list[dict[str, Any]]:

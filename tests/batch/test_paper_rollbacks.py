@@ -45,8 +45,15 @@ class Ids(Rollbacks):
         there = [name for name in TABLES if name in self.lake.tables]
         names = self.draw.sample(there, min(len(there), self.draw.choice((1, 1, 2))))
         self.said.append(f"{names} go back")
+        before = {row["file_id"] for row in self.ledger() if row["outcome"] == "superseded" and not row["written"]}
         if names and roll_back_in(self.patch, self.lake, names, self.draw.randint(1, 3), replay=False):
             self.ids_fit()
+            if self.draw.random() < 0.6:
+                self.said.append("and this is undone")
+                assert roll_back_in(self.patch, self.lake, names, 1, replay=False)
+                self.ids_fit()
+                now = {row["file_id"] for row in self.ledger() if row["outcome"] == "superseded"}
+                assert before <= now, "a version is in force without a row"
 
     def job_starts(self, key: str) -> None:
         if not self.taken:

@@ -194,6 +194,25 @@ def test_versions_of_files_that_only_lose_rows_stay(ledger: list[dict[str, Any]]
     assert (then.keys(), then["f"][-1], then["h"][-1]) == ({"f", "h"}, {"alpha": 1}, {"beta": 1})
 
 
+@pytest.mark.parametrize(
+    ("more", "then"),
+    [
+        ({}, ("superseded", "overwritten")),
+        ({"quarantined": 1}, ("loaded", ROLLED_BACK)),
+        ({"superseded_by": None}, ("loaded", ROLLED_BACK)),
+        ({"tables": {"alpha": 2, "beta": 1}}, ("loaded", ROLLED_BACK)),
+        ({"outcome": REPLAY}, (REPLAY, ROLLED_BACK)),
+    ],
+    ids=["nothing is left", "it was replayed", "nothing came later", "in another table", "it is read again"],
+)
+def test_a_version_whose_rows_came_back_is_superseded_again_once_they_have_left(
+    more: dict[str, Any], then: tuple[str, str], ledger: list[dict[str, Any]]
+) -> None:
+    was = {"tables": {"alpha": 2}, "superseded_by": "g", "reason": None, **more}
+    ledger += [row("f", **was), row("g", dropped=1, reason=ROLLED_BACK)]
+    assert after(back(alpha=-2))["f"][:2] == then
+
+
 def test_a_later_version_that_loses_rows_itself_loses_them_and_is_read_again(ledger: list[dict[str, Any]]) -> None:
     ledger += [row("f", outcome="superseded", superseded_by="g", dropped=2), row("g", tables={"alpha": 4})]
     plan = Rollback("n", (TableBack("alpha", 2, 1, {"f": 2, "g": -4}),), replay=True)

@@ -157,9 +157,10 @@ def _as_it_is(file: LedgerFile) -> dict[str, Any]:
 
 def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     """Rows that come were dropped before. Those beyond that are of an earlier reading: the file was replayed since then.
-    A version that is in force again keeps the id of the later one, whose held records must not land beside it. A file that was
-    forgotten stays so: the next batch takes out what comes of it. One that was rolled back stays so while records of it are
-    dropped: nobody knows whether those are rows of another table that has not come back."""
+    A version that is in force again keeps the id of the later one, whose held records must not land beside it. Once nothing is
+    left of it, it is superseded as before. A file that was forgotten stays so: the next batch takes out what comes of it. One
+    that was rolled back stays so while records of it are dropped: nobody knows whether those are rows of another table that
+    has not come back."""
     changes = {one.table: one.changes[file.file_id] for one in plan.tables if file.file_id in one.changes}
     tables = Counter(file.tables)
     for table, rows in changes.items():
@@ -187,6 +188,8 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     was = ROLLED_BACK if file.reason == PARTLY_REPLAYED else file.reason
     as_before = not back and file.outcome != FORGOTTEN and (was != ROLLED_BACK or dropped > 0)
     reason = ROLLED_BACK if leave or beyond else was if as_before else None
+    if leave and outcome == "loaded" and file.superseded_by and not (left or file.quarantined or file.parked):
+        outcome, reason = "superseded", "overwritten"
     return {
         "file_id": file.file_id,
         "outcome": outcome,
