@@ -172,7 +172,8 @@ def test_where_no_file_lies_and_where_none_was_loaded_is_said(
 
 def test_a_value_that_no_row_has_is_not_called_a_file(lake: str) -> None:
     said = failed(1, "where", "7", "--row", "alpha", "--by", "n", "--lake", lake)
-    assert said == "table alpha: no row has 7 in its column n\n"
+    told = "table alpha: no row has 7 in its column n; `forebay quarantine show --table alpha` shows refused records\n"
+    assert said == told
 
 
 def test_files_are_not_announced_to_a_queue_that_is_not_there(lake: str, s3: str) -> None:

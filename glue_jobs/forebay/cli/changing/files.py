@@ -283,7 +283,8 @@ def where(
     view = begun_view(lake)
     places = file_of_row(view, row, by, address) if row else [_split(address)]
     if not places:
-        error_console.print(f"table {row}: no row has {address} in its column {by}")
+        refused = f"`forebay quarantine show --table {row}` shows refused records"
+        error_console.print(f"table {row}: no row has {address} in its column {by}; {refused}")
         raise typer.Exit(1)
     lives = [life for place in places for life in lives_of(view, *place)]
     traced = _traced(view, row, by, address, lives) if text else {}
