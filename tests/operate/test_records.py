@@ -182,10 +182,12 @@ def settles(lake: Path, patch: Patch) -> None:
     patch("forebay.operate.declaring.settle.settle", lambda *_: Settled(("v: long",), 3, 1, 0, 2))
 
 
-def retries(patch: Patch, done: Retried) -> None:
+def retries(patch: Patch, done: Retried, finished: Retried | None = None) -> None:
     without_spark(patch)
     patch("forebay.declared_sql.check.check_expressions", lambda *_: None)
-    tries = SimpleNamespace(run=lambda _: done, logs=SimpleNamespace(close=lambda: None))
+    tries = SimpleNamespace(
+        run=lambda _: done, finished=finished or Retried(), logs=SimpleNamespace(close=lambda: None)
+    )
     patch("forebay.batch.retrying.retry.Retry", lambda *_, **__: tries)
 
 
@@ -373,6 +375,18 @@ def test_a_retry_prints_why_records_were_left(lake: Path, s3: str, monkeypatch: 
     retries(monkeypatch.setattr, Retried(4, {"alpha": 1}, refused={"paused": 1, "expectation": 2}))
     _, said, _ = given(("quarantine", "retry", "--lake", str(lake)), "")
     assert said.splitlines()[-1] == "4 records: 1 written, 0 dropped, 3 left: 2 expectation, 1 paused"
+
+
+def test_a_retry_that_was_interrupted_and_is_repeated_prints_what_it_finished(
+    lake: Path, s3: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else it would say that nothing was written, and the rows are there."""
+    retries(monkeypatch.setattr, Retried(), Retried(4, {"alpha": 3}, 1))
+    _, said, _ = given(("quarantine", "retry", "--lake", str(lake)), "")
+    assert said.splitlines()[-2:] == [
+        "an interrupted command was finished first: 3 written, 1 dropped",
+        "0 records: 0 written, 0 dropped, 0 left",
+    ]
 
 
 @pytest.mark.parametrize(("action", "undo"), [("moved", "copy the files back"), ("deleted", "put the files back")])

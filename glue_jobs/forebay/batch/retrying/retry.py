@@ -76,6 +76,8 @@ class Retry:
         self.one_pass = OnePass(spark, lake, Limits(), self.logs)
         self.reserved = ReservedIds(lake, service.name, batches)
         self.still_ours: Callable[[], None] = lambda: None
+        self.finished = Retried()
+        """What an earlier run had begun, and this one finished."""
 
     def concerns_any(self, choice: Choice) -> bool:
         """Whether a run would find anything to do: an earlier plan to finish, or such records."""
@@ -122,7 +124,7 @@ class Retry:
 
     def _finish_earlier(self) -> None:
         if (plan := self.planning.left()) is not None:
-            self._carry_out(self.planning.planned(plan.choice, plan.after) if plan.intent else plan)
+            self.finished = self._carry_out(self.planning.planned(plan.choice, plan.after) if plan.intent else plan)
 
     def _carry_out(self, plan: RetryPlan) -> Retried:
         service = unpinned(plan.service, THIS_RETRY)

@@ -274,6 +274,9 @@ def retry_records(
         left=tried.chosen - tried.moved,
         refused=dict(tried.refused),
     )
+    if (earlier := tries.finished).moved:
+        became = f"{earlier.moved - earlier.dropped:,} written, {earlier.dropped:,} dropped"
+        console.print(f"an interrupted command was finished first: {became}")
     for name, rows in sorted(tried.tables.items()):
         console.print(f"{name}: {counted(rows, 'row')}")
     for one in failed:
