@@ -77,7 +77,7 @@ class Retry:
         self.reserved = ReservedIds(lake, service.name, batches)
         self.still_ours: Callable[[], None] = lambda: None
         self.finished = Retried()
-        """What an earlier run had begun, and this one finished."""
+        """The results of a plan that an earlier run left, and that this run finished."""
 
     def concerns_any(self, choice: Choice) -> bool:
         """Whether a run would find anything to do: an earlier plan to finish, or such records."""
