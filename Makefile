@@ -8,12 +8,15 @@ WORKERS ?= 3
 PYTEST := $(BIN)/python -m pytest -q -n $(WORKERS) --dist loadfile --no-loadscope-reorder --durations=10 --ignore=tests/cluster
 ONE_JOURNEY := tests/journey/test_happy_path.py::test_nothing_is_dropped_silently
 
+# What `make check` tests.
+CHECKED := tests/test_house.py tests/test_docs.py tests/test_blocks.py tests/infra/test_settings.py
+
 # What `make quick` leaves out: what takes more than six seconds of a core, what `make check` has, and the other journeys.
 LONG := infra twin logstore journey batch/test_dedupe_beside_a_retry.py batch/test_retry_beside_a_batch.py \
   capacity/test_simulation.py content/test_bad_input.py operate/test_draft.py operate/test_drop.py operate/test_erase.py \
   operate/test_lake_view.py operate/test_landing.py operate/test_rollback.py privacy/test_hostile.py record/test_apart.py \
-  record/test_cost.py test_blocks.py test_docs.py test_house.py
-QUICK := -m "not jvm and not deep and not hypothesis" -k "not paper and not histories" $(LONG:%=--ignore=tests/%)
+  record/test_cost.py
+QUICK := -m "not jvm and not deep and not hypothesis" -k "not paper and not histories" $(addprefix --ignore=,$(CHECKED) $(LONG:%=tests/%))
 
 # AWS's linter over the service as it is by default; the suite has it over every kind of it.
 LINTED := "tests/infra/test_linters.py::test_cfn_lint_finds_nothing_in_any_region_where_the_service_is[made]"
@@ -30,11 +33,11 @@ setup: ## make this machine ready: packages, JVM libraries, the log store (quick
 demo: setup ## the whole story on this machine, in one to two minutes: files in S3 become rows in Delta tables
 	@$(BIN)/forebay demo
 
-test: setup ## every promise and every feature, in ten to fifteen minutes: all tests but the deep ones (WORKERS=3 processes)
-	@$(PYTEST) -m "not deep"
+test: setup ## every promise and every feature, in some ten minutes: all tests but the deep ones and those of `make check` (WORKERS=3 processes)
+	@$(PYTEST) -m "not deep" $(CHECKED:%=--ignore=%)
 
 test-all: setup ## the whole test suite, in some thirty-five minutes: also crashes at every point, random histories, 300 tables
-	@FOREBAY_PAPER_HISTORIES=$${FOREBAY_PAPER_HISTORIES:-300} $(PYTEST)
+	@FOREBAY_PAPER_HISTORIES=$${FOREBAY_PAPER_HISTORIES:-300} FOREBAY_COMPLETE_HISTORIES=$${FOREBAY_COMPLETE_HISTORIES:-60} $(PYTEST)
 
 # Six JVMs at once, 200 MB to fetch, and a Python of Glue's version: too much beside the suite's own on two cores.
 test-cluster: setup ## the jobs in the environments of Glue and EMR, on a master and two workers of this machine; STORY=killed is one of the stories
@@ -51,7 +54,7 @@ check: setup ## style, types, which room may import which, what the documents sa
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
-	@$(BIN)/python -m pytest -q tests/test_house.py tests/test_docs.py tests/test_blocks.py tests/infra/test_settings.py $(LINTED)
+	@$(BIN)/python -m pytest -q $(CHECKED) $(LINTED)
 
 mutate: setup ## which small changes to a room's code no test without a JVM notices; ROOM=ledger, or one module: ROOM=ledger/claim
 	@$(BIN)/python dev/mutate.py $(ROOM) --jobs $(WORKERS)
