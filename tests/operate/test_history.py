@@ -72,6 +72,15 @@ def test_what_changed_about_a_table_is_told_with_the_way_back(lake: str) -> None
     assert "did you mean alpha?" in failed(2, "history", "--lake", lake, "--table", "alpah")
 
 
+def test_a_commit_that_changes_no_row_and_no_column_has_no_way_back(lake: str) -> None:
+    for number in range(2):
+        write_deltalake(f"{lake}/alpha", pa.table({"v": [number]}), mode="overwrite")
+    DeltaTable(f"{lake}/alpha").vacuum(0, dry_run=False, enforce_retention_duration=False)
+    told = [json.loads(line) for line in ran("history", "--lake", lake, "--table", "alpha", "--json").splitlines()]
+    undo = {one["undo"] for one in told if "VACUUM" in one["what"]}
+    assert undo == {""}
+
+
 def test_no_undo_is_told_that_a_rollback_refuses(lake: str) -> None:
     """It never goes back before an erasure, and a table that is computed from others does not go back itself."""
     for number in range(2):

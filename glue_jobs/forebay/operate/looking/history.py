@@ -31,6 +31,8 @@ from forebay.threads import in_threads
 
 QUIET = ("WRITE", "STREAMING UPDATE")
 """Operations that add rows: the batches report them. They are shown of one table only, which may be rolled back to them."""
+EFFECTS = ("add", "remove", "metaData")
+"""Actions of a commit that a rollback undoes. VACUUM notes in the log that it ran, and has none of them."""
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,8 @@ def _of_table(view: LakeView, table: str, since: datetime, only_changes: bool) -
         changes = ["new columns or properties"] if is_changed else []
         if changes or operation not in QUIET or not only_changes:
             what = f"{table} version {version}: {', '.join([operation, *_rows_of(actions), *changes])}"
-            undo = f"forebay rollback {table} --to {version - 1}" if version and goes_back else ""
+            has_effect = any(kind in action for action in actions for kind in EFFECTS)
+            undo = f"forebay rollback {table} --to {version - 1}" if version and goes_back and has_effect else ""
             yield Happened(found.modified, "table", what, str(info.get("userName") or ""), undo)
 
 
