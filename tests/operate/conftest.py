@@ -10,7 +10,7 @@ import pytest
 from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
-from forebay_local.twin import account
+from forebay_local.twin import quick
 from forebay_local.twin.kept_alive import Handler
 
 
@@ -18,7 +18,7 @@ from forebay_local.twin.kept_alive import Handler
 def endpoint() -> Iterator[str]:
     """Its connections stay open, as those of S3 and of the twin do; and as in the twin, moto finds its services at once, which
     it would look for on disk for each request."""
-    account.install()
+    quick.install()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("MOTO_DISABLE_GLOBAL_CORS", "true")
         yield from served()

@@ -315,7 +315,7 @@ def test_a_synth_is_kept_until_something_that_it_reads_changes(tmp_path: Path) -
     (first / "mine").touch()
     assert synth.assembly(tmp_path) == first
     assert (first / "mine").exists()
-    assert (first / "said").read_text() == "-c env=local"
+    assert (first / "said").read_text() == "--without-review -c env=local"
     (tmp_path / "cdk.json").write_text("{}")
     assert synth.assembly(tmp_path) != first
     app.write_text("raise SystemExit('forebay: workers: must be at least 2')")

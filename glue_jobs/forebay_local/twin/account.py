@@ -1,24 +1,19 @@
-"""The parts of an account that moto lacks: its quotas, and IAM's simulation of a role's policies. Its services are found at
-once.
+"""The parts of an account that moto lacks: its quotas, and IAM's simulation of a role's policies.
 
 Fixed in moto 5.2.5: Lambda's GetAccountSettings, Service Quotas' ListServiceQuotas and IAM's SimulatePrincipalPolicy
-are missing. Here the quotas are AWS's defaults, and a role is judged as `rights` judges it. moto matches each request with
-the addresses of all services, and compares the services in use several times. That takes a tenth of its time.
+are missing. Here the quotas are AWS's defaults, and a role is judged as `rights` judges it.
 """
 
 from __future__ import annotations
 
 import json
-from functools import lru_cache
 from typing import Any
 
 from moto.awslambda import urls
 from moto.awslambda.responses import LambdaResponse
-from moto.core.base_backend import BackendDict
 from moto.core.responses import ActionResult
 from moto.iam.models import iam_backends
 from moto.iam.responses import IamResponse
-from moto.moto_server.werkzeug_app import DomainDispatcherApplication
 from moto.servicequotas.responses import ServiceQuotasResponse
 
 from forebay_local.twin.clients import role_of
@@ -70,23 +65,7 @@ def simulate_principal_policy(self: Any) -> ActionResult:
     return ActionResult({"EvaluationResults": results, "IsTruncated": False})
 
 
-_of_account = BackendDict.__getitem__
-
-
-def of_account(self: Any, account_id: str) -> Any:
-    """The part of a service that belongs to an account. moto makes it if it is not there."""
-    found = self.get(account_id)
-    return _of_account(self, account_id) if found is None else found
-
-
 PATCHES = (
-    Patch(BackendDict, "__getitem__", ("self", "account_id"), of_account),
-    Patch(
-        DomainDispatcherApplication,
-        "get_backend_for_host",
-        ("self", "host"),
-        lru_cache(DomainDispatcherApplication.get_backend_for_host),
-    ),
     Patch(LambdaResponse, "get_account_settings", None, get_account_settings, new=True),
     Patch(ServiceQuotasResponse, "list_service_quotas", None, list_service_quotas, new=True),
     Patch(IamResponse, "simulate_principal_policy", None, simulate_principal_policy, new=True),

@@ -91,9 +91,10 @@ def _parse_descriptions_once() -> None:
 
 
 def _patch(endpoint: str, state: Path | None) -> None:
-    from forebay_local.twin import account, events, functions, glue, rights, s3, sns, sqs
+    from forebay_local.twin import account, events, functions, glue, quick, rights, s3, sns, sqs
     from forebay_local.twin.cloudformation import engine
 
+    quick.install()
     rights.install(state)
     sqs.install()
     sns.install()

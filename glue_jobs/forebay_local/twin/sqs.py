@@ -21,7 +21,6 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from moto import backends
 from moto.sqs import models
 from moto.sqs.exceptions import ReceiptHandleIsInvalid, SQSException
 
@@ -36,7 +35,6 @@ _attributes = models.SQSBackend.get_queue_attributes
 _change_visibility = models.SQSBackend.change_message_visibility
 _set_attributes = models.Queue._set_attributes
 _groups: Any = vars(models.Queue)["pending_message_groups"].fget
-_modules = tuple(backends.list_of_moto_modules())
 
 
 def install() -> None:
@@ -215,16 +213,10 @@ def _count(queue: Any) -> tuple[int, int, int]:
     return counts
 
 
-def list_of_moto_modules() -> Iterator[str]:
-    """moto's server lists the folder of all its services on every request; they don't change."""
-    return iter(_modules)
-
-
 _QUEUE, _BACKEND = models.Queue, models.SQSBackend
 
 PATCHES = (
     Patch(models, "unix_time_millis", ("dt",), now_ms),
-    Patch(backends, "list_of_moto_modules", (), list_of_moto_modules),
     Patch(models.Queue, "_set_attributes", ("self", "attributes", "now"), set_attributes),
     Patch(
         _BACKEND,

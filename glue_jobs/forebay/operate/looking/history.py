@@ -32,7 +32,7 @@ from forebay.threads import in_threads
 QUIET = ("WRITE", "STREAMING UPDATE")
 """Operations that add rows: the batches report them. They are shown of one table only, which may be rolled back to them."""
 EFFECTS = ("add", "remove", "metaData")
-"""Actions of a commit that a rollback undoes. VACUUM notes in the log that it ran, and has none of them."""
+"""Actions of a commit that a rollback undoes. VACUUM commits without any of them."""
 
 
 @dataclass(frozen=True)
