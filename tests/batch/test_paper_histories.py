@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count, product
 from random import Random
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -30,7 +31,7 @@ from forebay.declaration.service import Service
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER, PARKED, QUARANTINE
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, PUT_AGAIN, REPLAY, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, FORGOTTEN, NOT_FINAL, PUT_AGAIN, REPLAY, SKIPPED_BY_OPERATOR, WANTED_AGAIN
 from tests.batch import paper
 from tests.batch.model import Model, Put
 from tests.batch.paper import (
@@ -116,6 +117,7 @@ class Play:
         self.rolls_back = not self.tables_fail and self.draw.random() < 0.25
         self.versioned = self.draw.random() < 0.3
         self.expired: set[str] = set()
+        self.skipping: set[str] = set()
         self.keys = KEYS
         self.service = service(self.dedupe)
         self.contents: dict[str, list[Record]] = {}
@@ -359,7 +361,9 @@ class Play:
 
     def driver(self, dies_after: int | None = None) -> Any:
         self.lake.dies_after = dies_after
-        return lay_out(self.patch, self.lake, self.service, self.generation, clock=self.clock)
+        made = lay_out(self.patch, self.lake, self.service, self.generation, clock=self.clock)
+        made.skips = SimpleNamespace(among=lambda files: self.skipping & {file.file_id for file in files})  # type: ignore[assignment]
+        return made
 
     def attempt(self, dies_after: int | None = None) -> None:
         """Spark replays a batch before it asks for more."""
@@ -439,7 +443,8 @@ class Play:
         remove_leftovers_in(self.patch, self.lake, self.service, AT)
 
     def announce_what_ended_as(self, outcomes: Sequence[str]) -> None:
-        found = {row["file_id"] for row in self.ledger() if row["outcome"] in outcomes or row["reason"] == PUT_AGAIN}
+        again = (PUT_AGAIN, SKIPPED_BY_OPERATOR)
+        found = {row["file_id"] for row in self.ledger() if row["outcome"] in outcomes or row["reason"] in again}
         self.waiting = [put.file for one, put in self.model.puts.items() if one in found]
         self.attempt()
 
@@ -1048,6 +1053,21 @@ def test_rows_that_a_rollback_brings_to_a_file_that_is_to_be_read_again_make_roo
     play.waiting = [put.file]
     play.attempt()
     play.check()
+
+
+@pytest.mark.parametrize("dies_after", range(1, 9))
+def test_a_skipped_file_whose_notice_comes_again_in_a_batch_that_dies_keeps_its_row(dies_after: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.put("add/a")
+        play.skipping = {play.waiting[0].file_id}
+        play.attempt()
+        play.announce_again("add/a")
+        play.put("add/b")
+        play.attempt(dies_after)
+        play.attempt()
+        told = {row["key"]: (row["outcome"], row["reason"]) for row in play.ledger()}
+        assert told == {"add/a": ("skipped", SKIPPED_BY_OPERATOR), "add/b": ("loaded", None)}
 
 
 def stopped_behind_its_plan(play: Play) -> str:

@@ -176,7 +176,7 @@ def test_what_an_operator_wants_left_out_gets_one_row_whatever_became_of_it_befo
         (withheld, "skipped", "by-operator"),
     ]
     assert (found.fresh, found.retried, found.known) == ((), (withheld,), (done, before, standing))
-    assert found.skipped == (new.file_id, withheld.file_id)
+    assert found.skipped == tuple(file.file_id for file in files)
 
 
 @pytest.mark.parametrize("outcome", ["unreadable", "duplicate", "skipped", "superseded", "empty", "loaded"])
@@ -235,6 +235,17 @@ def test_a_replay_that_was_asked_for_after_a_batch_began_is_none_of_it() -> None
     assert (begun.fresh, begun.known, begun.retried) == ((version(2, "in/b.json"),), (version(1),), ())
     assert begun.superseded == ()
     assert found.as_begun({file.file_id for file in found.fresh}) == found
+
+
+@pytest.mark.parametrize(
+    "is_now", [{"outcome": "skipped", "reason": "by-operator"}, {"outcome": "ignored"}, {"outcome": "missing"}]
+)
+def test_a_file_that_a_batch_did_not_read_when_it_began_keeps_its_row(is_now: dict[str, str]) -> None:
+    """It is read again by now, as far as the ledger says, but only a plan gives it another row."""
+    found = decided([version(1), version(2, "in/b.json")], [loaded(version(1), **is_now)], "append")
+    assert found.retried == (version(1),)
+    begun = found.as_begun({version(2, "in/b.json").file_id})
+    assert (begun.fresh, begun.known, begun.retried) == ((version(2, "in/b.json"),), (version(1),), ())
 
 
 @pytest.mark.parametrize(

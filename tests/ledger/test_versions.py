@@ -9,7 +9,7 @@ import pytest
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
-from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED, Entry
+from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED
 from forebay.ledger.versions import FILE_COLUMNS, SAME_BYTES, Earlier, Sorted, Superseded, standing
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -62,11 +62,6 @@ def test_a_replay_that_s3_withheld_was_tried_once_more(tries: int | None, then: 
 def test_a_superseded_file_that_is_back_and_was_withheld_is_tried_again(outcome: str, then: str) -> None:
     one = Superseded(Earlier.of(row(outcome="superseded", reason="overwritten")), FIRST)
     assert one.not_replayed(outcome, "")["outcome"] == then
-
-
-def test_of_the_files_that_are_left_out_only_those_of_an_operator_are_skipped() -> None:
-    left_out = (Entry(file=FIRST, outcome="skipped", reason="by-operator"), Entry(file=AGAIN, outcome="duplicate"))
-    assert Sorted((), (), left_out).skipped == (FIRST.file_id,)
 
 
 def test_a_duplicate_that_is_read_for_another_file_is_none_until_it_was_read() -> None:

@@ -79,9 +79,9 @@ def delete_files(files: Iterable[DataFile], lake: str, vault: str) -> None:
 class Plan:
     """`files` are all of the batch, `ends` and `fates` those of the files that the ledger did not know. `service` are the
     declarations, pinned; `tries_until` the last try of kept records whose ids the batch looks at. `skipped` are the ids of
-    files that an operator wanted left out. `left_out` are the entries of these, and of files that a rule left out, perhaps only
-    once others of their key were read. `had_ledger`: the lake had one when the batch began. `staged` are the data files. Until
-    it is `settled`, nothing was committed by it, and it binds nobody."""
+    files that an operator wanted left out. `left_out` are the entries of these that the ledger did not have, and of files that
+    a rule left out, perhaps only once others of their key were read. `had_ledger`: the lake had one when the batch began.
+    `staged` are the data files. Until it is `settled`, nothing was committed by it, and it binds nobody."""
 
     generation: str
     batch: int
@@ -132,7 +132,7 @@ class Plan:
         """Repeats what the first try decided about each file, whatever a comparison would say now."""
         fresh, split = tuple(end.file for end in self.ends), claim.to_read()
         hashes = {end.file.file_id: end.content_hash for end in self.ends}
-        begun = split.as_begun({file.file_id for file in fresh})
+        begun = split.as_begun({file.file_id for file in (*fresh, *(entry.file for entry in self.left_out))})
         superseded, landed = tuple(claim.superseded(fresh, hashes)), frozenset(file.file_id for file in self.landing)
         return replace(begun, fresh=fresh, left_out=self.left_out, superseded=superseded, landed=landed)
 

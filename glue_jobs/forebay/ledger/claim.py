@@ -408,7 +408,9 @@ class _Deciding:
         stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
         put_again = {seen.file.file_id: seen for seen in stay if seen.put_again and seen.file.file_id not in leaving}
         returning = tuple(seen for seen in self.returning if seen.file.file_id not in leaving)
-        return replace(found, put_again=tuple(put_again.values()), returning=returning, landed=frozenset(self.readable))
+        skipped = tuple(file.file_id for file in self.claim.files if file.file_id in self.claim.skipped)
+        waiting = {"put_again": tuple(put_again.values()), "returning": returning}
+        return replace(found, **waiting, landed=frozenset(self.readable), skipped=skipped)
 
 
 def _same_bytes(file: LandedFile, rival: LandedFile, hashes: Mapping[str, str]) -> bool:

@@ -221,8 +221,9 @@ class Sorted:
     were not read when they came before, or are replayed. `tries` says how often they came, by file id. `released` are those
     of them that the quarantine has as whole files. `stand_ins` are duplicates of replays, by the id of the replay: they are
     read if that one is gone. `put_again` are files whose bytes were put again, with the later time in their rows. `returning`
-    are superseded ones of them that wait. `landed` are
-    the ids of the files that could be read; none before anything is read."""
+    are those of them that wait, superseded or brought back by a rollback. `landed` are
+    the ids of the files that could be read; none before anything is read. `skipped` are the ids of those that an operator wants
+    left out, also if the ledger has them."""
 
     fresh: tuple[LandedFile, ...]
     known: tuple[LandedFile, ...]
@@ -235,11 +236,7 @@ class Sorted:
     put_again: tuple[Earlier, ...] = ()
     returning: tuple[Earlier, ...] = ()
     landed: frozenset[str] = frozenset()
-
-    @property
-    def skipped(self) -> tuple[str, ...]:
-        """The ids of those that an operator wants left out."""
-        return tuple(entry.file.file_id for entry in self.left_out if entry.reason == SKIPPED_BY_OPERATOR)
+    skipped: tuple[str, ...] = ()
 
     @property
     def new(self) -> frozenset[str]:
@@ -276,14 +273,17 @@ class Sorted:
         return [one.earlier.file.file_id for one in self.leaving if one.earlier.row["parked"]]
 
     def as_begun(self, file_ids: Collection[str]) -> Sorted:
-        """The files for a batch whose commit has begun, without replays that were requested since then."""
-        late = self.replays.keys() - set(file_ids)
+        """The files for a batch whose commit has begun: `file_ids` get a row by its plan. Others that the ledger wants read
+        again by now keep the row that they have."""
+        late = {*self.replays, *(file.file_id for file in self.retried)} - {*file_ids}
         if not late:
             return self
-        fresh, retried = (tuple(f for f in some if f.file_id not in late) for some in (self.fresh, self.retried))
+        of_now = (self.fresh, self.retried, self.released)
+        fresh, retried, released = (tuple(f for f in some if f.file_id not in late) for some in of_now)
         known = (*self.known, *(f for f in self.fresh if f.file_id in late))
         superseded = tuple(one for one in self.superseded if one.by.file_id not in late)
-        return replace(self, fresh=fresh, known=known, retried=retried, superseded=superseded)
+        again = {"retried": retried, "released": released}
+        return replace(self, fresh=fresh, known=known, superseded=superseded, **again)
 
 
 def standing(superseded: Iterable[Superseded]) -> dict[str, Mapping[str, int]]:
