@@ -325,6 +325,19 @@ def test_a_key_ends_with_its_first_bytes_although_a_paused_table_still_had_rows_
         play.every_row_is_known()
 
 
+def test_a_first_notice_that_comes_late_once_more_is_no_older_than_the_bytes_that_were_put_again() -> None:
+    """The rows have left, and the file that waited is announced after that."""
+    with pytest.MonkeyPatch.context() as patch:
+        play, first = first_bytes_stand(patch, "is paused", dedupe=True)
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
+        play.waiting = [put_again(first)]
+        play.attempt()
+        play.start_again()
+        play.waiting = [first]
+        play.attempt()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
+
+
 @in_time
 def test_tables_go_back_beside_tables_that_fail_and_every_record_stands_once() -> None:
     play_all(Rollbacks)

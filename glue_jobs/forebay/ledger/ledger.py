@@ -98,8 +98,8 @@ class Ledger:
         `skipped` are left out, and so are deletions by forebay: those `cleared`, if they are known from before. A second call
         gives the same, until `remember` adds rows."""
         earlier = self._versions_of(files)
+        files = as_written_last(files, earlier)
         if service.on_delete == "forget":
-            files = as_written_last(files, earlier)
             earlier = put_again(files, earlier)
             cleared = self.deletions_of_ours(files, earlier) if cleared is None else cleared
         ignored = partial(why_ignored, service, cleared=cleared or ())
