@@ -338,6 +338,31 @@ def test_a_first_notice_that_comes_late_once_more_is_no_older_than_the_bytes_tha
         assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
 
 
+@pytest.mark.parametrize("has_left", [False, True])
+@pytest.mark.parametrize("name", TABLES)
+def test_a_file_that_waits_or_waited_is_read_also_where_a_table_goes_back(name: str, has_left: bool) -> None:
+    """To before its rows, or to its rows."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=True)
+        two_versions(play)
+        first = next(put.file for put in play.model.puts.values() if put.file.key == "new/a")
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
+        play.waiting = [put_again(first)]
+        play.attempt()
+        if has_left:
+            play.start_again()
+        assert roll_back_in(patch, play.lake, [name], 2 if has_left or name == "beta" else 1, replay=False) != (
+            name == "beta" and not has_left
+        )
+        for _ in range(2):
+            play.start_again()
+            (row,) = (row for row in play.ledger() if row["file_id"] == first.file_id)
+            play.waiting = [replace(first, sequencer=row["sequencer"], event_time=row["event_time"])]
+            play.attempt()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name) if row["key"] == "new/a"] == ["1", "1"]
+        play.every_row_is_known()
+
+
 @in_time
 def test_tables_go_back_beside_tables_that_fail_and_every_record_stands_once() -> None:
     play_all(Rollbacks)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from forebay.errors import Halt
-from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, REPLAY, ROLLED_BACK, WANTED_AGAIN
+from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, PUT_AGAIN, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.changing import rollback_ledger
 from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after
 from tests.operate.ledger import entry
@@ -70,6 +70,12 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
             {"a": 5},
             ("loaded", ROLLED_BACK, 5, 5, 0, {"a": 5}),
         ),
+        (
+            row(outcome="superseded", reason=PUT_AGAIN, tables={"a": 3}),
+            {"a": -3},
+            ("superseded", PUT_AGAIN, 3, 0, 3, {}),
+        ),
+        (row(outcome="superseded", reason=PUT_AGAIN, dropped=3), {"a": 3}, (REPLAY, None, 3, 3, 0, {"a": 3})),
         (row(outcome="empty"), {"a": 2}, ("loaded", ROLLED_BACK, 2, 2, 0, {"a": 2})),
         (row(outcome=FORGOTTEN, dropped=2), {"a": 2}, (FORGET, None, 2, 2, 0, {"a": 2})),
         (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), {"a": 1}, (REPLAY, None, 1, 1, 0, {"a": 1})),
@@ -79,7 +85,8 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
     ids=[
         *("some rows leave", "all rows leave", "those of another table stay", "some come back", "all come back"),
         *("a failed table stays said", "an earlier version is in force again", "an earlier version leaves"),
-        *("more come back than left", "an empty file had rows before", "a forgotten file is forgotten again"),
+        *("more come back than left", "a file that waits still waits", "one that waited is read"),
+        *("an empty file had rows before", "a forgotten file is forgotten again"),
         *("one that is wanted again is read", "a file that is read again", "nothing is left to make room for"),
     ],
 )

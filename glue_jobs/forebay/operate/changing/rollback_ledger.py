@@ -20,6 +20,7 @@ from forebay.ledger.entry import (
     FORGET,
     FORGOTTEN,
     PARTLY_REPLAYED,
+    PUT_AGAIN,
     REPLAY,
     ROLLED_BACK,
     WANTED_AGAIN,
@@ -182,7 +183,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
         outcome = REPLAY
     elif file.outcome == FORGOTTEN:
         outcome = REPLAY if file.reason == WANTED_AGAIN else FORGET
-    elif file.outcome in UNREAD and left:
+    elif (file.outcome in UNREAD and left) or (back and file.reason == PUT_AGAIN):
         outcome = REPLAY
     dropped = file.dropped + beyond - sum(changes.values())
     was = ROLLED_BACK if file.reason == PARTLY_REPLAYED else file.reason
@@ -190,6 +191,8 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     reason = ROLLED_BACK if leave or beyond else was if as_before else None
     if leave and outcome == "loaded" and file.superseded_by and not (left or file.quarantined or file.parked):
         outcome, reason = "superseded", "overwritten"
+    if outcome == "superseded" and file.reason == PUT_AGAIN:
+        reason = PUT_AGAIN
     return {
         "file_id": file.file_id,
         "outcome": outcome,
