@@ -167,6 +167,48 @@ def test_a_key_gets_its_earlier_bytes_again_where_records_are_known() -> None:
     play_all(PutsBackKnown)
 
 
+class Skips(PutsBackKnown):
+    """Keys are skipped and taken back meanwhile, and notices come late once more."""
+
+    def __init__(self, seed: int, patch: pytest.MonkeyPatch) -> None:
+        self.notices: list[LandedFile] = []
+        super().__init__(seed, patch)
+        self.dedupe = self.draw.random() < 0.5
+        self.service = service(self.dedupe, self.draw.choice(("", 'on_delete = "forget"\n')))
+
+    def more_deeds(self) -> dict[Callable[[str], None], int]:
+        return {**super().more_deeds(), self.skip: 8, self.notice_again: 6, self.go_back: 3}
+
+    def do(self, deeds: dict[Callable[[str], None], int], most: int) -> None:
+        super().do(deeds, 3 * most)
+
+    def announce(self, put: Put) -> None:
+        super().announce(put)
+        self.notices.append(put.file)
+
+    def notice_again(self, key: str) -> None:
+        self.waiting.append(self.draw.choice(self.notices))
+
+    def skip(self, key: str) -> None:
+        """Or no longer."""
+        self.skipping ^= {put.file.file_id for put in self.model.puts.values() if put.file.key == key}
+
+    def attempt(self, dies_after: int | None = None) -> None:
+        super().attempt(dies_after)
+        if not self.taken and not any("plan" in name for name in self.lake.objects):
+            told = {(name, row["file_id"]): rows for row in self.ledger() for name, rows in row["tables"].items()}
+            assert told == Counter((name, row["_file_id"]) for name in TABLES for row in self.lake.rows(name))
+
+    def end(self) -> None:
+        self.skipping = set()
+        super().end()
+
+
+@in_time
+def test_the_ledger_tells_of_all_rows_while_keys_that_get_earlier_bytes_are_skipped() -> None:
+    play_all(Skips)
+
+
 def first_bytes_stand(
     patch: pytest.MonkeyPatch, how: str, *more: Record, declared: str = "", dedupe: bool = False
 ) -> tuple[Play, LandedFile]:
@@ -361,6 +403,29 @@ def test_a_file_that_waits_or_waited_is_read_also_where_a_table_goes_back(name: 
             play.attempt()
         assert [row["id"] for name in TABLES for row in play.lake.rows(name) if row["key"] == "new/a"] == ["1", "1"]
         play.every_row_is_known()
+
+
+@pytest.mark.parametrize("how", ["is paused", "goes back"])
+@pytest.mark.parametrize("dedupe", [True, False])
+def test_a_key_that_is_skipped_when_it_gets_its_first_bytes_again_is_read_after_that(how: str, dedupe: bool) -> None:
+    """The ledger still tells of the rows that stand meanwhile."""
+    with pytest.MonkeyPatch.context() as patch:
+        play, first = first_bytes_stand(patch, how, dedupe=dedupe)
+        before = [(row["file_id"], row["outcome"], row["tables"]) for row in play.ledger()]
+        play.lake.answers[first.file_id] = [Record("alpha", "1"), Record("beta", "1")]
+        play.skipping = {first.file_id}
+        play.waiting = [put_again(first)]
+        play.attempt()
+        now = [(row["file_id"], row["outcome"], row["tables"]) for row in play.ledger()]
+        assert now == [
+            (one, REPLAY if (how, one) == ("goes back", first.file_id) else out, there) for one, out, there in before
+        ]
+        play.skipping = set()
+        play.start_again()
+        (row,) = (row for row in play.ledger() if row["file_id"] == first.file_id)
+        play.waiting = [replace(first, sequencer=row["sequencer"], event_time=row["event_time"])]
+        play.attempt()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
 
 
 @in_time

@@ -382,6 +382,19 @@ def test_with_dedupe_a_file_that_is_back_waits_while_a_table_has_rows_of_it() ->
     assert found(first, loaded(first, **left)).returning == ()
 
 
+@pytest.mark.parametrize("left_out", [{"skipped": True}, {"ignored": lambda file: "name"}], ids=["skipped", "ignored"])
+@pytest.mark.parametrize("outcome", ["superseded", "loaded"])
+def test_a_file_that_is_back_and_left_out_keeps_the_row_that_tells_of_its_rows(outcome: str, left_out: Any) -> None:
+    """The row that replaced it would say that no table has any."""
+    first, second, back = unversioned(1, "A"), unversioned(2, "B"), unversioned(3, "A")
+    there = {"outcome": outcome, "written": 3, "tables": {"beta": 3}, "superseded_by": second.file_id}
+    earlier = {("landing", "in/a.json"): [loaded(first, **there), loaded(second)]}
+    told = {**left_out, "skipped": {first.file_id} if "skipped" in left_out else ()}
+    split = Claim([back], earlier, lambda key: "replace", **told).decided({})
+    assert (split.fresh, split.known, split.left_out, split.retried) == ((), (back,), (), ())
+    assert [seen.row["sequencer"] for seen in split.returning] == [back.sequencer]
+
+
 def test_a_file_is_not_back_by_its_first_notice_or_as_a_version_of_its_own() -> None:
     first, second = unversioned(1, "A"), unversioned(2, "B")
     gone = {"outcome": "superseded", "written": 0, "tables": {}, "quarantined": 0, "parked": 0, "dropped": 10}

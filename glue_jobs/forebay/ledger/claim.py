@@ -186,7 +186,8 @@ class _Deciding:
         self.here.add(file.file_id)
         if any(seen.is_marked and self._leaves(seen) for seen in his):
             return  # its row changes with those of the other versions that leave
-        if self.claim.dedupe and any(seen.is_leaving for seen in his) and not (skip or rule or file.is_deletion):
+        waits = skip or bool(rule)
+        if any((seen.is_leaving and (waits or self.claim.dedupe)) or (seen.came_back and waits) for seen in his):
             self.known.append(file)
             self.returning += [
                 replace(seen, row=seen.with_time_of(file)) if written_later(file, seen.file) else seen for seen in his

@@ -55,7 +55,7 @@ class CarryingOut(Attempt):
                 change_times(parts.spark, ledger.path, [seen.row for seen in put_again])
             if returning := ending.returning:
                 change_times(parts.spark, ledger.path, returning, outcome=REPLAY)
-            if wait := [seen.row for seen in ending.split.returning if not seen.waits]:
+            if wait := [seen.row for seen in ending.split.returning if seen.is_leaving and not seen.waits]:
                 change_times(parts.spark, ledger.path, wait, reason=PUT_AGAIN)
             wrote = parts.ended.add(ending, self.writing, parts.clock())
             ledger.withheld.add(ending.waiting)

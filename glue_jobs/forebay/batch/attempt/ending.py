@@ -110,9 +110,11 @@ class Ending:
 
     @property
     def returning(self) -> list[dict[str, Any]]:
-        """Rows of those of them that no operator marked: their keys got the same bytes again. A job that starts must know."""
+        """Rows of those of them that no operator marked: their keys got the same bytes again. A job that starts must know. Rows
+        that stand after a rollback stay while the file is skipped, or ignored by a rule."""
         replays = (seen for one, seen in self.split.replays.items() if one in self.unchanged)
-        return [seen.earlier.with_time_of(seen.by) for seen in replays if not seen.earlier.is_marked]
+        rows = [seen.earlier.with_time_of(seen.by) for seen in replays if not seen.earlier.is_marked]
+        return rows + [dict(seen.row) for seen in self.split.returning if seen.came_back]
 
     @property
     def leaving(self) -> list[str]:
