@@ -80,6 +80,7 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
         (row(outcome=FORGOTTEN, dropped=2), {"a": 2}, (FORGET, None, 2, 2, 0, {"a": 2})),
         (row(outcome=FORGOTTEN, reason=WANTED_AGAIN, dropped=1), {"a": 1}, (REPLAY, None, 1, 1, 0, {"a": 1})),
         (row(outcome="missing", dropped=2), {"a": 2}, (REPLAY, None, 2, 2, 0, {"a": 2})),
+        (row(outcome="skipped", reason="by-operator"), {"a": 2}, (REPLAY, ROLLED_BACK, 2, 2, 0, {"a": 2})),
         (row(outcome="denied", tables={"a": 2}), {"a": -2}, ("denied", ROLLED_BACK, 2, 0, 2, {})),
     ],
     ids=[
@@ -87,7 +88,8 @@ def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
         *("a failed table stays said", "an earlier version is in force again", "an earlier version leaves"),
         *("more come back than left", "a file that waits still waits", "one that waited is read"),
         *("an empty file had rows before", "a forgotten file is forgotten again"),
-        *("one that is wanted again is read", "a file that is read again", "nothing is left to make room for"),
+        *("one that is wanted again is read", "a file that is read again", "one that was skipped since"),
+        "nothing is left to make room for",
     ],
 )
 def test_each_file_has_its_sum_and_its_word(

@@ -30,8 +30,9 @@ from forebay.ledger.entry import (
 from forebay.operate.lake_view import rows_with
 from forebay.operate.looking.files import LedgerFile
 
-UNREAD = ("missing", "denied", "unavailable")
-"""Such a file is read again. Rows of it that come back, from before it was forgotten, then have to make room."""
+UNREAD = ("missing", "denied", "unavailable", "skipped", "ignored")
+"""Such a file is read again, or may be. Rows of it that come back, from before it was forgotten or replaced, then have to make
+room, and leave with a later version."""
 
 CHANGED = ("outcome", "reason", "detail", "records", "written", "dropped", "tables")
 """Columns of the ledger."""
