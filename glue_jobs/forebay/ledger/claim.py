@@ -408,10 +408,10 @@ class _Deciding:
         leaving = {one.earlier.file.file_id for one in superseded}
         stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
         put_again = {seen.file.file_id: seen for seen in stay if seen.put_again and seen.file.file_id not in leaving}
+        found = replace(found, put_again=tuple(put_again.values()), landed=frozenset(self.readable))
         returning = tuple(seen for seen in self.returning if seen.file.file_id not in leaving)
         skipped = tuple(file.file_id for file in self.claim.files if file.file_id in self.claim.skipped)
-        waiting = {"put_again": tuple(put_again.values()), "returning": returning}
-        return replace(found, **waiting, landed=frozenset(self.readable), skipped=skipped)
+        return replace(found, returning=returning, skipped=skipped)
 
 
 def _same_bytes(file: LandedFile, rival: LandedFile, hashes: Mapping[str, str]) -> bool:

@@ -282,8 +282,7 @@ class Sorted:
         fresh, retried, released = (tuple(f for f in some if f.file_id not in late) for some in of_now)
         known = (*self.known, *(f for f in self.fresh if f.file_id in late))
         superseded = tuple(one for one in self.superseded if one.by.file_id not in late)
-        again = {"retried": retried, "released": released}
-        return replace(self, fresh=fresh, known=known, superseded=superseded, **again)
+        return replace(self, fresh=fresh, known=known, retried=retried, superseded=superseded, released=released)
 
 
 def standing(superseded: Iterable[Superseded]) -> dict[str, Mapping[str, int]]:
