@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
@@ -27,9 +27,9 @@ from forebay.ledger.periods import FeedPeriod, Key, Periods
 from forebay.operate.changing import reopen as reopening
 from forebay.upkeep.complete.look import Landing, Looker
 from forebay.upkeep.complete.watch import arriving
-from tests.batch.paper import FIRST, PLACE, Store, lay_out
+from tests.batch.paper import FIRST, PLACE, Record, Store, lay_out
 from tests.batch.test_paper_deletions import Deletions
-from tests.batch.test_paper_histories import AT, Play, service
+from tests.batch.test_paper_histories import AT, TABLES, Play, service
 from tests.batch.world import Died
 
 KEYS = tuple(f"{rule}/2026-11-21/{hour}/{name}" for rule in ("add", "new") for hour, name in (("10", "a"), ("11", "b")))
@@ -318,3 +318,40 @@ def test_whenever_an_hour_is_called_complete_every_file_of_it_is_in(kind: type[H
     alone = os.environ.get("FOREBAY_COMPLETE_HISTORY")
     for seed in [int(alone)] if alone else range(int(os.environ.get("FOREBAY_COMPLETE_HISTORIES", "30"))):
         played(kind, seed)
+
+
+@pytest.mark.parametrize("at", range(8))
+@pytest.mark.parametrize("dies_after", [None, *range(1, 8)])
+def test_an_hour_is_not_complete_while_a_file_of_it_waits_that_got_its_bytes_again(
+    at: int, dies_after: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody looks before each effect of the batch, and it dies after each. A paused table has rows of the first bytes."""
+    play = Hours(0, monkeypatch)
+    play.dedupe, play.versioned, play.operator_acts, play.looks, play.begun = True, False, False, False, True
+    play.rolls_back, play.beside = False, None
+    declared = f'envelope.complete = {{ folder = "{FOLDER}", quiet_minutes = 5 }}\n'
+    key = play.keys[-1]
+    for number, paused in (("1", ()), ("2", ("alpha",))):
+        play.put(key)
+        file = play.waiting[-1]
+        play.lake.answers[file.file_id] = play.contents[file.file_id] = [Record(name, number) for name in TABLES]
+        play.service = service(True, declared).with_paused(paused)
+        Play.attempt(play)
+    play.look()
+    assert [one.period.hour for one in play.complete()] == [11]
+    first = next(iter(play.model.puts.values()))
+    play.announce(
+        replace(first, file=replace(first.file, sequencer=f"{99:016X}", event_time=AT + timedelta(minutes=1)))
+    )
+    play.lake.answers[first.file.file_id] = play.contents[first.file.file_id]
+    play.lake.meanwhile = (at, play.look)
+    for dies in (dies_after, None):
+        Play.attempt(play, dies)
+        play.lake.meanwhile = None
+    play.look()
+    assert play.complete() == []
+    play.service = play.service.with_paused(())
+    play.start_again()
+    play.announce_what_ended_as(())
+    play.look()
+    assert [(one.period.hour, one.rows) for one in play.complete()] == [(11, 2)]

@@ -147,7 +147,8 @@ class Attempt:
         hears of it before the plan, and again once the plan is there: a look in between cannot see a file that was deleted. The
         declarations are those in force, as the watch has them, also where the plan has earlier ones."""
         to_read = [file for file in split.fresh if not file.is_deletion]
-        self.parts.arriving(self.parts.service, files, [*to_read, *(one.earlier.file for one in split.superseded)])
+        others = [*(one.earlier for one in split.superseded), *split.returning]
+        self.parts.arriving(self.parts.service, files, [*to_read, *(seen.file for seen in others)])
 
     def tell_read_twice(self, why: str) -> None:
         self.parts.emit(BatchReadTwice(**self.writing.where, why=why))

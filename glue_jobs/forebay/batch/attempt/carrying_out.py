@@ -57,6 +57,7 @@ class CarryingOut(Attempt):
                 change_times(parts.spark, ledger.path, returning, outcome=REPLAY)
             if wait := [seen.row for seen in ending.split.returning if seen.is_leaving and not seen.waits]:
                 change_times(parts.spark, ledger.path, wait, reason=PUT_AGAIN)
+                self.tell_of_arrival(ending.plan.files, ending.split)  # a look finds the mark from now on
             wrote = parts.ended.add(ending, self.writing, parts.clock())
             ledger.withheld.add(ending.waiting)
             both(
