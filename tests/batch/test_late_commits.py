@@ -80,7 +80,7 @@ def test_a_table_fails_once_nothing_can_arrive_any_more(scene: Scene) -> None:
     assert (scene.tables()["a"], held(scene.lake)) == (("loaded", {"alpha": 2}), ["beta"])
 
 
-@pytest.mark.parametrize(("since_s", "left"), [(0, [960]), (959.5, [0.5]), (960, []), (2000, [])])
+@pytest.mark.parametrize(("since_s", "left"), [(0, [960]), (-86400, [960]), (959.5, [0.5]), (960, []), (2000, [])])
 def test_the_wait_lasts_until_nothing_can_arrive_and_is_told_if_there_is_one(since_s: float, left: list[float]) -> None:
     waited, told, now = list[float](), list[Any](), AT + timedelta(seconds=since_s)
     names: dict[str, Any] = {"emit": told.append, "clock": lambda: now, "sleep": waited.append}

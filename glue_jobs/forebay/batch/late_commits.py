@@ -16,7 +16,8 @@ from forebay.events import Emit
 
 @dataclass(frozen=True, kw_only=True)
 class LateCommits:
-    """The late commits of one service. `wait_s` counts from `since`; 0 if no commit can be late."""
+    """The late commits of one service. `wait_s` counts from `since`; 0 if no commit can be late. It is also the longest wait,
+    however far the clock went back since then."""
 
     service: str
     since: datetime
@@ -26,7 +27,7 @@ class LateCommits:
     sleep: Callable[[float], None]
 
     def wait_out(self, batch: int, why: str) -> None:
-        left = (self.since + timedelta(seconds=self.wait_s) - self.clock()).total_seconds()
+        left = min(self.wait_s, (self.since + timedelta(seconds=self.wait_s) - self.clock()).total_seconds())
         if left > 0:
             self.emit(LateCommitsAwaited(service=self.service, batch=batch, seconds=round(left), why=why))
             self.sleep(left)
