@@ -14,7 +14,7 @@ from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
 from forebay.ledger.entry import PUT_AGAIN
-from forebay.ledger.versions import Earlier, Sorted, standing
+from forebay.ledger.versions import FILE_COLUMNS, Earlier, Sorted, standing
 
 KEY = ("landing", "in/a.json")
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -380,6 +380,19 @@ def test_with_dedupe_a_file_that_is_back_waits_while_a_table_has_rows_of_it() ->
     assert (split.fresh, split.returning) == ((back,), ())
     assert [one.earlier.file for one in split.superseded] == [second]
     assert found(first, loaded(first, **left)).returning == ()
+
+
+def test_a_file_that_waits_is_outdone_by_later_bytes_and_not_by_a_replay_of_those_in_between() -> None:
+    """Its rows leave with both. A replay cannot even be read: the object has other bytes."""
+    first, second, back, third = (unversioned(n, etag) for n, etag in enumerate("ABAC", start=1))
+    left = {"outcome": "superseded", "written": 3, "tables": {"beta": 3}, "superseded_by": second.file_id}
+    of_object = {name: getattr(first, name) for name in FILE_COLUMNS}
+    earlier = [loaded(first, **left, **of_object), loaded(second, outcome="replay", tries=1)]
+    for by, waits in ((second, [back.sequencer]), (third, [])):
+        claim = Claim([by, back], {KEY: earlier}, lambda key: "replace", dedupe=True)
+        split = claim.to_read()
+        assert first.file_id in {one.earlier.file.file_id for one in split.superseded}
+        assert [seen.row["sequencer"] for seen in split.returning] == waits
 
 
 @pytest.mark.parametrize("left_out", [{"skipped": True}, {"ignored": lambda file: "name"}], ids=["skipped", "ignored"])

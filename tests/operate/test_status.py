@@ -130,6 +130,13 @@ def test_files_that_s3_denies_are_a_problem_until_they_are_read(lake: str) -> No
     )
 
 
+def test_files_that_will_be_read_again_are_counted_whatever_they_wait_for(lake: str) -> None:
+    waits = {"superseded": "put-again", "unreadable": "wanted-again", "replay": None}
+    rows = [entry(f"in/{outcome}.json", outcome=outcome, reason=reason) for outcome, reason in waits.items()]
+    write_ledger(lake, *rows, entry("in/left.json", outcome="superseded", reason="overwritten"))
+    assert "\nreplays     3 files to be read again\n" in ran("status", "--lake", lake)
+
+
 def test_the_newest_cause_of_a_table_that_could_not_be_written_is_named_before_the_retry(lake: str) -> None:
     now = datetime.now(UTC)
     of_all = {**dict.fromkeys(schema_of(COLUMNS).names), "line": 1, "table": "alpha", "reason": "table-failed"}

@@ -409,9 +409,15 @@ class _Deciding:
         stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
         put_again = {seen.file.file_id: seen for seen in stay if seen.put_again and seen.file.file_id not in leaving}
         found = replace(found, put_again=tuple(put_again.values()), landed=frozenset(self.readable))
-        returning = tuple(seen for seen in self.returning if seen.file.file_id not in leaving)
+        by = {one.earlier.file.file_id: one.by for one in superseded}
+        returning = tuple(seen for seen in self.returning if not _is_outdone_by(by.get(seen.file.file_id), seen))
         skipped = tuple(file.file_id for file in self.claim.files if file.file_id in self.claim.skipped)
         return replace(found, returning=returning, skipped=skipped)
+
+
+def _is_outdone_by(by: LandedFile | None, waits: Earlier) -> bool:
+    """Whether the version to which its rows make room is later than its bytes, which were put again. A replay need not be."""
+    return by is not None and written_later(by, Earlier.of(waits.row).file)
 
 
 def _same_bytes(file: LandedFile, rival: LandedFile, hashes: Mapping[str, str]) -> bool:

@@ -52,6 +52,11 @@ class Earlier:
         file = LandedFile(**{name: row[name] for name in FILE_COLUMNS}, event_time=row["event_time"])
         return cls(as_known(replace(file, etag=file.etag or ""), row), row)
 
+    @property
+    def times(self) -> dict[str, Any]:
+        """When its bytes were put, by its row."""
+        return {name: self.row[name] for name in ("sequencer", "event_time")}
+
     def with_time_of(self, later: LandedFile) -> dict[str, Any]:
         """The row with the time at which the same bytes were put again."""
         return {**self.row, "sequencer": later.sequencer, "event_time": later.event_time}

@@ -22,7 +22,7 @@ from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER, table_path
 from forebay.lake.objects import Objects
-from forebay.ledger.entry import COLUMNS, FORGOTTEN, REPLAY, WITHHELD, Entry
+from forebay.ledger.entry import COLUMNS, FORGOTTEN, PUT_AGAIN, REPLAY, WITHHELD, Entry
 from forebay.ledger.last_versions import Versions
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier, Sorted, standing
@@ -71,8 +71,10 @@ class Ending:
 
     @cached_property
     def replaced(self) -> list[dict[str, Any]]:
-        """Rows of the versions that other ones took the place of."""
-        return [earlier.left(self.unwritten, self.at) for earlier in self.split.leaving if not earlier.is_replay]
+        """Rows of the versions that other ones took the place of. One whose bytes were put again since then still waits."""
+        rows = [one.left(self.unwritten, self.at) for one in self.split.leaving if not one.is_replay]
+        waits = {seen.row["file_id"]: seen.times | {"reason": PUT_AGAIN} for seen in self.split.returning}
+        return [row | waits.get(row["file_id"], {}) for row in rows]
 
     @cached_property
     def failed(self) -> list[dict[str, Any]]:

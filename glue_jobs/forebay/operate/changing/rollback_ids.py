@@ -43,8 +43,9 @@ def must_know_ids(view: LakeView, found: Iterable[tuple[LedgerFile, Collection[s
             if made and made.dedupe:
                 raise Halt(
                     f"{file.uri}: a version that a later one replaced would be in force again, and table {table} still has "
-                    "rows of it. Copies of these records would be loaded beside them. Start a job while "
-                    f"{table} is neither paused nor failing: the rows leave then. Then repeat this command. Nothing was done"
+                    "rows of it. Copies of these records would be loaded beside them. The rows leave when a job starts and can "
+                    f"write the table; if {table} is paused, `forebay resume {table}` first. Then repeat this command. "
+                    "Nothing was done"
                 )
 
 

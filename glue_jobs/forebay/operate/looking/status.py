@@ -30,7 +30,7 @@ from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import command_of, rollback_plan
-from forebay.ledger.entry import DENIED, FORGET, PARTLY_REPLAYED, REPLAY, WANTED_AGAIN
+from forebay.ledger.entry import DENIED, FORGET, PARTLY_REPLAYED, PUT_AGAIN, REPLAY, WANTED_AGAIN
 from forebay.operate.lake_view import Counted, LakeView, checkpoint_of, lost_tables, quoted, tables_there
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
@@ -217,7 +217,7 @@ def status_of(
         paused_tables(view.lake),
         {one["table"]: one["to"] for one in going_back["tables"]} if going_back else {},
         command_of(going_back) if going_back else "",
-        _count(view, f"outcome = {quoted(REPLAY)} or reason = {quoted(WANTED_AGAIN)}"),
+        _count(view, f"outcome = {quoted(REPLAY)} or reason in ({quoted(WANTED_AGAIN)}, {quoted(PUT_AGAIN)})"),
         _count(view, f"outcome in ('loaded', 'empty') and reason = {quoted(PARTLY_REPLAYED)}"),
         _count(view, f"outcome = {quoted(FORGET)}"),
         len(there),
