@@ -72,9 +72,9 @@ class Ending:
     @cached_property
     def replaced(self) -> list[dict[str, Any]]:
         """Rows of the versions that other ones took the place of. One whose bytes were put again since then still waits."""
-        rows = [one.left(self.unwritten, self.at) for one in self.split.leaving if not one.is_replay]
-        waits = {seen.row["file_id"]: seen.times | {"reason": PUT_AGAIN} for seen in self.split.returning}
-        return [row | waits.get(row["file_id"], {}) for row in rows]
+        waits = {seen.file.file_id: seen.times | {"reason": PUT_AGAIN} for seen in self.split.returning}
+        outdone = [one for one in self.split.leaving if not one.is_replay]
+        return [one.left(self.unwritten, self.at) | waits.get(one.earlier.file.file_id, {}) for one in outdone]
 
     @cached_property
     def failed(self) -> list[dict[str, Any]]:
