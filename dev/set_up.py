@@ -8,6 +8,7 @@ verified by hash:
 * `.forebay/jars/`   the JVM libraries of `jars.lock`, fetched by the Ivy that ships inside PySpark
 * `.forebay/jars/forebay-logstore.jar`   compiled from `glue_jobs/java`
 * `.forebay/jars/classes.jsa` the JVM's archive of their classes, so that each run starts in half the time
+* `.forebay/bytecode/`       what the tests import, compiled
 
 A second run only checks stamps, which takes well under a second. This module uses only the standard library, and syntax that
 an old Python can parse, so that an old Python can print the message about its age.
@@ -24,6 +25,8 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,10 +49,11 @@ def main() -> None:
     java_home = check_java()
     new = install_packages()
     leave_out_archived_pyspark()
-    fetch_job_packages()
-    fetch_jars(java_home)
-    build_log_store(java_home)
-    archive_classes(java_home)
+    with tests_compiled():
+        fetch_job_packages()
+        fetch_jars(java_home)
+        build_log_store(java_home)
+        archive_classes(java_home)
     if new:
         print(f'ready: export PATH="{VENV}/bin:$PATH" makes `forebay` a command here', file=sys.stderr)
 
@@ -151,6 +155,28 @@ def leave_out_archived_pyspark() -> None:
     Without the zip they import the other, with cached bytecode. (The zip is for clusters, which have their own.)"""
     for archive in VENV.glob("lib/python3*/site-packages/pyspark/python/lib/pyspark.zip"):
         archive.unlink()
+
+
+@contextmanager
+def tests_compiled() -> Iterator[None]:
+    """While the network is busy. Else each worker of the first `make test` compiles some two thousand modules, all the same.
+    `tests/__init__.py` says where they are kept. A failure fails no set-up: the tests compile what is missing."""
+    stamp = CACHE / "bytecode" / "stamp"
+    wanted = fingerprint(ROOT / "requirements.lock", text=f"{ROOT} {sys.version}")
+    if stamp.exists() and stamp.read_text() == wanted:
+        yield
+        return
+    command = [str(PYTHON), "-m", "pytest", "-q", "--collect-only"]
+    compiling = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        yield
+        with Progress("bytecode of the tests, into .forebay/bytecode"):
+            compiling.wait()
+        stamp.parent.mkdir(parents=True, exist_ok=True)
+        stamp.write_text(wanted)
+    finally:
+        compiling.terminate()
+        compiling.wait()
 
 
 def pinned_uv() -> str:
