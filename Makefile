@@ -37,7 +37,8 @@ test: setup ## every promise and every feature, in some ten minutes: all tests b
 	@$(PYTEST) -m "not deep" $(CHECKED:%=--ignore=%)
 
 test-all: setup ## the whole test suite, in some thirty-five minutes: also crashes at every point, random histories, 300 tables
-	@FOREBAY_PAPER_HISTORIES=$${FOREBAY_PAPER_HISTORIES:-300} FOREBAY_COMPLETE_HISTORIES=$${FOREBAY_COMPLETE_HISTORIES:-60} $(PYTEST)
+	@FOREBAY_PAPER_HISTORIES=$${FOREBAY_PAPER_HISTORIES:-300} FOREBAY_COMPLETE_HISTORIES=$${FOREBAY_COMPLETE_HISTORIES:-60} \
+	  FOREBAY_AFTER_LOAD_HISTORIES=$${FOREBAY_AFTER_LOAD_HISTORIES:-50} $(PYTEST)
 
 # Six JVMs at once, 200 MB to fetch, and a Python of Glue's version: too much beside the suite's own on two cores.
 test-cluster: setup ## the jobs in the environments of Glue and EMR, on a master and two workers of this machine; STORY=killed is one of the stories

@@ -1,10 +1,11 @@
 """Random histories of `after_load`: files come, change and are put right, and maintenance runs, dies and is refused.
 
-What may leave the landing bucket is decided by a plain model. FOREBAY_EXAMPLES plays more of them.
+What may leave the landing bucket is decided by a plain model. FOREBAY_AFTER_LOAD_HISTORIES plays more of them.
 """
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 import threading
@@ -18,7 +19,7 @@ from unittest.mock import patch
 
 import pytest
 from deltalake import DeltaTable
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forebay.declaration.kept.in_force import keep_in_force
@@ -210,6 +211,7 @@ class Play:
         self.ends()
 
 
+@settings(max_examples=int(os.environ.get("FOREBAY_AFTER_LOAD_HISTORIES", "20")))
 @given(
     seed=st.integers(min_value=0),
     rule=st.sampled_from([MOVE, DELETE]),
