@@ -9,7 +9,7 @@ log of the ids does not reach back that far, ids of files that lost or got rows 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -36,8 +36,9 @@ AT_ONCE = 5000
 def must_know_ids(view: LakeView, found: Iterable[tuple[LedgerFile, Collection[str]]]) -> None:
     """`Halt` where superseded versions that would be in force again have rows in other tables (`left_elsewhere`). The ids of
     these rows left with the version, and no table says which ones they were."""
+    service_named = cache(partial(kept_service, view.lake))
     for file, tables in found:
-        service = kept_service(view.lake, file.service or "")
+        service = service_named(file.service or "")
         for table in sorted(tables):
             made = service and service.maker_of(table)
             if made and made.dedupe:
