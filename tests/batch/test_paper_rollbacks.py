@@ -28,6 +28,16 @@ class Rollbacks(Play):
         self.rolls_back = self.tables_fail = True
         self.versioned, self.beside = False, None
 
+    def job_starts(self, key: str) -> None:
+        if not self.taken:
+            self.lake.dies_after = None
+            self.start_again()
+
+    def no_id_stands_twice(self) -> None:
+        for name in TABLES:
+            ids = Counter(row["id"] for row in self.lake.rows(name))
+            assert [one for one, times in ids.items() if times > 1] == []
+
 
 class Ids(Rollbacks):
     """With `dedupe`, versions of a key come one after the other, and single tables go back. No file is read again for that."""
@@ -56,9 +66,8 @@ class Ids(Rollbacks):
                 assert before <= now, "a version is in force without a row"
 
     def job_starts(self, key: str) -> None:
+        super().job_starts(key)
         if not self.taken:
-            self.lake.dies_after = None
-            self.start_again()
             self.ids_fit()
 
     def ids_fit(self) -> None:
@@ -79,9 +88,7 @@ class Ids(Rollbacks):
         return [row for row in super().waiting_for_tables() if not row["key"].startswith("new/")]
 
     def every_id_stands_once(self) -> None:
-        for name in TABLES:
-            ids = Counter(row["id"] for row in self.lake.rows(name))
-            assert [one for one, times in ids.items() if times > 1] == []
+        self.no_id_stands_twice()
 
 
 @in_time
@@ -150,15 +157,8 @@ class PutsBackKnown(PutsBack):
         rare = {self.go_back: 1, self.withhold: 1, self.job_starts: 3}
         return {**super().more_deeds(), **rare, self.put_back: 14, self.pause: 10}
 
-    def job_starts(self, key: str) -> None:
-        if not self.taken:
-            self.lake.dies_after = None
-            self.start_again()
-
     def every_id_stands_once(self) -> None:
-        for name in TABLES:
-            ids = Counter(row["id"] for row in self.lake.rows(name))
-            assert [one for one, times in ids.items() if times > 1] == []
+        self.no_id_stands_twice()
         self.every_row_is_known()
 
 

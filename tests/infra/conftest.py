@@ -78,6 +78,13 @@ name = "orders"
 """
 
 
+def declared(folders: pytest.TempPathFactory, text: str) -> str:
+    """The place of these declarations."""
+    service = folders.mktemp("declarations") / "service.toml"
+    service.write_text(text)
+    return str(service)
+
+
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """Everything is made anew, another account puts files there, and the lake is copied."""
@@ -94,13 +101,11 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 @pytest.fixture(scope="session")
 def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """The landing bucket was there already; a run stays on while files come; tables of its own; data may go with the stack."""
-    service = tmp_path_factory.mktemp("declarations") / "service.toml"
-    service.write_text(SERVICE)
     return synthesized(
         tmp_path_factory.mktemp("adopted"),
         env="prod",
         freshness="4 min",
-        service=str(service),
+        service=declared(tmp_path_factory, SERVICE),
         landing_bucket="studio-drops",
         landing_topic=TOPIC,
         landing_key=KEY,
@@ -120,14 +125,12 @@ def adopted(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 @pytest.fixture(scope="session")
 def auto(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """Six small workers; personal fields have a vault, files are deleted once loaded, and everybody who may be let in is."""
-    service = tmp_path_factory.mktemp("declarations") / "service.toml"
-    service.write_text(WITH_A_VAULT)
     return synthesized(
         tmp_path_factory.mktemp("auto"),
         env="prod",
         worker_type="G.025X",
         workers="6",
-        service=str(service),
+        service=declared(tmp_path_factory, WITH_A_VAULT),
         assets_key=REPLICA_KEY,
         table_metrics="*",
         **dict.fromkeys(("vault_users", "operators", "analysts"), IN_A_VPC["analysts"]),
@@ -149,12 +152,10 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 @pytest.fixture(scope="session")
 def chosen(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """Settings and declarations that most services leave alone. None of them touches what the others are about."""
-    service = tmp_path_factory.mktemp("declarations") / "service.toml"
-    service.write_text(THAT_FORGETS)
     return synthesized(
         tmp_path_factory.mktemp("chosen"),
         env="dev",
-        service=str(service),
+        service=declared(tmp_path_factory, THAT_FORGETS),
         keep_landed_days=20,
         reconcile_below="in/%Y/%m/%d/",
         permissions_boundary=BOUNDARY,
@@ -171,15 +172,13 @@ def chosen(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
 @pytest.fixture(scope="session")
 def emr(tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """The jobs run on EMR Serverless; files of an adopted bucket move to an archive."""
-    service = tmp_path_factory.mktemp("declarations") / "service.toml"
-    service.write_text(WITH_AN_ARCHIVE)
     return synthesized(
         tmp_path_factory.mktemp("emr"),
         env="prod",
         engine="emr-serverless",
         python_modules=PYTHON,
         workers="10",
-        service=str(service),
+        service=declared(tmp_path_factory, WITH_AN_ARCHIVE),
         landing_bucket="studio-drops",
         landing_topic=TOPIC,
         landing_key=KEY,
