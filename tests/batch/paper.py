@@ -40,7 +40,7 @@ from forebay.batch.ledger_change import COUNTS, Change
 from forebay.batch.leftovers import Leftover, all_later, beside_forgotten
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.spec import KeptOut
 from forebay.batch.one_pass.writer import SUPERSEDED
 from forebay.batch.reasons import OF_WHOLE_TABLES, PAUSED_TABLE
 from forebay.batch.retrying.chosen import Chosen

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 
 import forebay.batch.one_pass.reader as reader
 from forebay.batch.one_pass.answers import Answer
-from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.content.limits import Limits
 from forebay.content.piece import cut
 from forebay.declaration.loading import parse_service
@@ -49,17 +49,17 @@ class InMemory:
         return found
 
 
-def told(
+def spec_of(
     service: str, files: Mapping[str, bytes], patched: Any, *, limits: Limits | None = None
-) -> tuple[Told, InMemory]:
-    """What the tasks of a batch of these files are told, and where they write."""
+) -> tuple[PassSpec, InMemory]:
+    """The spec for the tasks of a batch of these files, and where they write."""
     limits, storage = limits or Limits(), InMemory()
     landed = [
         LandedFile("landing", key, len(some), key, None, f"{n:016X}", AT) for n, (key, some) in enumerate(files.items())
     ]
     patched.setattr(reader, "source", lambda *_: lambda file, start=0, stop=None: files[file.key][start:stop])
     shared = {"day": AT.date(), "at": AT, "service": "s", "generation": "g", "batch": 1}
-    made = Told(
+    made = PassSpec(
         service=parse_service({"service.toml": service}),
         limits=limits,
         lake="file:///lake",

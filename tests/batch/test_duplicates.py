@@ -25,14 +25,14 @@ import forebay.lake.objects as objects
 from forebay.batch.one_pass.answers import together
 from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
+from forebay.batch.one_pass.spec import KeptOut, PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import KeptOut, Told
 from forebay.content.end import file_ends
 from forebay.content.limits import Limits
 from forebay.privacy.vault import values_of
 from forebay.table.data_files.data_file import DataFile, Written
 from forebay.table.data_files.storage import Storage
-from tests.batch.tasks import told
+from tests.batch.tasks import spec_of
 
 DAY = date(2026, 11, 21)
 SERVICE = """
@@ -100,7 +100,7 @@ def record(random: Random, n: int) -> str:
     return json.dumps(made | {key: 1 for key in "uvw" if random.random() < 0.1})
 
 
-def made_of(batch: Told, random: Random) -> Pass:
+def made_of(batch: PassSpec, random: Random) -> Pass:
     """By tasks that write what they read, or by some that read and some that write."""
     if all(piece.whole for piece in batch.pieces) and random.random() < 0.5:
         answers = [answer for piece in batch.pieces for answer in Task(batch)([[piece]])]
@@ -142,7 +142,7 @@ def test_all_but_the_first_of_equal_records_leave(seed: int, tmp_path: Path, mon
         monkeypatch.setattr(duplicates, "IDS_AT_ONCE", random.choice([1, 7, 1 << 21]))
         lines = [[record(random, n) for n in range(random.randint(1, 40))] for _ in range(4)]
         files = {f"{number}/{n}.json": "\n".join(some).encode() for n, some in enumerate(lines)}
-        batch, _ = told(SERVICE, files, monkeypatch, limits=Limits(piece_bytes=random.choice([500, 1 << 20])))
+        batch, _ = spec_of(SERVICE, files, monkeypatch, limits=Limits(piece_bytes=random.choice([500, 1 << 20])))
         made = made_of(
             replace(batch, lake=f"file://{tmp_path}", storage=Storage(), shared={**batch.shared, "batch": number}),
             random,
@@ -188,7 +188,7 @@ def test_records_of_a_table_that_is_not_written_wait_without_those_that_came_bef
     random = Random(seed)
     lines = [[record(random, n) for n in range(30)] for _ in range(4)]
     files = {f"{n}.json": "\n".join(some).encode() for n, some in enumerate(lines)}
-    batch, _ = told(SERVICE, files, monkeypatch)
+    batch, _ = spec_of(SERVICE, files, monkeypatch)
     batch = replace(batch, lake=f"file://{tmp_path}", storage=Storage())
     again = batch.pieces[2].file.file_id
     out = {name: KeptOut("paused") for name in ("a", "b_buys")}
@@ -228,7 +228,7 @@ def test_rows_of_tables_with_and_without_dedupe_wait_in_one_data_file(
     """
     lines = [{"event": event, "id": id_} for event in ("buy", "see") for id_ in ("x", "x", "y")]
     lines.append({"event": "nobody's", "id": "x"})
-    batch, _ = told(service, {"a.json": "\n".join(map(json.dumps, lines)).encode()}, monkeypatch)
+    batch, _ = spec_of(service, {"a.json": "\n".join(map(json.dumps, lines)).encode()}, monkeypatch)
     unwritten = {name: KeptOut("paused") for name in ("buys", "rest")}
     batch = replace(batch, lake=f"file://{tmp_path}", storage=Storage(), unwritten=unwritten)
     left = duplicates.without_duplicates(made_of(batch, Random(0)), Known(days={0: 1}), SPARK, Storage())  # type: ignore[arg-type]
@@ -275,7 +275,7 @@ def test_a_worker_that_dies_over_data_files_with_duplicates_gives_the_pass_up(
     monkeypatch.setattr(duplicates, "FEW_BYTES", 0)
     monkeypatch.setattr(Here, "mapPartitions", die)
     line = b'{"game": "a", "id": "x", "place": "de", "n": 1}\n'
-    batch, _ = told(SERVICE, {"a.json": line * 2}, monkeypatch)
+    batch, _ = spec_of(SERVICE, {"a.json": line * 2}, monkeypatch)
     made = made_of(replace(batch, lake=f"file://{tmp_path}", storage=Storage()), Random(0))
     unasked: Any = None
     with pytest.raises(ReadAgain, match="a task failed"):

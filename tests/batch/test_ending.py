@@ -20,7 +20,7 @@ from forebay.batch.attempt.turns import waiting_end
 from forebay.batch.commits import Commits
 from forebay.batch.events import BatchCommitted, ErasedRecordsDropped, FileHeld
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.spec import KeptOut
 from forebay.batch.plan import Plan
 from forebay.content.end import FileEnd, unread_end
 from forebay.content.outcome import ERASED

@@ -20,8 +20,8 @@ from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.gathering import OfTable, Parcels, unpacked
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.rows import Block
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask
-from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
 from forebay.content.piece import deal
 from tests.batch.test_one_pass import SERVICE, lake_of
@@ -34,13 +34,13 @@ if TYPE_CHECKING:
 def gathered(readers: int, writers: int) -> Any:
     """What Spark does with the tasks, in this process."""
 
-    def answers(self: Jobs, told: Told) -> list[Answer]:
-        hands = deal(told.pieces, readers)
+    def answers(self: Jobs, spec: PassSpec) -> list[Answer]:
+        hands = deal(spec.pieces, readers)
         boxes = defaultdict(list)
         for number, hand in enumerate(hands):
-            for writer, parcel in ReadTask(told, len(hands), writers)(number, [hand]):
+            for writer, parcel in ReadTask(spec, len(hands), writers)(number, [hand]):
                 boxes[writer].append((writer, parcel))
-        made = [answer for writer in sorted(boxes) for answer in GatherTask(told)(boxes[writer])]
+        made = [answer for writer in sorted(boxes) for answer in GatherTask(spec)(boxes[writer])]
         return [made[0], *(replace(one, ends=[]) for one in made[1:])]
 
     return answers

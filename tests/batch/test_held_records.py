@@ -13,12 +13,12 @@ import pytest
 from forebay.batch.one_pass.answers import Answer, Judged, together
 from forebay.batch.one_pass.gathering import unpacked
 from forebay.batch.one_pass.landed import HeldFile
+from forebay.batch.one_pass.spec import Held
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Held
 from forebay.content.end import PieceEnd
 from forebay.content.piece import Piece
 from forebay.content.rows import SCHEMA
-from tests.batch.tasks import AT, InMemory, told
+from tests.batch.tasks import AT, InMemory, spec_of
 
 SERVICE = """
 name = "s"
@@ -49,7 +49,7 @@ def held_again(
     reason: str | None = None,
 ) -> tuple[Answer, InMemory]:
     """What becomes of these texts, which were held of these files, for this reason."""
-    batch, storage = told(service, dict.fromkeys(files, b""), patched)
+    batch, storage = spec_of(service, dict.fromkeys(files, b""), patched)
     pieces = tuple(
         Piece(number, HeldFile("landing", name, event_time=AT, held_id=f"id of {name}"))
         for number, name in enumerate(files)
@@ -93,7 +93,7 @@ def without_place(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def test_they_become_the_rows_that_landed_ones_become(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [TICK % (n, n) for n in range(5)] + ['{"event":"buy","price":1.50}', '{"event":"buy","Price":"x"}']
-    batch, storage = told(SERVICE, {"a.json": "\n".join(texts).encode()}, monkeypatch)
+    batch, storage = spec_of(SERVICE, {"a.json": "\n".join(texts).encode()}, monkeypatch)
     landed = together(list(Task(batch)([list(batch.pieces)])))
     again, storage_again = held_again(monkeypatch, SERVICE, {"a.json": texts[::2], "b.json": texts[1::2]})
     assert (landed.odd, again.odd) == (None, None)

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
 from forebay.landed_file import LandedFile
 from forebay.operate.looking import record
 from forebay.operate.looking.files import LedgerFile
-from tests.batch.tasks import told
+from tests.batch.tasks import spec_of
 from tests.operate.ledger import entry
 
 SERVICE = """
@@ -119,7 +119,7 @@ def contents_of(drawn: Mapping[str, Drawn]) -> dict[str, bytes]:
     return {key: gzip.compress(text) if key.endswith("gz") else text for key, text in texts.items()}
 
 
-def ways(batch: Told) -> Iterable[Answer]:
+def ways(batch: PassSpec) -> Iterable[Answer]:
     """By tasks that write what they read, which get no parts of files, and by those that send it to others."""
     if all(piece.whole for piece in batch.pieces):
         yield together(list(Task(batch)([list(batch.pieces)])))
@@ -135,7 +135,7 @@ def test_every_row_and_every_refused_record_has_the_place_of_its_bytes(
     monkeypatch: pytest.MonkeyPatch, drawn: dict[str, Drawn], piece_bytes: int | None
 ) -> None:
     limits = Limits() if piece_bytes is None else Limits(piece_bytes=piece_bytes)
-    batch, storage = told(SERVICE, contents_of(drawn), monkeypatch, limits=limits)
+    batch, storage = spec_of(SERVICE, contents_of(drawn), monkeypatch, limits=limits)
     keys = {piece.file.file_id: piece.file.key for piece in batch.pieces}
     for answer in ways(batch):
         assert answer.odd is None
@@ -159,7 +159,7 @@ def test_the_line_of_a_row_leads_back_to_its_bytes(
     """As `where --row --text` reads them."""
     limits = Limits() if piece_bytes is None else Limits(piece_bytes=piece_bytes)
     monkeypatch.setattr(record, "LIMITS", limits)
-    batch, _ = told(SERVICE, contents := contents_of(drawn), monkeypatch)
+    batch, _ = spec_of(SERVICE, contents := contents_of(drawn), monkeypatch)
 
     def get(file: LandedFile, start: int = 0, stop: int | None = None) -> bytes:
         return contents[file.key][start:stop]

@@ -9,8 +9,8 @@ from pyspark.sql import SparkSession
 
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.jobs import Jobs
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import Task
-from forebay.batch.one_pass.told import Told
 from forebay.lake.layout import skips_of
 from forebay.lake.objects import open_objects
 from forebay.ledger.skips import Skip, Skips
@@ -32,14 +32,14 @@ class WorkersDie:
     def __init__(self, world: World) -> None:
         self.world, self.readings = world, list[int]()
 
-    def answers(self, told: Told) -> list[Answer]:
-        self.readings.append(len(told.pieces))
-        if any(piece.file.key == "deadly.json" for piece in told.pieces):
+    def answers(self, spec: PassSpec) -> list[Answer]:
+        self.readings.append(len(spec.pieces))
+        if any(piece.file.key == "deadly.json" for piece in spec.pieces):
             self.world.spark.sparkContext.parallelize([0], 1).foreach(lambda _: os._exit(139))
-        return list(Task(told)([list(told.pieces)]))
+        return list(Task(spec)([list(spec.pieces)]))
 
     def read_in(self, patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(Jobs, "of_pieces", lambda _, told: self.answers(told))
+        patch.setattr(Jobs, "of_pieces", lambda _, spec: self.answers(spec))
 
 
 def test_a_file_that_kills_its_worker_is_quarantined_alone_and_better_code_reads_it_when_it_is_retried(

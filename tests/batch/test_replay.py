@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from forebay.batch.events import BatchReadTwice, BatchRepeated
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.jobs import Jobs
-from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.content.outcome import ReadOutcome
 from forebay.errors import Halt
 from forebay.lake.layout import QUARANTINE
@@ -86,8 +86,8 @@ def test_records_of_a_table_that_fails_only_when_the_batch_is_taken_up_are_read_
     world.answers["a.json"] = twice
     world.try_batch(0, [world.file("a.json")])
     assert (world.rows_of("alpha"), world.kept("quarantine")) == ({"a.json": 2}, {"a.json": 2})
-    told = [(row["table"], row["reason"], bool(row["detail"])) for row in world._table(QUARANTINE)]
-    assert told == [("beta", "table-failed", True)] * 2
+    quarantined = [(row["table"], row["reason"], bool(row["detail"])) for row in world._table(QUARANTINE)]
+    assert quarantined == [("beta", "table-failed", True)] * 2
     world.tables_agree_with_the_ledger("alpha")
 
 
@@ -114,8 +114,8 @@ def test_a_pass_in_which_a_task_was_repeated_and_read_otherwise_is_repeated(worl
     world.answers = {"a.json": BOTH, "b.json": BOTH}
     real, lost_before, files = Jobs.of_pieces, list[int](), [world.file("a.json"), world.file("b.json")]
 
-    def with_rows_lost(self: Jobs, told: Told) -> list[Answer]:
-        answers = real(self, told)
+    def with_rows_lost(self: Jobs, spec: PassSpec) -> list[Answer]:
+        answers = real(self, spec)
         if len(lost_before) < times:
             (lost, *_) = (one for one in answers[0].fates if one.table == "alpha")
             answers[0].fates[lost] -= 1

@@ -17,15 +17,15 @@ import forebay.batch.one_pass.writer as writer
 import forebay.content.reading as contents
 import forebay.content.rows as content_rows
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Told
 from forebay.content.limits import Limits
 from forebay.content.outcome import Unread
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile
 from forebay.privacy.known_secret import known_token
 from forebay.privacy.secret import make_secret, secret_at
-from tests.batch.tasks import told
+from tests.batch.tasks import spec_of
 from tests.batch.world import SERVICE, records
 
 BY_KIND = """
@@ -39,13 +39,13 @@ name = "{game}"
 """
 
 
-def parcels(told: Told, reader: int = 0, *, readers: int = 2, writers: int = 2) -> list[Any]:
-    return list(ReadTask(told, readers, writers)(reader, [list(told.pieces)]))
+def parcels(spec: PassSpec, reader: int = 0, *, readers: int = 2, writers: int = 2) -> list[Any]:
+    return list(ReadTask(spec, readers, writers)(reader, [list(spec.pieces)]))
 
 
-def written(told: Told, sent: list[list[Any]]) -> Answer:
+def written(spec: PassSpec, sent: list[list[Any]]) -> Answer:
     """By one writer for each of what was sent at a time, of which it takes its own."""
-    made = [GatherTask(told)([one for one in some if one[0] == number]) for number, some in enumerate(sent)]
+    made = [GatherTask(spec)([one for one in some if one[0] == number]) for number, some in enumerate(sent)]
     return together([answer for answers in made for answer in answers])
 
 
@@ -55,7 +55,7 @@ def test_a_reader_that_is_repeated_once_others_wrote_its_records_is_noticed(monk
     monkeypatch.setattr(gathering, "PARCEL_BYTES", 400)
     monkeypatch.setattr(gathering, "WRITER_BYTES", 1)
     monkeypatch.setattr(contents, "joined", lambda batches: batches)
-    batch, storage = told(SERVICE, {"a.json": records(alpha=20), "b.json": records(alpha=10)}, monkeypatch)
+    batch, storage = spec_of(SERVICE, {"a.json": records(alpha=20), "b.json": records(alpha=10)}, monkeypatch)
 
     def in_order(reverse: bool, pieces: Any, fetch: Any, limits: Any) -> Any:
         return ((piece, fetch(piece)) for piece in sorted(pieces, key=lambda piece: piece.number, reverse=reverse))
@@ -72,14 +72,14 @@ def test_a_reader_that_is_repeated_once_others_wrote_its_records_is_noticed(monk
 
 
 def test_a_reader_that_failed_in_one_of_its_runs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    batch, _ = told(SERVICE, {"a.json": records(alpha=3)}, monkeypatch)
+    batch, _ = spec_of(SERVICE, {"a.json": records(alpha=3)}, monkeypatch)
     assert "to the end" in (written(batch, [parcels(batch), []]).odd or "")
 
 
 def test_a_record_that_is_nested_too_deep_for_arrow_is_sent_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
     lists = "[" * 100 + "]" * 100
     lines = [f'{{"game": "alpha", "deep": {lists}}}', '{"game": "alpha", "n": 1}']
-    batch, storage = told(SERVICE, {"a.json": "\n".join(lines).encode()}, monkeypatch)
+    batch, storage = spec_of(SERVICE, {"a.json": "\n".join(lines).encode()}, monkeypatch)
     answer = written(batch, [parcels(batch)] * 2)
     assert answer.odd is None
     found = {(row["n"], row["_rescued"]) for row in storage.rows(answer, "alpha")}
@@ -88,7 +88,7 @@ def test_a_record_that_is_nested_too_deep_for_arrow_is_sent_as_text(monkeypatch:
 
 def test_a_name_that_two_declarations_make_in_two_tasks_is_the_first_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"a.json": b'{"game": "g", "kind": "typed", "x": 1}', "b.json": b'{"game": "g", "x": "one"}'}
-    batch, storage = told(BY_KIND, files, monkeypatch)
+    batch, storage = spec_of(BY_KIND, files, monkeypatch)
     answer = together([answer for piece in batch.pieces for answer in Task(batch)([[piece]])])
     assert answer.odd is None
     rows = sorted((row["x"] or 0, row["_rescued"]) for row in storage.rows(answer, "g"))
@@ -103,7 +103,7 @@ def test_a_new_column_does_not_get_its_type_from_another_table(monkeypatch: pyte
         '{"game":"b","n":1.5,"deep":{"n":[2.5]}}',
         '{"game":"c","n":1.0,"deep":{}}',
     ]
-    batch, storage = told(
+    batch, storage = spec_of(
         'name = "s"\n[[tables]]\nname = "{game}"\n', {"x.json": "\n".join(lines).encode()}, monkeypatch
     )
     answer = together(list(Task(batch)([list(batch.pieces)])))
@@ -114,7 +114,7 @@ def test_a_new_column_does_not_get_its_type_from_another_table(monkeypatch: pyte
 def test_a_record_that_may_not_be_in_a_table_decides_no_type_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     service = 'name = "s"\n[[tables]]\nname = "t"\ncolumns = [{ name = "place" }]\npartitions = ["place"]\n'
     content = b'{"place":"here","n":1}\n{"place":"a/b","n":1.5}'
-    batch, storage = told(service, {"x.json": content}, monkeypatch)
+    batch, storage = spec_of(service, {"x.json": content}, monkeypatch)
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert [repr(row["n"]) for row in storage.rows(answer, "t")] == ["1"]
 
@@ -130,7 +130,7 @@ partition_values = { place = ".*" }
 """
     places = ["x" * 249, "x" * 250, "é" * 125, "/" * 84, "here"]
     content = "\n".join(json.dumps({"place": place}) for place in places)
-    batch, storage = told(service, {"x.json": content.encode()}, monkeypatch)
+    batch, storage = spec_of(service, {"x.json": content.encode()}, monkeypatch)
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert [row["place"] for row in storage.rows(answer, "t")] == [places[0], "here"]
     assert [row["reason"] for row in storage.rows(answer, "_forebay/quarantine")] == ["bad-partition-value"] * 3
@@ -139,7 +139,7 @@ partition_values = { place = ".*" }
 def test_a_writer_does_not_hold_all_that_others_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writer, "TABLE_BYTES", 2_000)
     monkeypatch.setattr(writer, "TASK_BYTES", 4_000)
-    batch, storage = told(SERVICE, {f"{n}.json": records(alpha=30) for n in range(6)}, monkeypatch)
+    batch, storage = spec_of(SERVICE, {f"{n}.json": records(alpha=30) for n in range(6)}, monkeypatch)
     sent = [one for at, piece in enumerate(batch.pieces) for one in ReadTask(batch, 6, 1)(at, [[piece]])]
     answer = written(batch, [sent])
     assert answer.odd is None
@@ -151,7 +151,7 @@ def test_records_beside_the_tables_make_no_small_data_files_and_are_bounded(monk
     monkeypatch.setattr(writer, "TASK_BYTES", 4_000)
     files = {f"{n}.json": records(alpha=1, homeless=20) for n in range(30)}
     for count, odd in ((10, False), (30, True)):
-        batch, _ = told(SERVICE, dict([*files.items()][:count]), monkeypatch)
+        batch, _ = spec_of(SERVICE, dict([*files.items()][:count]), monkeypatch)
         monkeypatch.setattr(contents, "joined", lambda batches: batches)
         answer = together(list(Task(batch)([list(batch.pieces)])))
         assert len([file for file in answer.files if file["table"] == "alpha" and "path" in file]) == (not odd)
@@ -160,7 +160,7 @@ def test_records_beside_the_tables_make_no_small_data_files_and_are_bounded(monk
 
 def test_records_beside_the_tables_are_counted_in_every_piece_of_their_file(monkeypatch: pytest.MonkeyPatch) -> None:
     limits = Limits(piece_bytes=40)
-    batch, _ = told(SERVICE, {"a.json": records(alpha=3, broken=20, homeless=20)}, monkeypatch, limits=limits)
+    batch, _ = spec_of(SERVICE, {"a.json": records(alpha=3, broken=20, homeless=20)}, monkeypatch, limits=limits)
     answer = written(batch, [parcels(batch, readers=1, writers=1)])
     assert Counter(one.fate for one in answer.fates.elements()) == {"write": 3, "quarantine": 20, "park": 20}
 
@@ -168,7 +168,7 @@ def test_records_beside_the_tables_are_counted_in_every_piece_of_their_file(monk
 def test_a_text_whose_personal_fields_nobody_can_find_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     service = f'{SERVICE}[privacy]\npersonal = ["email"]\n'
     broken = b"""{'game': 'a', 'email': 'anna@example.org'}\n{"game": "a", "email": "anna@example.org",}\n"""
-    batch, storage = told(service, {"x.json": broken + b'{"game": "a", "email": "anna@example.org"}'}, monkeypatch)
+    batch, storage = spec_of(service, {"x.json": broken + b'{"game": "a", "email": "anna@example.org"}'}, monkeypatch)
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert len(storage.rows(answer, "_forebay/quarantine")) == 2
     assert not [place for place, content in storage.files.items() if b"anna" in content]
@@ -178,7 +178,7 @@ def test_a_text_whose_personal_fields_nobody_can_find_is_not_kept(monkeypatch: p
 
 def test_a_task_answers_with_no_more_ids_than_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
     service = SERVICE + 'dedupe = { by = ["event_id"] }\n'
-    batch, _ = told(service, {"a.json": records(alpha=5, beta=5)}, monkeypatch)
+    batch, _ = spec_of(service, {"a.json": records(alpha=5, beta=5)}, monkeypatch)
     for most, lacks in ((10, False), (9, True)):
         (answer,) = Task(replace(batch, ids_at_most=most))([list(batch.pieces)])
         assert together([answer]).lacks_ids == lacks
@@ -204,7 +204,7 @@ columns = [{ name = "sku", path = "items[1].sku" }, { name = "rest", type = "map
         '{"id":2,"kind":"gift","items":[{"sku":"b"}],"rest":[]}',
         '{"id":3,"kind":"sale","items":[]}',
     ]
-    batch, storage = told(service, {"x.json": "\n".join(orders).encode()}, monkeypatch)
+    batch, storage = spec_of(service, {"x.json": "\n".join(orders).encode()}, monkeypatch)
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert answer.odd is None
     assert [(row["order"], row["position"], row["sku"]) for row in storage.rows(answer, "lines")] == [
@@ -231,7 +231,7 @@ def test_a_record_decides_about_its_table_under_whatever_key_it_has(monkeypatch:
         '{"p":{"GAME":"b","game":"a"}}',
         '{"P":{"game":"a"}}',
     ]
-    batch, storage = told(service, {"x.json": "\n".join(lines).encode()}, monkeypatch)
+    batch, storage = spec_of(service, {"x.json": "\n".join(lines).encode()}, monkeypatch)
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert answer.odd is None
     assert sorted((row["_line"], row["n"]) for row in storage.rows(answer, "a")) == [
@@ -249,7 +249,7 @@ def test_records_of_a_moved_file_are_read_from_its_copy_in_the_name_of_the_file(
     rule = 'after_load = { move = "s3://archive/old" }'
     service = f'name = "s"\n{rule}\n[[tables]]\nname = "{{game}}"\ncolumns = {columns}\n'
     content = records(alpha=2)
-    batch, storage = told(service, {"in/a.json": content}, monkeypatch)
+    batch, storage = spec_of(service, {"in/a.json": content}, monkeypatch)
     (file,) = {piece.file for piece in batch.pieces}
 
     def source(limits: Limits, metadata: Any) -> Any:
@@ -273,7 +273,7 @@ def test_a_task_refuses_another_secret_than_its_driver_has(monkeypatch: pytest.M
     """Somebody replaced it while the job runs, and this worker started later. One batch would have tokens of both."""
     make_secret(address := f"{tmp_path}/secret")
     fields = f'[privacy]\npersonal = [{{ path = "id", become = "token" }}]\nsecret = "{address}"\n'
-    batch, _ = told(SERVICE + fields, {"a.json": records(alpha=3)}, monkeypatch)
+    batch, _ = spec_of(SERVICE + fields, {"a.json": records(alpha=3)}, monkeypatch)
     batch = replace(batch, secret_token=known_token(address))
     assert Task(batch).done(list(batch.pieces)).odd is None
     (tmp_path / "secret").unlink()

@@ -15,7 +15,7 @@ from forebay.batch.one_pass import driver
 from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.outcome import TOO_MANY_IDS, too_many
-from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.content.end import unread_end
 from forebay.landed_file import LandedFile
 from tests.batch.world import SERVICE, World, records
@@ -63,8 +63,8 @@ def test_a_task_with_more_than_its_share_of_few_ids_reads_again(
     world = World(spark, f"file://{tmp_path}/lake", monkeypatch, service=DEDUPED)
     answers = Jobs.of_pieces
 
-    def few(self: Jobs, told: Told) -> list[Answer]:
-        return answers(self, told if told.ids_at_most == sys.maxsize else replace(told, ids_at_most=2))
+    def few(self: Jobs, spec: PassSpec) -> list[Answer]:
+        return answers(self, spec if spec.ids_at_most == sys.maxsize else replace(spec, ids_at_most=2))
 
     monkeypatch.setattr(Jobs, "of_pieces", few)
     world.answers["a.json"] = records(alpha=3)

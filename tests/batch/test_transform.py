@@ -16,15 +16,15 @@ from pyspark.sql import SparkSession
 from forebay.batch.events import BatchReadTwice, TableFailed
 from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.jobs import Jobs
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Told
 from forebay.batch.retrying.moving import Retried
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import load_service, parse_service
 from forebay.declared_sql.questions import Given, Question, Questions
 from forebay.transforms import use_folder
-from tests.batch.tasks import InMemory, told
+from tests.batch.tasks import InMemory, spec_of
 from tests.batch.world import World
 from tests.test_examples import EXAMPLES
 
@@ -61,7 +61,7 @@ def fates(answer: Answer) -> dict[tuple[str, str | None, str | None], int]:
 
 
 def done(service: str, lines: list[str], patched: pytest.MonkeyPatch) -> tuple[Answer, InMemory]:
-    batch, storage = told(service, {"a.json": "\n".join(lines).encode()}, patched)
+    batch, storage = spec_of(service, {"a.json": "\n".join(lines).encode()}, patched)
     return together(list(Task(batch)([list(batch.pieces)]))), storage
 
 
@@ -131,7 +131,7 @@ def test_a_function_that_changes_nothing_is_none(monkeypatch: pytest.MonkeyPatch
         before, storage = done(plain, lines, monkeypatch)
         same = plain.replace('name = "t"\n', 'name = "t"\ntransform = "shop:same"\n')
         monkeypatch.setattr("transforms.shop.same", lambda rows: rows, raising=False)
-        batch, in_memory = told(same, {"a.json": "\n".join(lines).encode()}, monkeypatch)
+        batch, in_memory = spec_of(same, {"a.json": "\n".join(lines).encode()}, monkeypatch)
         sent = ReadTask(batch, 1, 1)(0, [list(batch.pieces)])
         after = together(list(GatherTask(batch, alone=True)(sent)))
         assert in_memory.rows(after, "t") == storage.rows(before, "t")
@@ -164,7 +164,9 @@ def test_expectations_see_the_changed_values_and_a_retry_applies_the_function(
 
 def test_a_paused_table_needs_no_function(monkeypatch: pytest.MonkeyPatch) -> None:
     """The retry after the pause calls it."""
-    batch, storage = told(ORDERS.replace("shop:", "gone:") + OTHERS, {"a.json": "\n".join(LINES).encode()}, monkeypatch)
+    batch, storage = spec_of(
+        ORDERS.replace("shop:", "gone:") + OTHERS, {"a.json": "\n".join(LINES).encode()}, monkeypatch
+    )
     batch = replace(batch, service=batch.service.with_paused(["orders"]))
     answer = together(list(Task(batch)([list(batch.pieces)])))
     assert (answer.broken, fates(answer)["write", "orders", None]) == ({}, 4)
@@ -177,7 +179,7 @@ def test_a_table_that_fails_in_one_task_is_written_by_none(
     """A function that filters rows works where it leaves out none."""
     monkeypatch.setattr("transforms.shop.some", lambda rows: rows.filter(rows["amount"].is_valid()), raising=False)
     world = World(spark, lake, monkeypatch, service=ORDERS.replace("priced", "some") + OTHERS)
-    monkeypatch.setattr(Jobs, "of_pieces", lambda _, told: list(Task(told)([piece] for piece in told.pieces)))
+    monkeypatch.setattr(Jobs, "of_pieces", lambda _, spec: list(Task(spec)([piece] for piece in spec.pieces)))
     world.answers = {"a.json": LINES[0].encode(), "b.json": "\n".join(LINES[2:]).encode()}
     world.try_batch(0, [world.file("a.json"), world.file("b.json")])
     assert (world.rows_of("others"), world.kept("quarantine")) == ({"b.json": 1}, {"a.json": 1, "b.json": 2})
@@ -198,7 +200,7 @@ def test_a_row_that_was_refused_before_spark_was_asked_about_it_is_not_written(m
         return rows
 
     monkeypatch.setattr("transforms.shop.once", once, raising=False)
-    batch, storage = told(ORDERS.replace("priced", "once"), {"a.json": LINES[0].encode()}, monkeypatch)
+    batch, storage = spec_of(ORDERS.replace("priced", "once"), {"a.json": LINES[0].encode()}, monkeypatch)
     question = Question(batch.service.tables[0], {"slot": Given("amount")}, {}, {}, {})
     batch = replace(batch, questions=Questions(of={0: question}))
     answer = together(list(GatherTask(batch, alone=True)(ReadTask(batch, 1, 1)(0, [list(batch.pieces)]))))
@@ -225,10 +227,10 @@ def test_a_function_that_ends_its_process_has_only_that_row_refused_in_batches_a
     use_folder(str(tmp_path))
     world = World(spark, lake, monkeypatch, service=ORDERS + OTHERS)
 
-    def answers(_: Jobs, told: Told) -> list[Answer]:
-        if not told.functions_apart:
+    def answers(_: Jobs, spec: PassSpec) -> list[Answer]:
+        if not spec.functions_apart:
             spark.sparkContext.parallelize([0], 1).foreach(lambda _: os._exit(7))
-        return list(Task(told)([list(told.pieces)]))
+        return list(Task(spec)([list(spec.pieces)]))
 
     monkeypatch.setattr(Jobs, "of_pieces", answers)
     world.answers = {"a.json": "\n".join(LINES).encode()}

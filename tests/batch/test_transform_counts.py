@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forebay.declaration.loading import load_service
-from tests.batch.tasks import told
+from tests.batch.tasks import spec_of
 from tests.batch.test_places import ways
 from tests.test_examples import EXAMPLES
 
@@ -64,7 +64,7 @@ def test_each_record_has_one_fate_whatever_the_function_does(
         for n, some in enumerate(files)
     }
     drawn = Counter(kind for some in files for kind in some) + Counter({"fine": len(files)})
-    batch, storage = told(SERVICE, {key: text.encode() for key, text in texts.items()}, monkeypatch)
+    batch, storage = spec_of(SERVICE, {key: text.encode() for key, text in texts.items()}, monkeypatch)
     for answer in ways(batch):
         assert answer.odd is None
         fates = Counter[tuple[str, str | None]]()

@@ -17,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from forebay.batch.accounting import Fate, by_table
 from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.told import Known
+from forebay.batch.one_pass.spec import Known
 from forebay.batch.reasons import DERIVED_TABLE, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.batch.writing import Writing
 from forebay.declaration.loading import builtin_service
@@ -197,8 +197,8 @@ def tasks_of(writing: Writing, answers: dict[str, Any], **more: Any) -> Writing:
         def kept_by(self, made: Pass, name: str, count: int, *, replaces: bool) -> StagedTable | None:
             return staged(name, "f.parquet") if count else None
 
-    told = {field.name: getattr(writing, field.name) for field in dataclasses.fields(writing)}
-    return OfTasks(**{**told, **more})
+    fields = {field.name: getattr(writing, field.name) for field in dataclasses.fields(writing)}
+    return OfTasks(**{**fields, **more})
 
 
 PLACE = cast(Any, object())

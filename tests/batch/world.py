@@ -32,8 +32,8 @@ from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, parcels_of, with_answers
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.lean import EndsTask
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Told
 from forebay.batch.plan import Plans
 from forebay.content.fetch import Get, Metadata
 from forebay.content.limits import Limits
@@ -132,33 +132,33 @@ class World:
     way: type[Beginning] = Beginning
 
     def __post_init__(self) -> None:
-        self.monkeypatch.setattr(Jobs, "of_pieces", lambda _, told: self._answers(told))
-        self.monkeypatch.setattr(Jobs, "ends", lambda _, told, hands: list(EndsTask(told)(hands)))
+        self.monkeypatch.setattr(Jobs, "of_pieces", lambda _, spec: self._answers(spec))
+        self.monkeypatch.setattr(Jobs, "ends", lambda _, spec, hands: list(EndsTask(spec)(hands)))
         self.monkeypatch.setattr(
             Jobs,
             "of_hands",
-            lambda _, told, hands: [self._gathered(told, hand, at, len(hands)) for at, hand in enumerate(hands)],
+            lambda _, spec, hands: [self._gathered(spec, hand, at, len(hands)) for at, hand in enumerate(hands)],
         )
         self.monkeypatch.setattr(reader, "source", self._source)
 
-    def _answers(self, told: Told) -> list[Answer]:
+    def _answers(self, spec: PassSpec) -> list[Answer]:
         """What Spark does with the tasks, in this process; it is asked for nothing but its SQL."""
-        if not (told.questions or told.conditions):
-            return list(Task(told)([list(told.pieces)]))
-        return [self._gathered(told, list(told.pieces), 0, 1)]
+        if not (spec.questions or spec.conditions):
+            return list(Task(spec)([list(spec.pieces)]))
+        return [self._gathered(spec, list(spec.pieces), 0, 1)]
 
-    def _gathered(self, told: Told, pieces: list[Piece], reader: int, readers: int) -> Answer:
-        read = ReadTask(told, readers, 1)
-        if not (told.questions or told.conditions):
-            return next(GatherTask(told, alone=True)(read(reader, [pieces])))
+    def _gathered(self, spec: PassSpec, pieces: list[Piece], reader: int, readers: int) -> Answer:
+        read = ReadTask(spec, readers, 1)
+        if not (spec.questions or spec.conditions):
+            return next(GatherTask(spec, alone=True)(read(reader, [pieces])))
         batches = [pa.record_batch({"number": [reader], "pieces": [pickle.dumps(pieces)]})]
         made: Parcelled = read.of_pieces
-        if told.conditions:
-            batches, made = self._with_answers(batches, made, told.conditions), read.of_parcels
-        if told.questions:
-            batches = self._with_answers(batches, made, told.questions)
-        parcels = parcels_of(batches) if told.questions else made(batches)
-        return next(GatherTask(told, alone=True)(parcels))
+        if spec.conditions:
+            batches, made = self._with_answers(batches, made, spec.conditions), read.of_parcels
+        if spec.questions:
+            batches = self._with_answers(batches, made, spec.questions)
+        parcels = parcels_of(batches) if spec.questions else made(batches)
+        return next(GatherTask(spec, alone=True)(parcels))
 
     def _with_answers(
         self, batches: list[pa.RecordBatch], made: Parcelled, questions: Questions

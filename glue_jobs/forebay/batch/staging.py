@@ -24,7 +24,7 @@ from forebay.batch.one_pass.driver import fixed_columns_of
 from forebay.batch.one_pass.held import COLUMNS as HELD_COLUMNS
 from forebay.batch.one_pass.held import MOST_DETAIL, whole_files
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.one_pass.spec import KeptOut, Known
 from forebay.batch.plan import Staged
 from forebay.batch.reasons import DERIVED_TABLE, EXPECTATION_FAILED, PAUSED_TABLE, TABLE_FAILED, TOO_MANY_NEW_TABLES
 from forebay.content.end import FileEnd

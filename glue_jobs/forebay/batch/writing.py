@@ -29,7 +29,7 @@ from forebay.batch.expectations import verdicts
 from forebay.batch.late_commits import LateCommits
 from forebay.batch.one_pass.held import MOST_DETAIL
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.spec import KeptOut
 from forebay.batch.plan import Plan
 from forebay.batch.reasons import TABLE_FAILED
 from forebay.batch.staging import Staging

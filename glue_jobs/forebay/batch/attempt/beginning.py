@@ -16,7 +16,7 @@ from forebay.batch.attempt.turns import waiting_in
 from forebay.batch.attempt.without_plan import Brought, must_bring_the_same
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.spec import KeptOut
 from forebay.batch.plan import Plan, Staged
 from forebay.batch.retrying.planning import app_id
 from forebay.content.end import FileEnd

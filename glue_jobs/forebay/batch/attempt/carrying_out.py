@@ -16,7 +16,7 @@ from forebay.batch.attempt.reporting import reports_of
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.ledger_change import change_times
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
-from forebay.batch.one_pass.told import KeptOut
+from forebay.batch.one_pass.spec import KeptOut
 from forebay.batch.plan import Plan
 from forebay.errors import Halt
 from forebay.ledger.entry import PUT_AGAIN, REPLAY

@@ -12,7 +12,7 @@ from dataclasses import replace
 from forebay.batch.accounting import Standing
 from forebay.batch.attempt.turns import waiting_end
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
-from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.one_pass.spec import KeptOut, Known
 from forebay.content.end import FileEnd, unread_end
 from forebay.errors import Halt
 from forebay.landed_file import LandedFile

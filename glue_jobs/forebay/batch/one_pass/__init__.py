@@ -20,7 +20,7 @@ The order is that of the imports. Each module uses only modules that come after 
 | `routing` | which records of a block go to which table |
 | `columns` | the columns of a table's rows |
 | `answers` | the answers of tasks: ends, counts, data files |
-| `told` | the facts that all tasks get |
+| `spec` | what all tasks of a pass get |
 | `landed` | the files that a task reads, by the numbers of their pieces |
 
 Everything here happens before the plan of the batch, so a pass that cannot be used is repeated (`attempt.seen`).

@@ -19,7 +19,7 @@ from forebay.batch.one_pass.columns import ReadColumns, read_columns
 from forebay.batch.one_pass.gathering import Parcel, Sent, packed
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.rows import Block
-from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.vault import without_originals
 from forebay.declared_sql.columns import rules_of
 from forebay.declared_sql.questions import DECLARED, PARCEL, Given, Question, Questions
@@ -79,40 +79,40 @@ class QuestionsTask:
 class Asking:
     """The columns of records that Spark is asked about, in one task."""
 
-    def __init__(self, told: Told) -> None:
-        self.told, self.landed = told, Landed(told.pieces, told.service)
+    def __init__(self, spec: PassSpec) -> None:
+        self.spec, self.landed = spec, Landed(spec.pieces, spec.service)
 
     def asked(self, block: Block, name: str | None, declared: int | None) -> tuple[Block, pa.Table | None]:
         """None where Spark is not asked about these records. Their original values are sent once, to be encrypted."""
-        question = None if declared is None else self.told.questions.of.get(declared)
+        question = None if declared is None else self.spec.questions.of.get(declared)
         given: dict[str, Any] = {}
         if name is not None and declared is not None and question is not None:
-            shaping = self.told.place(name, declared).shaping
+            shaping = self.spec.place(name, declared).shaping
             assert shaping is not None
             block, given = self.of_table(block, shaping.rules, declared, question)
-        return self._encrypted(block, given, self.told.questions)
+        return self._encrypted(block, given, self.spec.questions)
 
     def unrouted(self, block: Block) -> tuple[Block, pa.Table | None]:
         """The same of records whose table is not known: each declaration with `where_sql` may want them."""
         given: dict[str, Any] = {}
-        for number, question in self.told.conditions.of.items():
+        for number, question in self.spec.conditions.of.items():
             given |= self.given(block, rules_of(question.table), number, question)
-        return self._encrypted(block, given, self.told.conditions)
+        return self._encrypted(block, given, self.spec.conditions)
 
     def refused(self, block: Block, name: str | None, declared: int | None) -> tuple[Block, pa.Table | None]:
         """The same of records that no table gets."""
-        return self._encrypted(block, {}, self.told.conditions)
+        return self._encrypted(block, {}, self.spec.conditions)
 
     def _encrypted(self, block: Block, given: dict[str, Any], questions: Questions) -> tuple[Block, pa.Table | None]:
         if questions.encrypts:
-            rows, originals = without_originals(block.rows, self.told.service.name)
+            rows, originals = without_originals(block.rows, self.spec.service.name)
             block, given = Block(rows, block.whole), given | originals
         return block, pa.table(given) if given else None
 
     def of_table(self, block: Block, rules: Rules, declared: int, question: Question) -> tuple[Block, dict[str, Any]]:
         """Adds to the records why the function of their table refuses them. It is called again where they are written, and may
         be in time there."""
-        transform = self.told.transform_of(declared)
+        transform = self.spec.transform_of(declared)
         if transform is None:
             return block, self.given(block, rules, declared, question)
         try:

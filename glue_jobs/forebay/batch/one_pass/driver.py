@@ -21,7 +21,7 @@ from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.lean import Lean, ShortMemory
 from forebay.batch.one_pass.outcome import Pass, ReadAgain, rows_with_ids, too_many
-from forebay.batch.one_pass.told import Held, KeptOut, Known, Told
+from forebay.batch.one_pass.spec import Held, KeptOut, Known, PassSpec
 from forebay.batch.poison import DETAIL_CHARACTERS, blames_a_file, poison_end, read_apart
 from forebay.content.end import FileEnd, PieceEnd, file_ends
 from forebay.content.limits import Limits
@@ -80,13 +80,13 @@ class OnePass:
         if not files:
             return Pass([], [], Written({}, {}), self.lake)
         pieces = cut(files, self.limits)
-        told = replace(
-            self._told(pieces, service, shared, known or {}),
+        spec = replace(
+            self._spec(pieces, service, shared, known or {}),
             unwritten=unwritten,
             standing=standing,
             only_unwritten=only_unwritten,
         )
-        answer, poison = self._read(told, files)
+        answer, poison = self._read(spec, files)
         made = self._pass_of(answer, service)
         rows = rows_with_ids(made.fates, service)
         has_few = rows.total() <= IDS_AT_MOST
@@ -95,7 +95,7 @@ class OnePass:
             again = "one task had most of the ids"
         if again and not answer.odd:
             made.undo()
-            answer, poison = self._read(replace(told, ids_at_most=sys.maxsize) if has_few else told, files)
+            answer, poison = self._read(replace(spec, ids_at_most=sys.maxsize) if has_few else spec, files)
             made = self._pass_of(replace(answer, read_twice=again), service)
         with made.undone_if_unusable():
             if odd := answer.odd or next((why for name, why in made.written.failed.items() if is_own(name)), None):
@@ -126,9 +126,9 @@ class OnePass:
         ends = tuple(
             PieceEnd(piece=number, outcome="loaded", documents=rows) for number, rows in enumerate(files.values())
         )
-        told = self._told(pieces, service.without_vault, shared, known)
-        told = replace(told, ends=ends, held=held, ids_at_most=sys.maxsize)
-        answer = self._answer_of_held(told, rows)
+        spec = self._spec(pieces, service.without_vault, shared, known)
+        spec = replace(spec, ends=ends, held=held, ids_at_most=sys.maxsize)
+        answer = self._answer_of_held(spec, rows)
         made = replace(self._pass_of(answer, service), ends=file_ends(pieces, ends), moved=answer.moved)
         with made.undone_if_unusable():
             if answer.odd:
@@ -137,25 +137,25 @@ class OnePass:
                 raise ReadAgain("the table of the records gave different ones when it was read again")
         return made
 
-    def _answer_of_held(self, told: Told, rows: DataFrame) -> Answer:
+    def _answer_of_held(self, spec: PassSpec, rows: DataFrame) -> Answer:
         """A retry has no files to leave out. Only functions may end its tasks, or need too much memory."""
-        is_last = told.functions_apart or not told.has_functions
+        is_last = spec.functions_apart or not spec.has_functions
         try:
-            answer = together(self.jobs.of_held(told, rows))
+            answer = together(self.jobs.of_held(spec, rows))
         except Exception as failure:
             if is_last or not blames_a_file(failure):
                 raise
         else:
             if is_last or not answer.is_crowded:
                 return answer
-            self._pass_of(answer, told.service).undo()
-        return self._answer_of_held(replace(told, functions_apart=True), rows)
+            self._pass_of(answer, spec.service).undo()
+        return self._answer_of_held(replace(spec, functions_apart=True), rows)
 
-    def _told(
+    def _spec(
         self, pieces: Sequence[Piece], service: Service, shared: Mapping[str, Any], known: Mapping[str, Known]
-    ) -> Told:
+    ) -> PassSpec:
         questions, conditions = self._questions(service)
-        return Told(
+        return PassSpec(
             service=service,
             limits=self.limits,
             lake=self.lake,
@@ -182,19 +182,19 @@ class OnePass:
                     raise
                 raise ReadAgain(f"a task failed: {str(failure)[:DETAIL_CHARACTERS]}") from failure
 
-    def _read(self, told: Told, files: Sequence[LandedFile]) -> tuple[Answer, list[FileEnd]]:
+    def _read(self, spec: PassSpec, files: Sequence[LandedFile]) -> tuple[Answer, list[FileEnd]]:
         """Reads the files, and adds the ends of those that kill every worker that reads them."""
 
-        def read(some: Sequence[LandedFile], told: Told = told) -> Answer:
+        def read(some: Sequence[LandedFile], spec: PassSpec = spec) -> Answer:
             mine = {file.file_id for file in some}
-            return self._answer(replace(told, pieces=tuple(p for p in told.pieces if p.file.file_id in mine)))
+            return self._answer(replace(spec, pieces=tuple(p for p in spec.pieces if p.file.file_id in mine)))
 
         def again(some: Sequence[LandedFile]) -> Answer:
-            made = read(some, replace(told, functions_apart=True))
+            made = read(some, replace(spec, functions_apart=True))
             return replace(made, read_twice=made.read_twice or FUNCTIONS_APART)
 
-        apart = read_apart(files, read, again if told.has_functions else None)
-        private = told.service.privacy is not None
+        apart = read_apart(files, read, again if spec.has_functions else None)
+        private = spec.service.privacy is not None
         return together(apart.parts), [poison_end(file, why, private=private) for file, why in apart.poison.items()]
 
     def _pass_of(self, answer: Answer, service: Service) -> Pass:
@@ -203,25 +203,25 @@ class OnePass:
         made = Pass([], answer.counted, written, self.lake, answer.identified)
         return replace(made, vault=service.vault, vaulted=answer.vaulted, read_twice=answer.read_twice)
 
-    def _answer(self, told: Told) -> Answer:
+    def _answer(self, spec: PassSpec) -> Answer:
         """If a task ran short of memory, reads everything again in little memory. Later readings of that size do so from the
         start."""
-        weight = sum(piece.weight for piece in told.pieces)
+        weight = sum(piece.weight for piece in spec.pieces)
         if self.short_memory.is_expected(weight):
             answer = Answer(odd="memory ran short before")
         else:
-            answer = together(self.jobs.of_pieces(told))
+            answer = together(self.jobs.of_pieces(spec))
             if not answer.is_crowded:
                 return answer
             self.short_memory.learn(weight)
 
         def undo(answer: Answer) -> None:
-            self._pass_of(answer, told.service).undo()
+            self._pass_of(answer, spec.service).undo()
 
         undo(answer)
-        told = replace(told, functions_apart=True)  # a row that needs too much memory is then refused alone
+        spec = replace(spec, functions_apart=True)  # a row that needs too much memory is then refused alone
         return replace(
-            Lean(told, self.jobs.at_once, self.jobs.ends, self.jobs.of_hands, undo).answer(),
+            Lean(spec, self.jobs.at_once, self.jobs.ends, self.jobs.of_hands, undo).answer(),
             read_twice=answer.odd or "memory is running short",
         )
 

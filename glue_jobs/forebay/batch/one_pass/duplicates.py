@@ -206,11 +206,11 @@ class RowIds:
         mine = np.flatnonzero(self._stays[at] & np.asarray(pc.is_valid(rows.ids)))
         for begin in range(0, len(mine), IDS_AT_ONCE):
             some = mine[begin : begin + IDS_AT_ONCE]
-            told = {name: pa.repeat(pa.scalar(value), len(some)) for name, value in self._dedupe.of_all_ids.items()}
-            told["id"] = rows.ids.take(pa.array(some)).cast(pa.binary())
-            told["file_id"] = self._file_ids.take(pa.array(rows.landed[some]))
-            told["table"] = pa.repeat(self._rows.files[at].table, len(some))
-            yield pa.table(told)
+            columns = {name: pa.repeat(pa.scalar(value), len(some)) for name, value in self._dedupe.of_all_ids.items()}
+            columns["id"] = rows.ids.take(pa.array(some)).cast(pa.binary())
+            columns["file_id"] = self._file_ids.take(pa.array(rows.landed[some]))
+            columns["table"] = pa.repeat(self._rows.files[at].table, len(some))
+            yield pa.table(columns)
 
 
 def _of_vault(files: Sequence[Vaulted], of: _Rows, gone: Sequence[Bits]) -> dict[tuple[str, str], Bits]:

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from forebay.batch.one_pass.rows import Block, joined
-from forebay.batch.one_pass.told import Fact
+from forebay.batch.one_pass.spec import Fact
 from forebay.content.end import PieceEnd
 
 PARCEL_BYTES = 8 << 20

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from forebay.batch.one_pass.answers import Judged, names_of
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.told import PLACE, Fact, Told
+from forebay.batch.one_pass.spec import PLACE, Fact, PassSpec
 from forebay.content.end import FileEnd
 from forebay.table.data_files.in_arrow import arrow_rows
 
@@ -54,8 +54,8 @@ def _whole(end: FileEnd, shared: Mapping[str, Any]) -> dict[str, Any]:
 class RowsBeside:
     """The rows of one task for one place beside the tables. They wait until it is known which pieces land."""
 
-    def __init__(self, landed: Landed, told: Told, schema: pa.Schema) -> None:
-        self.landed, self.schema, self.shared = landed, schema, told.shared
+    def __init__(self, landed: Landed, spec: PassSpec, schema: pa.Schema) -> None:
+        self.landed, self.schema, self.shared = landed, schema, spec.shared
         self._waiting: list[pa.Table] = []
         self.bytes = 0
 
@@ -81,8 +81,8 @@ class RowsBeside:
 class HeldRows(RowsBeside):
     """The rows of the quarantine, of the parked records, or of those that are only counted."""
 
-    def __init__(self, landed: Landed, told: Told) -> None:
-        super().__init__(landed, told, told.kept)
+    def __init__(self, landed: Landed, spec: PassSpec) -> None:
+        super().__init__(landed, spec, spec.kept)
 
     def add(self, rows: pa.Table, **said: Fact) -> None:
         """`rows` have the columns of `PLACE`."""

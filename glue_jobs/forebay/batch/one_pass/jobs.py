@@ -1,6 +1,6 @@
 """The Spark jobs of a pass.
 
-In: pieces of files or rows of held records, and `Told`. Out: the answers of the tasks.
+In: pieces of files or rows of held records, and `PassSpec`. Out: the answers of the tasks.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Parcelled, QuestionsTask, sent, with_answers
 from forebay.batch.one_pass.gathering import WRITER_BYTES, Parcel
 from forebay.batch.one_pass.lean import EndsTask, Hands
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
-from forebay.batch.one_pass.told import Told
 from forebay.content.piece import deal
 from forebay.declared_sql.questions import Questions, answered
 from forebay.table.data_files.in_arrow import arrow_schema, map_in_arrow
@@ -42,53 +42,53 @@ class Jobs:
         """The number of tasks that run at once."""
         return self.spark.sparkContext.defaultParallelism
 
-    def of_pieces(self, told: Told) -> list[Answer]:
+    def of_pieces(self, spec: PassSpec) -> list[Answer]:
         """Reads all pieces, and writes their records."""
-        weight = sum(piece.weight for piece in told.pieces)
-        hands = deal(told.pieces, self._tasks(weight, READER_BYTES)) or [[]]  # reading nothing may fail, too
-        alone = len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in told.pieces)
+        weight = sum(piece.weight for piece in spec.pieces)
+        hands = deal(spec.pieces, self._tasks(weight, READER_BYTES)) or [[]]  # reading nothing may fail, too
+        alone = len(hands) <= ALONE_AT_MOST and all(piece.whole for piece in spec.pieces)
         writers = self._tasks(weight, WRITER_BYTES)
-        told = replace(told, ids_at_most=told.ids_at_most // (len(hands) if alone else writers))
-        if alone and not (told.questions or told.conditions):
-            return self._dealt(hands).mapPartitions(Task(told)).collect()
-        parcels = self._parcels(hands, ReadTask(told, len(hands), 1 if alone else writers))
+        spec = replace(spec, ids_at_most=spec.ids_at_most // (len(hands) if alone else writers))
+        if alone and not (spec.questions or spec.conditions):
+            return self._dealt(hands).mapPartitions(Task(spec)).collect()
+        parcels = self._parcels(hands, ReadTask(spec, len(hands), 1 if alone else writers))
         if alone:
-            return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
-        answers = parcels.partitionBy(writers, int).mapPartitions(GatherTask(told)).collect()
+            return parcels.mapPartitions(GatherTask(spec, alone=True)).collect()
+        answers = parcels.partitionBy(writers, int).mapPartitions(GatherTask(spec)).collect()
         return [answers[0], *(replace(answer, ends=[]) for answer in answers[1:])] if answers else []
 
-    def of_held(self, told: Told, rows: DataFrame) -> list[Answer]:
+    def of_held(self, spec: PassSpec, rows: DataFrame) -> list[Answer]:
         """The same of held records. Each task writes those that it gets."""
-        read = ReadTask(told, self.at_once, 1)
+        read = ReadTask(spec, self.at_once, 1)
         parcels = self._parcels_of(rows.coalesce(read.readers), read.of_held, read)
-        return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
+        return parcels.mapPartitions(GatherTask(spec, alone=True)).collect()
 
-    def ends(self, told: Told, hands: Hands) -> list[Answer]:
-        return self._dealt(hands).mapPartitions(EndsTask(told)).collect()
+    def ends(self, spec: PassSpec, hands: Hands) -> list[Answer]:
+        return self._dealt(hands).mapPartitions(EndsTask(spec)).collect()
 
-    def of_hands(self, told: Told, hands: Hands) -> list[Answer]:
+    def of_hands(self, spec: PassSpec, hands: Hands) -> list[Answer]:
         """Each task writes what it reads."""
-        documents = {end.piece: end.documents for end in told.ends}
-        if sum(documents[piece.number] for hand in hands for piece in hand) > told.ids_at_most:
-            told = replace(told, ids_at_most=told.ids_at_most // len(hands))
-        parcels = self._parcels(hands, ReadTask(told, len(hands), 1))
-        return parcels.mapPartitions(GatherTask(told, alone=True)).collect()
+        documents = {end.piece: end.documents for end in spec.ends}
+        if sum(documents[piece.number] for hand in hands for piece in hand) > spec.ids_at_most:
+            spec = replace(spec, ids_at_most=spec.ids_at_most // len(hands))
+        parcels = self._parcels(hands, ReadTask(spec, len(hands), 1))
+        return parcels.mapPartitions(GatherTask(spec, alone=True)).collect()
 
     def _parcels(self, hands: Hands, read: ReadTask) -> RDD[tuple[int, Parcel]]:
-        told = read.told
-        if not (told.questions or told.conditions):
+        spec = read.spec
+        if not (spec.questions or spec.conditions):
             return self._dealt(hands).mapPartitionsWithIndex(read)
         tasks = self._dealt([(number, pickle.dumps(hand)) for number, hand in enumerate(hands)])
         return self._parcels_of(self.spark.createDataFrame(tasks, "number int, pieces binary"), read.of_pieces, read)
 
     def _parcels_of(self, rows: DataFrame, made: Parcelled, read: ReadTask) -> RDD[tuple[int, Parcel]]:
         """The parcels that tasks make of these rows, with Spark's answers if it is asked."""
-        told = read.told
-        if told.conditions:
-            rows, made = self._with_answers(rows, made, told.conditions), read.of_parcels
-        if told.questions:
-            return self._sent(self._with_answers(rows, made, told.questions))
-        if told.conditions:
+        spec = read.spec
+        if spec.conditions:
+            rows, made = self._with_answers(rows, made, spec.conditions), read.of_parcels
+        if spec.questions:
+            return self._sent(self._with_answers(rows, made, spec.questions))
+        if spec.conditions:
             return self._sent(rows).mapPartitions(read.routed)
         return self._sent(map_in_arrow(rows, partial(sent, made), SENT))
 

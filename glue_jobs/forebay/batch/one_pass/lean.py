@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from forebay.batch.one_pass.answers import Answer, together
 from forebay.batch.one_pass.reader import read_ends
-from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.content.ceiling import ceiling
 from forebay.content.end import PieceEnd, file_ends
 from forebay.content.piece import Piece, deal
@@ -34,11 +34,11 @@ Hands = list[list[Piece]]
 class EndsTask:
     """Reads, and keeps no record. Answers with the ends of its pieces, or gives up without enough memory."""
 
-    told: Told
+    spec: PassSpec
 
     def __call__(self, hands: Iterable[list[Piece]]) -> Iterator[Answer]:
         for pieces in hands:
-            with ceiling(self.told.limits.task_memory_bytes):
+            with ceiling(self.spec.limits.task_memory_bytes):
                 spare_repeats()
                 try:
                     yield Answer(ends=[*self.ends(pieces)])
@@ -47,9 +47,9 @@ class EndsTask:
 
     def ends(self, pieces: Sequence[Piece]) -> Iterator[PieceEnd]:
         """A piece that found no room beside others is read once more, alone."""
-        for end in read_ends(self.told, pieces):
+        for end in read_ends(self.spec, pieces):
             if end.reason == "too-large" and len(pieces) > 1:
-                yield from read_ends(self.told, [piece for piece in pieces if piece.number == end.piece])
+                yield from read_ends(self.spec, [piece for piece in pieces if piece.number == end.piece])
             else:
                 yield end
 
@@ -78,10 +78,10 @@ class Lean:
     """The lean pass of one batch, with its two jobs and the function that deletes the data files of an answer. `tasks` is the
     number of tasks that run at once."""
 
-    told: Told
+    spec: PassSpec
     tasks: int
-    read: Callable[[Told, Hands], list[Answer]]
-    write: Callable[[Told, Hands], list[Answer]]
+    read: Callable[[PassSpec, Hands], list[Answer]]
+    write: Callable[[PassSpec, Hands], list[Answer]]
     undo: Callable[[Answer], None]
     alone: set[int] = field(default_factory=set)
     """Pieces that have a task each."""
@@ -91,21 +91,21 @@ class Lean:
         ends = self.ends()
         while True:
             ends |= self.too_large
-            told = replace(self.told, ends=tuple(ends.values()))
-            landing = {n for end in file_ends(told.pieces, told.ends) if end.lands for n in end.lines_before}
-            hands = self.hands((piece for piece in told.pieces if piece.number in landing), ends)
-            answers = self.write(told, hands) if hands else []
+            spec = replace(self.spec, ends=tuple(ends.values()))
+            landing = {n for end in file_ends(spec.pieces, spec.ends) if end.lands for n in end.lines_before}
+            hands = self.hands((piece for piece in spec.pieces if piece.number in landing), ends)
+            answers = self.write(spec, hands) if hands else []
             answer = together(answers)
             if not self.blame(hands, answers):
-                return replace(answer, ends=list(told.ends))
+                return replace(answer, ends=list(spec.ends))
             self.undo(answer)
 
     def ends(self) -> dict[int, PieceEnd]:
         found: dict[int, PieceEnd] = {}
-        while len(found) + len(self.too_large) < len(self.told.pieces):
-            left = (piece for piece in self.told.pieces if piece.number not in {*found, *self.too_large})
+        while len(found) + len(self.too_large) < len(self.spec.pieces):
+            left = (piece for piece in self.spec.pieces if piece.number not in {*found, *self.too_large})
             hands = self.hands(left, {})
-            answers = self.read(self.told, hands)
+            answers = self.read(self.spec, hands)
             found |= {end.piece: end for one in answers for end in one.ends}
             self.blame(hands, answers)
         return found

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.accounting import Fate
 from forebay.batch.one_pass.answers import Identified, Moved, Vaulted
-from forebay.batch.one_pass.told import KeptOut, Known
+from forebay.batch.one_pass.spec import KeptOut, Known
 from forebay.batch.plan import delete_files
 from forebay.content.end import FileEnd, unread_end
 from forebay.counted import counted

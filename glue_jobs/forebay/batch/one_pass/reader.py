@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.routing import Router
 from forebay.batch.one_pass.rows import Block
-from forebay.batch.one_pass.told import PLACE, Fact, Told
+from forebay.batch.one_pass.spec import PLACE, Fact, PassSpec
 from forebay.content.end import PieceEnd
 from forebay.content.fetch import Get, Metadata, OrCopy, Retrying, s3_of_this_process
 from forebay.content.limits import Limits
@@ -69,28 +69,28 @@ def source(limits: Limits, metadata: Metadata | None) -> Get:
     return Retrying.over_s3(s3_of_this_process(limits.files_in_flight), limits, metadata)
 
 
-def _get(told: Told, metadata: Metadata | None) -> Get:
-    return OrCopy.over(source(told.limits, metadata), told.service, metadata)
+def _get(spec: PassSpec, metadata: Metadata | None) -> Get:
+    return OrCopy.over(source(spec.limits, metadata), spec.service, metadata)
 
 
-def read(told: Told, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
+def read(spec: PassSpec, pieces: Sequence[Piece], sink: Sink) -> Iterator[None]:
     """All of these pieces, a block at each step."""
-    told.must_have_its_secret()
-    metadata: Metadata | None = {} if told.service.asks_for_metadata else None
-    get = _get(told, metadata)
-    yield from _taken(Reading(told, pieces, sink), read_pieces(pieces, get, told.limits, metadata, told.service.forms))
+    spec.must_have_its_secret()
+    metadata: Metadata | None = {} if spec.service.asks_for_metadata else None
+    get = _get(spec, metadata)
+    yield from _taken(Reading(spec, pieces, sink), read_pieces(pieces, get, spec.limits, metadata, spec.service.forms))
 
 
-def read_held(told: Told, batches: Iterable[pa.RecordBatch], sink: Sink) -> Iterator[None]:
+def read_held(spec: PassSpec, batches: Iterable[pa.RecordBatch], sink: Sink) -> Iterator[None]:
     """All of these records, which were held: rows as `content` has them, but `problem` is the reason for which each was held.
     They are treated again, as they may be older than what the declarations call personal. A personal field is personal in
     every feed."""
-    told.must_have_its_secret()
+    spec.must_have_its_secret()
     batches = map(_without_refused, batches)
-    if told.service.privacy is not None:
-        form = told.service.form_of_all_feeds
+    if spec.service.privacy is not None:
+        form = spec.service.form_of_all_feeds
         batches = (treated_records(batch, form) for batch in batches)
-    yield from _taken(Reading(told, told.pieces, sink), batches)
+    yield from _taken(Reading(spec, spec.pieces, sink), batches)
 
 
 def _without_refused(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -111,9 +111,9 @@ def _taken(reading: Reading, batches: Iterable[pa.RecordBatch]) -> Iterator[None
         yield
 
 
-def read_ends(told: Told, pieces: Sequence[Piece]) -> Iterator[PieceEnd]:
+def read_ends(spec: PassSpec, pieces: Sequence[Piece]) -> Iterator[PieceEnd]:
     """Only the ends of these pieces."""
-    for batch in read_pieces(pieces, _get(told, None), told.limits, None, told.service.forms):
+    for batch in read_pieces(pieces, _get(spec, None), spec.limits, None, spec.service.forms):
         yield from ends_in(pa.Table.from_batches([batch]))
 
 
@@ -126,12 +126,12 @@ def ends_in(rows: pa.Table) -> Iterator[PieceEnd]:
 class Reading:
     """The reading of one task, into a sink."""
 
-    def __init__(self, told: Told, pieces: Sequence[Piece], sink: Sink) -> None:
-        self.sink, self.service = sink, told.service
-        self.router = Router(told.service, Landed(pieces, told.service), told.conditions)
-        self.has_conditions = bool(told.conditions)
+    def __init__(self, spec: PassSpec, pieces: Sequence[Piece], sink: Sink) -> None:
+        self.sink, self.service = sink, spec.service
+        self.router = Router(spec.service, Landed(pieces, spec.service), spec.conditions)
+        self.has_conditions = bool(spec.conditions)
         self.hints, self.mixed = ParseHints(), 0
-        self.columns = [*PLACE, ORIGINALS] if told.service.vault else PLACE
+        self.columns = [*PLACE, ORIGINALS] if spec.service.vault else PLACE
 
     def take(self, batch: pa.RecordBatch) -> None:
         rows = pa.Table.from_batches([batch])

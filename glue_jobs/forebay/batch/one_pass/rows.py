@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from forebay.batch.one_pass.columns import Bits, Filled, filled
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.told import Fact, KeptOut, Told
+from forebay.batch.one_pass.spec import Fact, KeptOut, PassSpec
 from forebay.batch.reasons import EXPECTATION, TABLE_FAILED
 from forebay.declaration.table import Table
 from forebay.record.arrow_parser import ParseHints, may_be_whole
@@ -80,12 +80,12 @@ class Made:
 class TableRows:
     """The rows of one table. `declared` is the number of its declaration."""
 
-    def __init__(self, name: str, declared: int, told: Told, landed: Landed) -> None:
+    def __init__(self, name: str, declared: int, spec: PassSpec, landed: Landed) -> None:
         self.name, self.declared, self.landed = name, declared, landed
-        self.table, self.place = told.service.tables[declared], told.place(name, declared)
-        self.question, self.kept_out = told.questions.of.get(declared), told.kept_out(name)
-        self.batch, self.at = told.shared["batch"], told.shared["at"]
-        self.transform = told.transform_of(declared)
+        self.table, self.place = spec.service.tables[declared], spec.place(name, declared)
+        self.question, self.kept_out = spec.questions.of.get(declared), spec.kept_out(name)
+        self.batch, self.at = spec.shared["batch"], spec.shared["at"]
+        self.transform = spec.transform_of(declared)
         shaping = self.place.shaping
         assert shaping is not None
         self.columns: Struct = shaping.columns

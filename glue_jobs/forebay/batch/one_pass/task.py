@@ -20,7 +20,7 @@ from forebay.batch.one_pass.answers import Answer
 from forebay.batch.one_pass.asking import Asking, Batches, parcels_of
 from forebay.batch.one_pass.gathering import Ends, Kept, OfTable, Parcel, Parcels, Refused, Unrouted
 from forebay.batch.one_pass.reader import NoRoom, Reading, Sink, read, read_held
-from forebay.batch.one_pass.told import TASK_BYTES, Told
+from forebay.batch.one_pass.spec import TASK_BYTES, PassSpec
 from forebay.batch.one_pass.writer import Writer
 from forebay.content.ceiling import ceiling
 from forebay.content.piece import Piece
@@ -41,19 +41,19 @@ SPOOL_BYTES = TASK_BYTES
 class Task:
     """Reads, and writes the records that it reads."""
 
-    told: Told
+    spec: PassSpec
 
     def __call__(self, hands: Iterable[list[Piece]]) -> Iterator[Answer]:
         for pieces in hands:
-            with ceiling(self.told.limits.task_memory_bytes + ROOM * TASK_BYTES):
+            with ceiling(self.spec.limits.task_memory_bytes + ROOM * TASK_BYTES):
                 yield self.done(pieces)
 
     def done(self, pieces: list[Piece]) -> Answer:
         spare_repeats()
-        with Uploads(self.told.storage.put) as uploads:
-            writer = Writer(self.told, uploads)
+        with Uploads(self.spec.storage.put) as uploads:
+            writer = Writer(self.spec, uploads)
             try:
-                for _ in read(self.told, pieces, writer):
+                for _ in read(self.spec, pieces, writer):
                     pass
                 answer = writer.finish()
                 answer.ends = list(writer.ends.values())
@@ -67,13 +67,13 @@ class ReadTask:
     """Reads, and sends the records to the tasks that write. `readers` and `writers` count the tasks. Ends are sent last, so
     a task that gave up has sent none."""
 
-    told: Told
+    spec: PassSpec
     readers: int
     writers: int
 
     def __call__(self, number: int, hands: Iterable[list[Piece]]) -> Iterator[tuple[int, Parcel]]:
         for pieces in hands:
-            yield from self.sent(self.sink(number), partial(read, self.told, pieces))
+            yield from self.sent(self.sink(number), partial(read, self.spec, pieces))
 
     def of_pieces(self, batches: Batches) -> Iterator[tuple[int, Parcel]]:
         """The same of rows that have a task's number and its pieces."""
@@ -87,15 +87,15 @@ class ReadTask:
 
         task = TaskContext.get()
         sink = self.sink(0 if task is None else task.partitionId())
-        yield from self.sent(sink, partial(read_held, self.told, batches))
+        yield from self.sent(sink, partial(read_held, self.spec, batches))
 
     def of_parcels(self, batches: Batches) -> Iterator[tuple[int, Parcel]]:
         """The same of rows with parcels whose records have no table yet."""
         return self.routed(parcels_of(batches))
 
     def sink(self, number: int) -> Parcels:
-        asking = Asking(self.told)
-        if self.told.conditions:
+        asking = Asking(self.spec)
+        if self.spec.conditions:
             return Parcels(number, self.readers, self.readers, asking.refused, asking.unrouted, [number])
         return Parcels(number, self.readers, self.writers, asking.asked)
 
@@ -103,11 +103,11 @@ class ReadTask:
         """Records that were read, once Spark has said which declarations want them."""
         waiting = iter(parcels)
         if (first := next(waiting, None)) is not None:
-            sink = Parcels(first[0], self.readers, self.writers, Asking(self.told).asked)
-            yield from self.sent(sink, partial(_route, self.told, chain([first], waiting)))
+            sink = Parcels(first[0], self.readers, self.writers, Asking(self.spec).asked)
+            yield from self.sent(sink, partial(_route, self.spec, chain([first], waiting)))
 
     def sent(self, sink: Parcels, feed: Callable[[Parcels], Iterator[None]]) -> Iterator[tuple[int, Parcel]]:
-        with ceiling(self.told.limits.task_memory_bytes + ROOM * TASK_BYTES):
+        with ceiling(self.spec.limits.task_memory_bytes + ROOM * TASK_BYTES):
             spare_repeats()
             try:
                 for _ in feed(sink):
@@ -117,8 +117,8 @@ class ReadTask:
                 yield sink.task, Refused(_why(odd), isinstance(odd, CROWDED))
 
 
-def _route(told: Told, parcels: Iterable[tuple[int, Parcel]], sink: Sink) -> Iterator[None]:
-    reading = Reading(told, told.pieces, sink)
+def _route(spec: PassSpec, parcels: Iterable[tuple[int, Parcel]], sink: Sink) -> Iterator[None]:
+    reading = Reading(spec, spec.pieces, sink)
     for _, parcel in parcels:
         if isinstance(parcel, Refused):
             raise _refusal(parcel)
@@ -137,14 +137,14 @@ class GatherTask:
     """Writes the records that others read, or, `alone`, those of one other task. Where it does not know before which pieces
     land, the records wait for all ends."""
 
-    told: Told
+    spec: PassSpec
     alone: bool = False
 
     def __call__(self, parcels: Iterable[tuple[int, Parcel]]) -> Iterator[Answer]:
         spare_repeats()
         reads: list[Ends] = []
-        with Uploads(self.told.storage.put) as uploads:
-            writer = Writer(self.told, uploads)
+        with Uploads(self.spec.storage.put) as uploads:
+            writer = Writer(self.spec, uploads)
             try:
                 for parcel in self._once_ends_are_known(_records(parcels, reads), reads, writer):
                     _hand_over(parcel, writer)
@@ -159,21 +159,21 @@ class GatherTask:
             yield answer
 
     def _once_ends_are_known(self, records: Iterator[Parcel], reads: list[Ends], writer: Writer) -> Iterator[Parcel]:
-        if self.told.ends:
-            writer.end_all(self.told.ends)
+        if self.spec.ends:
+            writer.end_all(self.spec.ends)
             return records
         records = _spooled(records)
         ends = [end for one in reads for end in one.ends]
-        if len(ends) < len(self.told.pieces) and not self.alone:
+        if len(ends) < len(self.spec.pieces) and not self.alone:
             raise NotOrdinary("a task did not read its files to the end")
         writer.end_all(ends)
         return records
 
     def _must_be_as_before(self, reads: list[Ends]) -> None:
-        before = {end.piece: end for end in self.told.ends}
+        before = {end.piece: end for end in self.spec.ends}
         for end in (end for one in reads for end in one.ends if before):
             if not end.reads_like(before[end.piece]):
-                (piece,) = (piece for piece in self.told.pieces if piece.number == end.piece)
+                (piece,) = (piece for piece in self.spec.pieces if piece.number == end.piece)
                 raise NotOrdinary(f"{piece.file.uri} gave different records when it was read again")
 
 

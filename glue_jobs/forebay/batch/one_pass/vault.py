@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from forebay.batch.one_pass.held import RowsBeside
 from forebay.batch.one_pass.landed import Landed
-from forebay.batch.one_pass.told import Told
+from forebay.batch.one_pass.spec import PassSpec
 from forebay.content.originals import NAME
 from forebay.declared_sql.questions import ENCRYPTED, ORIGINAL
 from forebay.privacy.vault import value_data
@@ -25,18 +25,18 @@ KEPT = ("subjects", "key_id", "salt")
 def without_originals(rows: pa.Table, service: str) -> tuple[pa.Table, dict[str, pa.Array]]:
     """The rows without the values themselves, and the columns that Spark encrypts."""
     personal = rows[NAME].combine_chunks()
-    told = dict(zip((field.name for field in personal.type), personal.flatten(), strict=True))
-    bound_to = pc.binary_join_element_wise(value_data(service, ""), told["key_id"], "")
-    kept = pa.StructArray.from_arrays([told[name] for name in KEPT], list(KEPT), mask=pc.is_null(personal))
+    parts = dict(zip((field.name for field in personal.type), personal.flatten(), strict=True))
+    bound_to = pc.binary_join_element_wise(value_data(service, ""), parts["key_id"], "")
+    kept = pa.StructArray.from_arrays([parts[name] for name in KEPT], list(KEPT), mask=pc.is_null(personal))
     rows = rows.set_column(rows.schema.get_field_index(NAME), NAME, kept)
-    return rows, dict(zip(ORIGINAL, (told["values"], told["key"], bound_to), strict=True))
+    return rows, dict(zip(ORIGINAL, (parts["values"], parts["key"], bound_to), strict=True))
 
 
 class VaultRows(RowsBeside):
     """The vault's rows of one task."""
 
-    def __init__(self, landed: Landed, told: Told) -> None:
-        super().__init__(landed, told, told.vaulted)
+    def __init__(self, landed: Landed, spec: PassSpec) -> None:
+        super().__init__(landed, spec, spec.vaulted)
 
     def add(self, rows: pa.Table) -> None:
         """Nothing where a service has no vault, or a record no values for it."""

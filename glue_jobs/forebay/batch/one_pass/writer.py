@@ -19,7 +19,7 @@ from forebay.batch.one_pass.held import HeldRows
 from forebay.batch.one_pass.landed import Landed
 from forebay.batch.one_pass.reader import DROPPED, NoRoom
 from forebay.batch.one_pass.rows import IDENTITY, VIOLATED, Block, Made, TableRows
-from forebay.batch.one_pass.told import TASK_BYTES, Fact, Held, Told
+from forebay.batch.one_pass.spec import TASK_BYTES, Fact, Held, PassSpec
 from forebay.batch.one_pass.vault import VaultRows
 from forebay.content.end import PieceEnd, file_ends
 from forebay.lake.layout import PARKED, QUARANTINE, VAULT, table_path
@@ -43,13 +43,13 @@ FATES = {QUARANTINE: "quarantine", PARKED: "park", DROPPED: "drop", KEPT_OUT: "w
 class Writer:
     """The writer of one task."""
 
-    def __init__(self, told: Told, uploads: Uploads) -> None:
-        self.told, self.uploads = told, uploads
-        self.landed = Landed(told.pieces, told.service)
+    def __init__(self, spec: PassSpec, uploads: Uploads) -> None:
+        self.spec, self.uploads = spec, uploads
+        self.landed = Landed(spec.pieces, spec.service)
         self.answer = Answer()
         self.tables: dict[str, TableRows] = {}
-        self.held = {place: HeldRows(self.landed, told) for place in FATES}
-        self.vault = VaultRows(self.landed, told)
+        self.held = {place: HeldRows(self.landed, spec) for place in FATES}
+        self.vault = VaultRows(self.landed, spec)
         self.ends: dict[int, PieceEnd] = {}
         self.lines_before: dict[int, int] = {}
         self.over: set[int] = set()
@@ -58,15 +58,15 @@ class Writer:
         self.identified = 0
 
     def take(self, table: str, declared: int, block: Block) -> None:
-        if self.told.only_unwritten and table not in self.told.unwritten:
+        if self.spec.only_unwritten and table not in self.spec.unwritten:
             return
-        if (held := self.told.held) is not None:
+        if (held := self.spec.held) is not None:
             block = self.without_staying(held, table, declared, block)
             if not block.rows.num_rows:
                 return
         found = self.tables.get(table)
         if found is None:
-            found = self.tables[table] = TableRows(table, declared, self.told, self.landed)
+            found = self.tables[table] = TableRows(table, declared, self.spec, self.landed)
         assert found.declared == declared, f"two declarations claim the name {table}"
         found.add(block)
 
@@ -97,7 +97,7 @@ class Writer:
         """Takes the ends of all pieces of some files. A file lands if all of its pieces do."""
         ends = list(ends)
         ended = {end.piece for end in ends}
-        of_files = file_ends([piece for piece in self.told.pieces if piece.number in ended], ends)
+        of_files = file_ends([piece for piece in self.spec.pieces if piece.number in ended], ends)
         self.lines_before = {number: lines for end in of_files for number, lines in end.lines_before.items()}
         lands = {number for end in of_files if end.lands for number in end.lines_before}
         self.ends = {end.piece: end for end in ends if end.piece in lands}
@@ -174,7 +174,7 @@ class Writer:
 
     def move(self, table: str | None, rows: pa.Table) -> None:
         """Held records leave where they were."""
-        if self.told.held is not None and rows.num_rows:
+        if self.spec.held is not None and rows.num_rows:
             self.answer.moved.append(Moved(table, packed(Block(rows.select(["piece", "byte_offset"])))))
 
     def lines(self, rows: pa.Table) -> pa.Array:
@@ -195,9 +195,9 @@ class Writer:
         landing = self.landing
         for place, fate in FATES.items():
             self.answer.fates += self.held[place].counted(fate, landing)
-        if (held := self.told.held) is not None and (rows := self.held[DROPPED].of(landing)) is not None:
+        if (held := self.spec.held) is not None and (rows := self.held[DROPPED].of(landing)) is not None:
             self.move(None, rows if held.only is None else rows.filter(pc.equal(rows["table"], held.only)))
-        writes = held is None and not self.told.only_unwritten
+        writes = held is None and not self.spec.only_unwritten
         for place in (QUARANTINE, PARKED):
             if writes and (rows := self.held[place].of(landing)) is not None:
                 self.write_beside(place, self.held[place].shaped(rows, self.lines))
@@ -209,7 +209,7 @@ class Writer:
     def standing(self, rows: pa.Table) -> Bits:
         """Finds new rows of a replayed file whose table keeps its earlier rows: they must not wait beside those."""
         found = np.zeros(rows.num_rows, bool)
-        for name, pieces in self.told.standing_pieces.items():
+        for name, pieces in self.spec.standing_pieces.items():
             of_table = np.asarray(pc.equal(rows["table"], name))
             found |= of_table & np.asarray(pc.is_in(rows["piece"], value_set=pa.array(pieces, pa.int32())))
         return found
@@ -231,14 +231,14 @@ class Writer:
 
     def write_beside(self, place: str, rows: pa.Table) -> str:
         """All of them have one day, so it is one data file."""
-        (name,) = self.write(place, TableFolder(table_path(self.told.lake, place), ("day",)), rows, None)
+        (name,) = self.write(place, TableFolder(table_path(self.spec.lake, place), ("day",)), rows, None)
         return name
 
     def write_vault(self) -> None:
-        if self.told.only_unwritten or (rows := self.vault.kept(self.landing)) is None:
+        if self.spec.only_unwritten or (rows := self.vault.kept(self.landing)) is None:
             return
-        (path,) = self.write(VAULT, TableFolder(values_of(self.told.service.vault), ("day",)), rows, None)
-        if any(table.dedupe for table in self.told.service.tables):
+        (path,) = self.write(VAULT, TableFolder(values_of(self.spec.service.vault), ("day",)), rows, None)
+        if any(table.dedupe for table in self.spec.service.tables):
             self.answer.vaulted.append(Vaulted(path, packed(Block(rows.select(["file_id", "byte_offset"])))))
 
     def write(
@@ -262,7 +262,7 @@ class Writer:
 
     def identify(self, rows: Identified) -> None:
         self.identified += rows.count
-        if self.identified <= self.told.ids_at_most:
+        if self.identified <= self.spec.ids_at_most:
             self.answer.identified.append(rows)
         else:
             self.answer.identified, self.answer.lacks_ids = [], True

@@ -20,7 +20,7 @@ from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.gathering import unpacked
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import Pass
-from forebay.batch.one_pass.told import Held, Known
+from forebay.batch.one_pass.spec import Held, Known
 from forebay.declaration.service import Service
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from forebay.batch.new_tables import NewTables
 from forebay.batch.one_pass.driver import OnePass
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, ReadAgain
-from forebay.batch.one_pass.told import Known
+from forebay.batch.one_pass.spec import Known
 from forebay.batch.plan import Plans
 from forebay.batch.retrying.chosen import Chosen, HeldRecords, given_up, held_files
 from forebay.batch.retrying.moving import Moving, Retried

@@ -1,6 +1,6 @@
 """The facts that all tasks of a batch get.
 
-In: the service, the lake, and the tables that the driver knows. Out: `Told`, which travels to each task.
+In: the service, the lake, and the tables that the driver knows. Out: `PassSpec`, which travels to each task.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Told:
+class PassSpec:
     """`shared` are the fields that all rows of the batch share beside the tables, and `pieces` are those of all tasks."""
 
     service: Service
