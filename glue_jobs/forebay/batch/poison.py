@@ -108,8 +108,8 @@ class _Search(Generic[Part]):
 
 def blames_a_file(failure: Exception) -> bool:
     """Whether a task failed, and not for a fault of ours."""
-    said = str(failure)
-    return not isinstance(failure, ForebayError) and bool(TASK_FAILED.search(said)) and not OUR_FAULT.search(said)
+    text = str(failure)
+    return not isinstance(failure, ForebayError) and bool(TASK_FAILED.search(text)) and not OUR_FAULT.search(text)
 
 
 def poison_end(file: LandedFile, failure: Exception, *, private: bool = False) -> FileEnd:
@@ -118,11 +118,11 @@ def poison_end(file: LandedFile, failure: Exception, *, private: bool = False) -
     return unread_end(file, "unreadable", POISON, detail)
 
 
-def _cause(said: str, private: bool) -> str:
+def _cause(text: str, private: bool) -> str:
     """The line that says most: the end of a Python traceback, else what Spark says of its worker."""
-    ended = PYTHON_ERROR.findall(said)
+    ended = PYTHON_ERROR.findall(text)
     if ended:
         kind, _, _ = (last := str(ended[-1])).partition(":")
         return f"{kind} (the job's log has its text)" if private else last
-    lost = WORKER_LOST.search(said) or TASK_FAILED.search(said)
-    return said[lost.start() :].partition("\n")[0] if lost else said.strip().partition("\n")[0]
+    lost = WORKER_LOST.search(text) or TASK_FAILED.search(text)
+    return text[lost.start() :].partition("\n")[0] if lost else text.strip().partition("\n")[0]

@@ -57,7 +57,7 @@ class Kept(Sent):
     """Records that are kept beside the tables, and the reasons for that."""
 
     place: str
-    said: dict[str, Fact]
+    facts: dict[str, Fact]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -114,13 +114,13 @@ class Parcels:
         if self._bytes[key] > PARCEL_BYTES:
             self._send(key)
 
-    def keep(self, place: str, rows: pa.Table, **said: Fact) -> None:
+    def keep(self, place: str, rows: pa.Table, **facts: Fact) -> None:
         if rows.num_rows:
-            plain = {name: value for name, value in said.items() if not isinstance(value, pa.Array | pa.ChunkedArray)}
-            for name in said.keys() - plain.keys():
-                rows = _with(rows, f"said_{name}", said[name])
+            plain = {name: value for name, value in facts.items() if not isinstance(value, pa.Array | pa.ChunkedArray)}
+            for name in facts.keys() - plain.keys():
+                rows = _with(rows, f"fact_{name}", facts[name])
             block, given = self.asked(Block(rows), None, None)
-            sent = Kept(records=packed(block), given=given, is_asked=given is not None, place=place, said=plain)
+            sent = Kept(records=packed(block), given=given, is_asked=given is not None, place=place, facts=plain)
             self._ready.append((self.task % self.writers, sent))
 
     def take_unrouted(self, block: Block) -> None:

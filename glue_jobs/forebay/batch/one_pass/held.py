@@ -27,7 +27,7 @@ COLUMNS = (
 
 MOST_DETAIL = 1_000
 """Characters of why a table could not be written: each of its rows has it."""
-SAID = {
+FACTS = {
     "table": pa.string(),
     "declared": pa.int64(),
     "reason": pa.string(),
@@ -46,9 +46,9 @@ def whole_files(files: Iterable[FileEnd], shared: Mapping[str, Any]) -> pa.Table
 def _whole(end: FileEnd, shared: Mapping[str, Any]) -> dict[str, Any]:
     file = end.file
     named = {"file_id": file.file_id, "bucket": file.bucket, "key": file.key, "version_id": file.version_id}
-    said = {"reason": end.reason, "detail": end.detail, "record": end.head or None}
+    reported = {"reason": end.reason, "detail": end.detail, "record": end.head or None}
     nothing = dict.fromkeys(("line", "byte_offset", "table", "metadata"))
-    return {**shared, **named, **said, **nothing}
+    return {**shared, **named, **reported, **nothing}
 
 
 class RowsBeside:
@@ -84,14 +84,14 @@ class HeldRows(RowsBeside):
     def __init__(self, landed: Landed, spec: PassSpec) -> None:
         super().__init__(landed, spec, spec.kept)
 
-    def add(self, rows: pa.Table, **said: Fact) -> None:
+    def add(self, rows: pa.Table, **facts: Fact) -> None:
         """`rows` have the columns of `PLACE`."""
-        assert said.keys() <= SAID.keys()
+        assert facts.keys() <= FACTS.keys()
         if not rows.num_rows:
             return
         kept = rows.select(PLACE)
-        for name, kind in SAID.items():
-            value = said.get(name)
+        for name, kind in FACTS.items():
+            value = facts.get(name)
             is_array = isinstance(value, pa.Array | pa.ChunkedArray)
             kept = kept.append_column(name, value if is_array else pa.repeat(pa.scalar(value, kind), kept.num_rows))
         self._waiting.append(kept)

@@ -1,6 +1,6 @@
 """A pass in little memory, for files that the first one had no room for. It reads them twice.
 
-In: the facts that all tasks get. Out: an `Answer` for all pieces. The first job keeps nothing but the ends of pieces. The
+In: the spec of the pass. Out: an `Answer` for all pieces. The first job keeps nothing but the ends of pieces. The
 second one reads the pieces of files that land, and knows all ends before it begins, so no record waits for the end of its
 file. Large pieces have a task each. A piece that has its own task, and needs more memory than that task has, is too large: its
 end says so, and its file goes to the quarantine.
@@ -126,6 +126,6 @@ class Lean:
                 self.alone.update(piece.number for piece in hand)
                 continue
             detail = f"it needs more memory than a task has: {why}"
-            said = PieceEnd(piece=hand[0].number, outcome="unreadable", reason="too-large", detail=detail)
-            self.too_large[said.piece] = said
+            end = PieceEnd(piece=hand[0].number, outcome="unreadable", reason="too-large", detail=detail)
+            self.too_large[end.piece] = end
         return bool(crowded)

@@ -54,8 +54,8 @@ class Sink(Protocol):
     def take_unrouted(self, block: Block) -> None:
         """Records whose table depends on SQL."""
 
-    def keep(self, place: str, rows: pa.Table, **said: Fact) -> None:
-        """Records that are kept beside the tables, with the facts in `SAID`."""
+    def keep(self, place: str, rows: pa.Table, **facts: Fact) -> None:
+        """Records that are kept beside the tables, with the facts in `FACTS`."""
 
     def end(self, end: PieceEnd) -> None:
         """A piece is over."""

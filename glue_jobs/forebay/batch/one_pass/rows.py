@@ -55,10 +55,10 @@ class Block:
 
 @dataclass(frozen=True)
 class Kept:
-    """Rows of the table that are not written. `said` are the facts in `SAID` about them."""
+    """Rows of the table that are not written. `facts` are what is known of them, as in `FACTS`."""
 
     rows: pa.Table
-    said: dict[str, Fact]
+    facts: dict[str, Fact]
 
 
 @dataclass
@@ -166,7 +166,7 @@ class TableRows:
         """The rows with their ids, if the table leaves out duplicates."""
         if (ids := self._ids(values)) is None:
             return kept
-        return Kept(kept.rows, {**kept.said, "id": ids.filter(pa.array(which))})
+        return Kept(kept.rows, {**kept.facts, "id": ids.filter(pa.array(which))})
 
     def _ids(self, values: Filled) -> pa.Array | None:
         if self.table.dedupe is None:
@@ -211,14 +211,14 @@ class Judgement:
             return []
         chosen = pa.array(which)
         violated = violations(self.values).filter(chosen)
-        said: dict[str, Fact] = {"violated": violated}
+        facts: dict[str, Fact] = {"violated": violated}
         if which is self.refused:
-            said["reason"] = pc.fill_null(self.values.refused.filter(chosen), EXPECTATION)
+            facts["reason"] = pc.fill_null(self.values.refused.filter(chosen), EXPECTATION)
             details = [None if names is None else ", ".join(json.loads(names)) for names in violated.to_pylist()]
-            said["detail"] = pc.coalesce(self.values.detail.filter(chosen), pa.array(details, pa.string()))
+            facts["detail"] = pc.coalesce(self.values.detail.filter(chosen), pa.array(details, pa.string()))
         elif why is not None:
-            said |= {"reason": why.reason, "detail": why.detail}
-        return [Kept(rows.filter(chosen), said)]
+            facts |= {"reason": why.reason, "detail": why.detail}
+        return [Kept(rows.filter(chosen), facts)]
 
 
 def violations(values: Filled) -> pa.StringArray:

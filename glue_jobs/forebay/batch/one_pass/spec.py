@@ -1,4 +1,4 @@
-"""The facts that all tasks of a batch get.
+"""The spec of a pass, for all its tasks.
 
 In: the service, the lake, and the tables that the driver knows. Out: `PassSpec`, which travels to each task.
 """

@@ -209,9 +209,9 @@ def _hand_over(parcel: Parcel, sink: Sink) -> None:
         sink.take(parcel.table, parcel.declared, parcel.block)
     elif isinstance(parcel, Kept):
         rows = parcel.block.rows
-        arrays = {name: rows[name] for name in rows.column_names if name.startswith("said_")}
-        said = {name.removeprefix("said_"): array for name, array in arrays.items()}
-        sink.keep(parcel.place, rows, **parcel.said, **said)
+        arrays = {name: rows[name] for name in rows.column_names if name.startswith("fact_")}
+        facts = {name.removeprefix("fact_"): array for name, array in arrays.items()}
+        sink.keep(parcel.place, rows, **parcel.facts, **facts)
 
 
 def _given_up(writer: Writer, uploads: Uploads, odd: Exception) -> Answer:

@@ -83,8 +83,8 @@ class Writer:
     def take_unrouted(self, block: Block) -> None:
         raise AssertionError("Spark has said which declarations want these records, before they are written")
 
-    def keep(self, place: str, rows: pa.Table, **said: Fact) -> None:
-        self.held[place].add(rows, **said)
+    def keep(self, place: str, rows: pa.Table, **facts: Fact) -> None:
+        self.held[place].add(rows, **facts)
         if place != DROPPED:
             self.vault.add(rows)
 
@@ -144,7 +144,7 @@ class Writer:
                     self.answer.broken[table.name] = made.failed
                 for place, some in ((QUARANTINE, made.refused), (DROPPED, made.dropped), (KEPT_OUT, made.kept_out)):
                     for kept in some:
-                        self.held[place].add(kept.rows, table=table.name, declared=table.declared, **kept.said)
+                        self.held[place].add(kept.rows, table=table.name, declared=table.declared, **kept.facts)
                 for rows in made.kept:
                     self.vault.add(rows)
                 if made.rows is not None:
