@@ -55,7 +55,7 @@ COMMANDS = {
     "plan-capacity": Command(
         ".looking.plan_capacity", "plan_capacity", "Show the delay and the cost of each freshness."
     ),
-    "where": Command(".changing.files", "where", "Show what became of a file, or which file a row came from."),
+    "where": Command(".looking.where", "where", "Show what became of a file, or which file a row came from."),
     "files": Command(".changing.files", "app", "List files, leave them out, and read them again."),
     "tail": Command(".changing.files", "tail", "Follow the loaded files until Ctrl-C."),
     "history": Command(".looking.history", "history", "List what happened, and when."),
