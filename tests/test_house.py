@@ -334,7 +334,7 @@ def test_whatever_writes_takes_its_session_from_the_probe_of_the_lake() -> None:
         for _, name, names in source(module).imports
         if name == "forebay.spark.session" and "session" in names
     }
-    assert users == {"lake/safety.py", "cli/declaring/tables.py"}
+    assert users == {"lake/safety.py", "cli/declaring/check.py"}
 
 
 def test_a_number_of_things_is_told_by_counted() -> None:

@@ -1,4 +1,4 @@
 """Commands for declarations and what comes of them.
 
-* `tables` what exists and what is declared      * `schema` their columns
+* `tables` what exists and what is declared      * `check` what is wrong with it      * `schema` their columns
 """
