@@ -8,7 +8,8 @@
 * `conform` puts both together
 * `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
 * `route` finds the table of a record
-* `typed` gives the declared columns of thousands of records at once      * `arrow_type` their types
+* `typed` gives the declared columns of thousands of records at once      * `parsed_numbers` those that Arrow parsed as numbers
+* `arrow_type` their types
 * `transform` puts them through a declared function      * `apart` does so in a process of its own
 * `event_time` of rows within its bounds      * `ids` by which a table leaves out records that came before
 

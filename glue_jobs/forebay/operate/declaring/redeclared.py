@@ -24,7 +24,8 @@ from forebay.record.arrow_type import arrow_type_of
 from forebay.record.conform import Records
 from forebay.record.declared import is_whole_of
 from forebay.record.number import decimal_of, read_json, write_json
-from forebay.record.typed import TEXTS, converted, typed, with_elements, with_misfits
+from forebay.record.parsed_numbers import TEXTS
+from forebay.record.typed import converted, typed, with_elements, with_misfits
 from forebay.table.as_records import in_json, with_doubles
 from forebay.table.data_files.in_arrow import columns_of_ddl, map_in_arrow
 from forebay.table.shaping import DOCUMENT, MISFITS, nested, some_at_a_time, text
