@@ -5,6 +5,7 @@
 * `number` reads and writes JSON with the original digits
 * `walk` conforms one record at a time, and is the definition      * `swift` does the same to thousands at once
 * `arrow_parser` parses those, by the rules of `walk`      * `inexact` finds numbers that it would change
+* `undeclared` are the fields of those without a declared column
 * `conform` puts both together
 * `field` finds the value at a path      * `declared` says what it is in its column      * `moment` reads times
 * `route` finds the table of a record

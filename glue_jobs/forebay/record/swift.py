@@ -8,7 +8,6 @@ cannot be processed here, it raises `Unordinary`, and all of it is walked.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from forebay.declaration.column_name import family_of, safe_name
+from forebay.declaration.column_name import safe_name
 from forebay.record.arrow_parser import (
     CELLS,
     ParseHints,
@@ -33,6 +32,7 @@ from forebay.record.inexact import inexact_in
 from forebay.record.kind import LEAVES, Kind, Many, Struct, arrow_type
 from forebay.record.name import free_name
 from forebay.record.shape import Shape
+from forebay.record.undeclared import children, flattened, undeclared, with_a_value
 
 REFUSED_IN = re.compile(r"in row (\d+)$")
 REFUSED_AT_MOST = 0.05
@@ -144,88 +144,10 @@ def _parsed(texts: pa.StringArray, start: int, stop: int, rules: Rules, hints: P
 
 def parted(start: int, whole: pa.StructArray, rules: Rules) -> Parsed:
     """Records that are parsed already, in which nothing is inexact. `Unordinary` where they must be walked."""
-    fields = _undeclared(whole, rules.declared) if rules.declared else whole
+    fields = undeclared(whole, rules.declared) if rules.declared else whole
     if rules.flatten is not None:
-        fields = _flattened(fields, rules.flatten, rules.depth)
+        fields = flattened(fields, rules.flatten, rules.depth)
     return Parsed(start, start + len(whole), whole, fields)
-
-
-# --- before anything is looked at ---
-
-
-def _children(array: pa.StructArray) -> list[pa.Array]:
-    """Each child is null where the struct is, and begins where it begins."""
-    children: list[pa.Array] = array.flatten()
-    return children
-
-
-def _with_a_value(array: pa.StructArray) -> np.ndarray[Any, Any]:
-    """Which objects have a field that is not null."""
-    columns = _children(array) if array.type.num_fields else []
-    if not all(column.null_count for column in columns):
-        return np.ones(len(array), bool)
-    told = np.zeros(len(array), bool)
-    for column in columns:
-        told |= np.asarray(pc.is_valid(column))
-    return told
-
-
-def _struct_of(names: list[str], arrays: list[pa.Array], like: pa.StructArray) -> pa.StructArray:
-    mask = pc.is_null(like) if like.null_count else None
-    if not arrays:
-        # A struct array without fields has no other constructor.
-        return pa.array([None if null else {} for null in pc.is_null(like).to_pylist()], pa.struct([]))
-    fields = [pa.field(name, array.type) for name, array in zip(names, arrays, strict=True)]
-    return pa.StructArray.from_arrays(arrays, fields=fields, mask=mask)
-
-
-def _undeclared(array: pa.StructArray, declared: Mapping[str, Any]) -> pa.StructArray:
-    names, arrays = [], []
-    taken = _taken([child.name for child in array.type], declared)
-    for child, column in zip(array.type, _children(array), strict=True):
-        nested = taken.get(child.name)
-        if nested == {}:
-            continue
-        if nested and pa.types.is_struct(column.type):
-            column = _undeclared(column, nested)
-            if not column.type.num_fields:
-                continue
-            # An object with nothing left is null.
-            fields, left = list(column.type), _with_a_value(column)
-            column = pa.StructArray.from_arrays(_children(column), fields=fields, mask=pa.array(~left))
-        names.append(child.name)
-        arrays.append(column)
-    return _struct_of(names, arrays, array)
-
-
-def _taken(keys: list[str], declared: Mapping[str, Any]) -> dict[str, Any]:
-    """The keys that declared fields are read from. `Unordinary` where records may differ in which."""
-    taken = {}
-    families: dict[str, list[str]] = {}
-    for key in keys:
-        families.setdefault(family_of(key), []).append(key)
-    for name, nested in declared.items():
-        same = families.get(family_of(name), [])
-        if len(same) > 1:
-            raise Unordinary("twins of a declared field")
-        taken.update(dict.fromkeys(same, nested))
-    return taken
-
-
-def _flattened(array: pa.StructArray, separator: str, depth: int) -> pa.StructArray:
-    names: list[str] = []
-    arrays: list[pa.Array] = []
-    for child, column in zip(array.type, _children(array), strict=True):
-        if pa.types.is_struct(column.type) and depth > 0:
-            inner = _flattened(column, separator, depth - 1)
-            names += [f"{child.name}{separator}{leaf.name}" for leaf in inner.type]
-            arrays += _children(inner) if inner.type.num_fields else []
-        else:
-            names.append(child.name)
-            arrays.append(column)
-    if len(set(names)) < len(names):
-        raise Unordinary("two fields are one when they are flattened")
-    return _struct_of(names, arrays, array)
 
 
 # --- shape ---
@@ -237,12 +159,12 @@ def _count(array: pa.Array, shape: Shape, depth: int) -> None:
     if not values:
         return
     if pa.types.is_struct(kind):
-        told = _with_a_value(array)
+        told = with_a_value(array)
         if not told.any():
             return
         shape.count("object", int(told.sum()))
         if depth > 0:
-            for child, column in zip(kind, _children(array), strict=True):
+            for child, column in zip(kind, children(array), strict=True):
                 if column.null_count < len(column):
                     _count(column, shape.field(child.name), depth - 1)
     elif pa.types.is_list(kind):
@@ -278,7 +200,7 @@ def _object(
     """`odd` gets a mark where a record must be walked; None inside of arrays, where one cannot say which record it is."""
     found: dict[str, pa.Array] = {}
     if array.type.num_fields:
-        for child, values in zip(array.type, _children(array), strict=True):
+        for child, values in zip(array.type, children(array), strict=True):
             if values.null_count == len(values):
                 continue
             name = free_name(safe_name(child.name), reserved)
