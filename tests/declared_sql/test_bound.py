@@ -9,7 +9,8 @@ from zipfile import ZipFile
 import pyspark
 import pytest
 
-from forebay.declared_sql.bound import COLUMN, LAMBDA, LITERAL, MOST_FIXED, MOST_TIMES, RULES, VARIABLE, Node, unsafe
+from forebay.declared_sql.bound import MOST_FIXED, MOST_TIMES, RULES, unsafe
+from forebay.declared_sql.node import COLUMN, LAMBDA, LITERAL, VARIABLE, Node
 
 TEXT = Node("AttributeReference", "string", name="t")
 OTHER = Node("AttributeReference", "string", name="u")

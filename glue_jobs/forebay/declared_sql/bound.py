@@ -1,6 +1,6 @@
 """Finds declared SQL with which a record could kill a worker, before the first record arrives.
 
-Pure, but for `node_of`. In: an expression as Spark analysed it. Out: its fault, if a record could make it take
+Pure. In: an expression as Spark analysed it. Out: its fault, if a record could make it take
 a worker's memory: `repeat(name, level)`, or `aggregate` that doubles its text with each element. `TryEval` catches no
 OutOfMemoryError and no StackOverflowError: `name rlike '^(a|b)*$'` has one with 2,000 letters. Nor does it catch a segmentation
 fault: `element_at` reads outside of the array at -2147483648 (Spark 4.1).
@@ -14,41 +14,16 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+
+from forebay.declared_sql.node import COLUMN, LAMBDA, LITERAL, VARIABLE, Node
 
 MOST_TIMES = 64
 MOST_ROUNDS = 1000
 """The most rounds of a group in a pattern: Java uses part of its stack for each."""
 MOST_FIXED = 1 << 20
 OF_A_NUMBER = 16
-
-SIZED = ("string", "binary", "array", "map", "variant", "char")
-COLUMN, LITERAL, VARIABLE, LAMBDA = "AttributeReference", "Literal", "NamedLambdaVariable", "LambdaFunction"
-
-
-@dataclass(frozen=True)
-class Node:
-    """A part of an expression: Spark's name of its class, its type in SQL's words, its parts; a literal's value, and the name
-    of a column or of a lambda's variable."""
-
-    kind: str
-    type: str
-    parts: tuple[Node, ...] = ()
-    value: Any = None
-    name: str = ""
-
-    @property
-    def sized(self) -> bool:
-        """Whether a record decides how large it is. A struct of numbers is not."""
-        return any(word in self.type for word in SIZED)
-
-    @property
-    def all(self) -> Iterator[Node]:
-        yield self
-        for part in self.parts:
-            yield from part.all
 
 
 @dataclass(frozen=True)
@@ -144,16 +119,12 @@ def _repeated(node: Node) -> Size:
     return _size(what) * _count(count, "number of repetitions")
 
 
-def _padded(node: Node) -> Size:
-    return _sum(node) + Size(_count(node.parts[1], "length to pad to"))
+def _longer_by(what: str) -> Callable[[Node], Size]:
+    return lambda node: _sum(node) + Size(_count(node.parts[1], what))
 
 
 def _spaces(node: Node) -> Size:
     return Size(_count(node.parts[0], "number of spaces"))
-
-
-def _inserted(node: Node) -> Size:
-    return _sum(node) + Size(_count(node.parts[1], "position in an array"))
 
 
 def _sequence(node: Node) -> Size:
@@ -310,9 +281,12 @@ RULES: Mapping[str, Callable[[Node], Size]] = {
     "StringRepeat": _repeated,
     "ArrayRepeat": _repeated,
     "StringSpace": _spaces,
-    **dict.fromkeys(("StringLPad", "StringRPad", "BinaryPad", "StaticInvoke.lpad", "StaticInvoke.rpad"), _padded),
+    **dict.fromkeys(
+        ("StringLPad", "StringRPad", "BinaryPad", "StaticInvoke.lpad", "StaticInvoke.rpad"),
+        _longer_by("length to pad to"),
+    ),
     "Sequence": _sequence,
-    "ArrayInsert": _inserted,
+    "ArrayInsert": _longer_by("position in an array"),
     **dict.fromkeys(("StringReplace", "RegExpReplace"), _replaced),
     "RegExpExtractAll": _extracted,
     **dict.fromkeys(PATTERNS, _matched),
@@ -326,18 +300,3 @@ RULES: Mapping[str, Callable[[Node], Size]] = {
     **dict.fromkeys(("Upper", "Lower", "InitCap", "StaticInvoke", "Invoke"), _grows(3)),
     **dict.fromkeys(("StructsToJson", "StructsToXml", "Encode"), _grows(6)),
 }
-
-
-def node_of(expression: Any) -> Node:
-    """The node of an analysed expression in the JVM."""
-    kind = str(expression.getClass().getSimpleName())
-    children = expression.children()
-    parts = tuple(node_of(children.apply(at)) for at in range(children.size()))
-    value: Any = None
-    if kind == LITERAL:
-        value = expression.value()
-        value = value if isinstance(value, int) and not isinstance(value, bool) else str(value)
-    name = str(expression.name()) + str(expression.exprId()) if kind in (COLUMN, VARIABLE) else ""
-    if kind.endswith("Invoke"):
-        kind += f".{expression.functionName()}"
-    return Node(kind, str(expression.dataType().simpleString()), parts, value, name)

@@ -16,9 +16,10 @@ from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.declared_sql.analysis import forbidden_in, refusals, said
 from forebay.declared_sql.attempt import attempt
-from forebay.declared_sql.bound import node_of, unsafe
+from forebay.declared_sql.bound import unsafe
 from forebay.declared_sql.check_rollups import rollup_problems
 from forebay.declared_sql.columns import spark_type
+from forebay.declared_sql.node import node_of
 from forebay.declared_sql.references import has_star
 from forebay.errors import InvalidConfiguration, Problem
 
