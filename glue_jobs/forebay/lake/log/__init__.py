@@ -2,7 +2,8 @@
 
 * `live_file` a data file that a table consists of      * `listing` which checkpoint and which commits make up a version
 * `definition` schema, partitions and properties
-* `snapshot` the table at its newest version      * `commit` what one commit did to the rows
+* `replay` what its checkpoint and its commits come to      * `snapshot` the table at its newest version
+* `commit` what one commit did to the rows
 * `restored` whether somebody took a table back by hand
 * `replace_files` a commit without Spark      * `tables` which tables a lake has
 """

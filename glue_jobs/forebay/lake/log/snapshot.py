@@ -8,16 +8,12 @@ that are not needed here. Nor does it report how many rows a deletion vector del
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from itertools import pairwise, repeat
+from datetime import datetime
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from forebay.lake.log.listing import (
     LOG,
@@ -31,9 +27,9 @@ from forebay.lake.log.listing import (
     newest_checkpoint,
     version_of_commit,
 )
-from forebay.lake.log.live_file import LiveFile, Partition
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.replay import Replay, moment
 from forebay.lake.objects import Objects
-from forebay.texts import listed
 
 KNOWN_READER_FEATURES = {
     "appendOnly",
@@ -49,29 +45,6 @@ KNOWN_READER_FEATURES = {
     "v2Checkpoint",
 }
 """Those that change nothing about which files are live, or that are read here. v2Checkpoint allows old checkpoints too."""
-
-OF_A_CHECKPOINT = [
-    "add.path",
-    "add.partitionValues",
-    "add.size",
-    "add.modificationTime",
-    "add.stats",
-    "add.stats_parsed.numRecords",
-    "add.deletionVector",
-    "protocol",
-    "metaData.schemaString",
-    "metaData.partitionColumns",
-    "metaData.configuration",
-    "metaData.createdTime",
-    "txn.appId",
-    "txn.version",
-]
-"""Those that a checkpoint lacks are not read."""
-ROWS = re.compile(r'"numRecords"\s*:\s*(?P<rows>\d+)')
-ROWS_FIRST = rf"^\s*\{{\s*{ROWS.pattern}"
-
-# A file and the rows deleted from it: another deletion vector makes it another thing in the log.
-Key = str | tuple[str, str]
 
 
 @dataclass(frozen=True)
@@ -136,21 +109,21 @@ def fetch_log(table: Objects, *, whole_log: bool = False, up_to: int | None = No
 
 def replay(log: Log) -> Snapshot:
     """The half that computes."""
-    return _replayed(_Replay(log.place), log)
+    return _replayed(Replay(log.place), log)
 
 
 class Followed:
     """A table that others keep writing to. It is read once; after that, only the new commits."""
 
     def __init__(self, table: Objects) -> None:
-        self._table, self._replay = table, _Replay(table.place)
+        self._table, self._replay = table, Replay(table.place)
         self._listing: Listing | None = None
 
     def newest(self) -> Snapshot:
         listing = self._listing
         newer = [] if listing is None else self._newer(listing.version)
         if listing is None or newer is None:
-            log, self._replay = fetch_log(self._table), _Replay(self._table.place)
+            log, self._replay = fetch_log(self._table), Replay(self._table.place)
         else:
             listing = replace(listing, version=listing.version + len(newer))
             log = Log(self._table.place, listing, (), tuple(content_of(self._table, name) for name in newer))
@@ -165,167 +138,37 @@ class Followed:
         return [*map(commit_name, versions)] if versions == [*range(version + 1, newest + 1)] else None
 
 
-def _replayed(table: _Replay, log: Log) -> Snapshot:
+def _replayed(table: Replay, log: Log) -> Snapshot:
     try:
         for content in log.checkpoint:
             table.checkpoint(content)
         for content in log.commits:
             table.commit(content)
-        return table.snapshot(log.listing)
+        return _snapshot(table, log.listing)
     except (ValueError, KeyError, TypeError, pa.ArrowException) as broken:
         raise BrokenLog(f"{log.place}: {type(broken).__name__}: {broken}") from broken
 
 
-@dataclass
-class _Replay:
-    """The state of the log so far."""
-
-    place: str
-    live: dict[Key, LiveFile] = field(default_factory=dict)
-    """Their partitions are as the log has them."""
-    partitions: dict[Partition, Partition] = field(default_factory=dict)
-    """The same tuple for all files of a partition: memory, and quicker to compare."""
-    protocol: Mapping[str, Any] = field(default_factory=dict)
-    metadata: Mapping[str, Any] = field(default_factory=dict)
-    transactions: dict[str, int] = field(default_factory=dict)
-
-    def checkpoint(self, content: bytes) -> None:
-        file = pq.ParquetFile(pa.BufferReader(content))
-        table = file.read(columns=OF_A_CHECKPOINT, use_threads=False)
-        for name in ("protocol", "metaData", "txn"):
-            if name in table.column_names:
-                for action in table[name].drop_null().to_pylist():
-                    self._declare(name, action)
-        if "add" in table.column_names:
-            self._add_all(pa.chunked_array(table["add"].drop_null()).combine_chunks())
-
-    def commit(self, content: bytes) -> None:
-        for line in content.splitlines():
-            if not line.startswith(b'{"commitInfo"'):
-                self._act(json.loads(line) if line.strip() else {})
-
-    def snapshot(self, listing: Listing) -> Snapshot:
-        if not self.metadata or not self.protocol:
-            raise BrokenLog(f"{self.place}: its log has no metadata or no protocol")
-        reading, writing = (frozenset(self.protocol.get(k) or ()) for k in ("readerFeatures", "writerFeatures"))
-        unknown = sorted(reading - KNOWN_READER_FEATURES)
-        newest = self.protocol["minReaderVersion"]
-        if unknown or newest > 3:
-            raise UnsupportedTable(f"{self.place}: needs {', '.join(unknown) or f'reader version {newest}'}")
-        columns = list(self.metadata.get("partitionColumns") or ())
-        fields = {f["name"]: f for f in json.loads(self.metadata["schemaString"])["fields"]}
-        physical = [
-            (fields[name].get("metadata") or {}).get("delta.columnMapping.physicalName", name) for name in columns
-        ]
-        return Snapshot(
-            self.place,
-            listing,
-            tuple(self._files(columns, physical)),
-            {name: str(fields[name]["type"]) for name in columns},
-            dict(self.metadata.get("configuration") or {}),
-            writing,
-            tuple(fields),
-            dict(self.transactions),
-            {name: one["metadata"] for name, one in fields.items() if one.get("metadata")},
-            None if (created := self.metadata.get("createdTime")) is None else _moment(created),
-        )
-
-    # --- inside ---
-
-    def _act(self, action: Mapping[str, Any]) -> None:
-        if added := action.get("add"):
-            path, vector = added["path"], added.get("deletionVector")
-            values = tuple((added.get("partitionValues") or {}).items())
-            self.live[_key(path, vector)] = LiveFile(
-                path,
-                self.partitions.setdefault(values, values),
-                added["size"],
-                _rows(added.get("stats")),
-                _moment(added["modificationTime"]),
-                (vector or {}).get("cardinality", 0),
-            )
-        elif removed := action.get("remove"):
-            self.live.pop(_key(removed["path"], removed.get("deletionVector")), None)
-        elif declared := action.get("protocol"):
-            self._declare("protocol", declared)
-        elif declared := action.get("metaData"):
-            self._declare("metaData", declared)
-        elif declared := action.get("txn"):
-            self._declare("txn", declared)
-
-    def _declare(self, what: str, action: Mapping[str, Any]) -> None:
-        if what == "protocol":
-            self.protocol = action
-        elif what == "txn":
-            self.transactions[action["appId"]] = action["version"]
-        else:
-            self.metadata = {**action, "configuration": dict(action.get("configuration") or {})}
-
-    def _add_all(self, added: Any) -> None:
-        """The same for a whole column of adds at once."""
-        fields = {f.name for f in added.type}
-        size, modified, path = (listed(added.field(name)) for name in ("size", "modificationTime", "path"))
-        rows = _rows_of_all(added.field("stats")) if "stats" in fields else [None] * len(added)
-        if "stats_parsed" in fields:
-            parsed = added.field("stats_parsed").field("numRecords").to_pylist()
-            rows = [known if known is not None else other for known, other in zip(rows, parsed, strict=True)]
-        keys: Iterable[Key] = path
-        deleted: Iterable[int] = [0] * len(path)
-        if "deletionVector" in fields and added.field("deletionVector").null_count < len(added):
-            vectors = added.field("deletionVector").to_pylist()
-            keys = map(_key, path, vectors)
-            deleted = (vector["cardinality"] if vector else 0 for vector in vectors)
-        moments = {one: _moment(one) for one in set(modified)}
-        at = map(moments.__getitem__, modified)
-        entries = [*_entries(added.field("partitionValues"))]
-        values = map(self.partitions.setdefault, entries, entries)
-        facts = zip(path, values, size, rows, at, deleted, strict=True)
-        # `LiveFile` without its own constructor, which is in Python.
-        self.live.update(zip(keys, map(tuple.__new__, repeat(LiveFile), facts), strict=True))
-
-    def _files(self, columns: list[str], physical: list[str]) -> Iterable[LiveFile]:
-        known: dict[Partition, Partition] = {}
-        for values in self.partitions:
-            by_name = dict(values)
-            texts = (by_name.get(name) for name in physical)
-            # An empty text is null: so Delta reads it.
-            known[values] = tuple((name, text or None) for name, text in zip(columns, texts, strict=True))
-        if all(values == partition for values, partition in known.items()):
-            return self.live.values()
-        return (LiveFile(file.path, known[file.partition], *file[2:]) for file in self.live.values())
-
-
-def _key(path: str, vector: Mapping[str, Any] | None) -> Key:
-    if not vector:
-        return path
-    return path, f"{vector['storageType']}{vector['pathOrInlineDv']}@{vector.get('offset')}"
-
-
-def _entries(maps: Any) -> Iterator[tuple[Any, ...]]:
-    """A map array's rows, each as pairs: much quicker than `to_pylist`, and most if all have as many."""
-    pairs = list(zip(listed(maps.keys), listed(maps.items), strict=True))
-    ends = listed(maps.offsets)
-    if pairs and ends == [*range(0, len(pairs) + 1, each := ends[1] or 1)] and ends[-1] == len(pairs):
-        return zip(*[iter(pairs)] * each, strict=True)
-    return (tuple(pairs[begin:end]) for begin, end in pairwise(ends))
-
-
-def _moment(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
-def _rows_of_all(stats: pa.StringArray) -> list[int | None]:
-    """Nearly all writers put it first. To search for it takes eight times as long."""
-    found = _numbers(stats, ROWS_FIRST)
-    if found.null_count > stats.null_count:
-        found = pc.coalesce(found, _numbers(stats, ROWS.pattern))
-    return listed(found)
-
-
-def _numbers(stats: pa.StringArray, pattern: str) -> pa.Int64Array:
-    return pc.struct_field(pc.extract_regex(stats, pattern), "rows").cast(pa.int64())
-
-
-def _rows(stats: str | None) -> int | None:
-    found = ROWS.search(stats) if stats else None
-    return int(found[1]) if found else None
+def _snapshot(state: Replay, listing: Listing) -> Snapshot:
+    if not state.metadata or not state.protocol:
+        raise BrokenLog(f"{state.place}: its log has no metadata or no protocol")
+    reading, writing = (frozenset(state.protocol.get(k) or ()) for k in ("readerFeatures", "writerFeatures"))
+    unknown = sorted(reading - KNOWN_READER_FEATURES)
+    newest = state.protocol["minReaderVersion"]
+    if unknown or newest > 3:
+        raise UnsupportedTable(f"{state.place}: needs {', '.join(unknown) or f'reader version {newest}'}")
+    columns = list(state.metadata.get("partitionColumns") or ())
+    fields = {f["name"]: f for f in json.loads(state.metadata["schemaString"])["fields"]}
+    physical = [(fields[name].get("metadata") or {}).get("delta.columnMapping.physicalName", name) for name in columns]
+    return Snapshot(
+        state.place,
+        listing,
+        tuple(state.files(columns, physical)),
+        {name: str(fields[name]["type"]) for name in columns},
+        dict(state.metadata.get("configuration") or {}),
+        writing,
+        tuple(fields),
+        dict(state.transactions),
+        {name: one["metadata"] for name, one in fields.items() if one.get("metadata")},
+        None if (created := state.metadata.get("createdTime")) is None else moment(created),
+    )
