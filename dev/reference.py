@@ -45,12 +45,13 @@ def declarations() -> str:
     from forebay.declaration.event_time import EventTime
     from forebay.declaration.expectation import Expectation
     from forebay.declaration.feed import AfterLoad, Envelope, Feed
+    from forebay.declaration.layout import Compaction
     from forebay.declaration.merge import Merge
     from forebay.declaration.privacy import Personal, Privacy
     from forebay.declaration.rollup import Rollup
     from forebay.declaration.schedule import Schedule
     from forebay.declaration.service import FILLED, Service
-    from forebay.declaration.table import Compaction, Table
+    from forebay.declaration.table import Table
 
     parts: list[tuple[str, str, type[BaseModel]]] = [
         ("The service", "At the top of `service.toml`.", Service),

@@ -12,7 +12,7 @@
 * `form` the format of files, and where their records are
 * `event_time` the timestamp of a record                          * `schedule` when upkeep runs
 * `merge` the state or history that a table's changes are merged into
-* `properties` Delta table properties that may be declared
+* `layout` of a table's files              * `properties` Delta table properties that may be declared
 * `rollup` aggregates over the rows of tables
 * `complete` when all files of an hour or a day are in
 * `object_key` fields that come from the object instead of the record

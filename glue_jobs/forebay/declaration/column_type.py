@@ -18,7 +18,8 @@ PLAIN_TYPES = (
     *("string", "long", "int", "double", "float", "boolean", "timestamp", "date", "binary"),
     *("json", "map"),
 )
-
+INEXACT = ("double", "float")
+"""Types whose values have one text in Python, and another in some versions of Java."""
 
 TYPED = {
     "bigint": "long",

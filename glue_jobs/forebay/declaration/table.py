@@ -4,34 +4,27 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import accumulate
 from typing import Any, Literal
 
 from pydantic import Field, StrictBool, field_validator, model_validator
 
 from forebay.declaration.column import Column, Declared, Dedupe, RecordPath, Undeclared, path_in_record
-from forebay.declaration.column_type import is_nested, width_of
+from forebay.declaration.column_type import INEXACT, is_nested
 from forebay.declaration.condition import Condition
 from forebay.declaration.event_time import EventTime
 from forebay.declaration.expectation import Expectation
 from forebay.declaration.form import PARENT, Explosion
+from forebay.declaration.layout import Compaction, cluster_problems, partition_problems
 from forebay.declaration.merge import Merge
 from forebay.declaration.mistakes.common_name import USUAL_VALUES, Pattern
 from forebay.declaration.path import parse_path
 from forebay.declaration.properties import refusals
 from forebay.transforms import TRANSFORM_NAME
 
-MOST_CLUSTER_COLUMNS = 4
-INDEXED_COLUMNS = 32
-"""Delta's own limits: of clustering columns, and of those that have statistics."""
-INEXACT = ("double", "float")
-"""Types whose values have one text in Python, and another in some versions of Java."""
-
 TABLE_NAME = re.compile(r"[a-z0-9][a-z0-9_]{0,126}")
 
 RESERVED = frozenset({"declarations"})
 """Folders of a lake that cannot be tables: VACUUM of such a table would delete the declarations that a push wrote there."""
-
 
 IN_THE_SERVICE = (
     "is decided before a record's table is known, so that nothing personal is parked or quarantined: "
@@ -45,30 +38,6 @@ NOT_OF_A_TABLE = {
     "privacy": IN_THE_SERVICE,
 }
 """Settings that people expect in a table, and why they are refused."""
-
-
-class Compaction(Declared):
-    """The compaction of a table's small files into large ones. Only types are checked here. The compaction job reports a
-    number that is out of range, so it does not stop the ingest job."""
-
-    group: str = Field(
-        "default", description="the set of tables that it is compacted with, which may have its own schedule"
-    )
-    way: Literal["optimize", "rewrite"] = Field(
-        "optimize", description="optimize: pack the small files; rewrite: the whole partition, into `files` files"
-    )
-    files: int | None = Field(None, description="for rewrite: the number of files; default: computed from the bytes")
-    target_file_mib: int | None = Field(
-        None, description="the target size of files, in MiB; default: by the table's size"
-    )
-    min_small_files: int = Field(
-        8, description="the number of small files in a partition that makes a compaction worthwhile"
-    )
-    cold_after_minutes: int = Field(60, description="a partition with a younger file is not compacted")
-    hot_small_files: int = Field(
-        200, description="but it is compacted if it has this many small files; 0: always, which suits merge tables"
-    )
-    order_by: tuple[str, ...] = Field((), description="columns by which the second, weekly round orders the rows")
 
 
 class Table(Declared):
@@ -145,7 +114,6 @@ class Table(Declared):
         le=3650,
         description="days for which old versions stay readable; maintenance deletes nothing that they need",
     )
-
     keep_days: int = Field(
         0,
         ge=0,
@@ -253,8 +221,8 @@ class Table(Declared):
         """Checks its parts against each other, and reports all mistakes at once, one a line."""
         checks = (
             self._names_a_table(),
-            self._is_put_apart_by_its_columns(),
-            self._is_clustered_as_delta_can(),
+            partition_problems(self.partitions, self.partition_values, self.columns),
+            cluster_problems(self.cluster_by, self.partitions, self.columns, self.compaction),
             self._names_its_columns(),
             self._knows_its_parents(),
             self._names_a_function(),
@@ -279,41 +247,6 @@ class Table(Declared):
         names = [column.name.lower() for column in self.columns]
         if twice := sorted({name for name in names if names.count(name) > 1}):
             yield f"names a column twice: {', '.join(twice)} (Spark ignores case)"
-
-    def _is_put_apart_by_its_columns(self) -> Iterator[str]:
-        kinds = {column.name: column.type for column in self.columns}
-        for name in self.partitions:
-            if name not in kinds:
-                yield f"partitions: {name} is not a declared column"
-            elif kinds[name] in ("map", "binary", "json", *INEXACT) or is_nested(kinds[name]):
-                yield f"partitions: {name} is {kinds[name]}, which cannot name a folder"
-        for name, pattern in self.partition_values.items():
-            if name not in self.partitions:
-                yield f"partition_values: {name} is not one of the partitions"
-            try:
-                re.compile(pattern)
-            except re.error as problem:
-                yield f"partition_values: {name} is not a regular expression: {problem}"
-        if self.partitions and len(set(self.partitions)) < len(self.partitions):
-            yield "partitions: names a column twice"
-
-    def _is_clustered_as_delta_can(self) -> Iterator[str]:
-        kinds = {column.name: column.type for column in self.columns}
-        if self.cluster_by and self.partitions:
-            yield "cluster_by: cannot be combined with partitions"
-        if self.cluster_by and (self.compaction.order_by or self.compaction.way == "rewrite"):
-            yield "cluster_by: OPTIMIZE orders the rows, so compaction cannot have order_by or rewrite"
-        if len(set(self.cluster_by)) < len(self.cluster_by) or len(self.cluster_by) > MOST_CLUSTER_COLUMNS:
-            yield f"cluster_by: must be at most {MOST_CLUSTER_COLUMNS} columns, each once"
-        widths = accumulate(width_of(column.type) for column in self.columns)
-        indexed = [column.name for column, end in zip(self.columns, widths, strict=True) if end <= INDEXED_COLUMNS]
-        for name in self.cluster_by:
-            if name not in kinds:
-                yield f"cluster_by: {name} is not a declared column"
-            elif kinds[name] in ("map", "binary", "boolean") or is_nested(kinds[name]):
-                yield f"cluster_by: {name} is {kinds[name]}, for which Delta keeps no minimum and maximum"
-            elif name not in indexed:
-                yield f"cluster_by: {name} must be among the first {INDEXED_COLUMNS} columns (a struct counts as its fields)"
 
     def _knows_its_parents(self) -> Iterator[str]:
         if self.explosion is not None and not self.explosion.kept:

@@ -18,8 +18,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-INDEXED_COLUMNS = 32
-"""Delta's own default: the first 32 leaf columns."""
+from forebay.declaration.layout import INDEXED_COLUMNS
 
 STRING_PREFIX = 32
 ASCII_MAX, UNICODE_MAX = "\x7f", "\U0010ffff"

@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import timedelta
 
+from forebay.declaration.layout import Compaction
 from forebay.declaration.service import Service
-from forebay.declaration.table import Compaction, Table
+from forebay.declaration.table import Table
 from forebay.errors import Problem
 from forebay.lake.layout import own_table
 from forebay.upkeep.compaction.policy import MIB, Group, Policy, Round, Thresholds
