@@ -14,8 +14,8 @@ from forebay.batch.retrying.reserved import ReservedIds
 from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.operate.changing.replay import mark, replay_of
-from forebay.operate.lake_view import view_of
 from forebay.operate.looking.files import FileChoice
+from forebay.operate.named_lake import view_of
 from tests.batch.test_overwritten import failing
 from tests.batch.world import AT, Died, World, unread
 

@@ -33,8 +33,9 @@ from forebay.landed_file import LandedFile
 from forebay.ledger.entry import NOT_FINAL
 from forebay.operate.changing.replay import mark, replay_of
 from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
-from forebay.operate.lake_view import LakeView, view_of
+from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.files import FileChoice
+from forebay.operate.named_lake import view_of
 from tests.batch.model import Model, Put
 from tests.batch.world import Died, World, archived, die_after, records, unread
 

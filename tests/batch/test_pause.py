@@ -14,8 +14,8 @@ from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import parse_service
 from forebay.lake.paused import pause, resume
 from forebay.operate.changing.replay import mark, replay_of
-from forebay.operate.lake_view import view_of
 from forebay.operate.looking.files import FileChoice
+from forebay.operate.named_lake import view_of
 from forebay.table.commit import Txn
 from forebay.table.kernel import TableLogs
 from tests.batch.world import Died, World, records

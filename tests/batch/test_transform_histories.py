@@ -19,7 +19,7 @@ from pyspark.sql import SparkSession
 from forebay.errors import InvalidConfiguration
 from forebay.operate.changing.forget import to_forget
 from forebay.operate.changing.replay import mark
-from forebay.operate.lake_view import view_of
+from forebay.operate.named_lake import view_of
 from forebay.transforms import use_folder
 from tests.batch import test_histories
 from tests.batch.test_histories import TABLES, keys, some_histories, steps

@@ -37,8 +37,9 @@ from forebay.operate.changing import rollback
 from forebay.operate.changing.reopen import WHY
 from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
 from forebay.operate.changing.rollback_ledger import Rollback
-from forebay.operate.lake_view import LakeView, checkpoint_of
+from forebay.operate.lake_view import LakeView
 from forebay.operate.looking.accounts import accounts
+from forebay.operate.named_lake import checkpoint_of
 from forebay.upkeep.complete.look import periods_of
 from forebay.upkeep.run import TableResult, over_tables
 from tests.operate.command import failed, given, ran

@@ -1,13 +1,12 @@
 """Answers from the lake in a second, without a JVM, through delta-rs.
 
 In: the lake's address; the standard AWS environment. Out: plain values. A table that does not exist yet is an ordinary answer.
-A place to which forebay never wrote is `InvalidConfiguration`: an operator who mistyped it must not read "all is well".
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -21,9 +20,8 @@ from deltalake.exceptions import TableNotFoundError
 
 from forebay.address import is_s3, local_folder
 from forebay.aws.delta_rs import storage_options
-from forebay.aws.preflight import check_lake
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import CHECKPOINT, HOME, LEDGER, table_path, writers_of
+from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.log.definition import origins_in
 from forebay.lake.log.listing import has_log
 from forebay.lake.log.tables import own_tables, tables_of
@@ -31,8 +29,6 @@ from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
 from forebay.ledger.entry import REPLAY
-from forebay.ledger.lost import has_ledger
-from forebay.ledger.services import services_of_ledger
 from forebay.threads import answers_by
 
 ASKED_AT_ONCE = 5000
@@ -71,62 +67,6 @@ def like(pattern: str) -> str:
     return quoted(pattern.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_").replace("*", "%"))
 
 
-def view_of(lake: str) -> LakeView:
-    """The view of a lake that is there, and has a ledger."""
-    lake = place_of(lake)
-    if not has_ledger(lake):
-        _must_have_lost_none(lake)
-        raise InvalidConfiguration.one(
-            f"lake {lake}", "has no ledger", "is it spelled correctly? The first batch of `forebay ingest` makes it"
-        )
-    return LakeView(lake)
-
-
-def _must_have_lost_none(lake: str) -> None:
-    """The first batch of the lake's job may have rows in tables before there is a ledger."""
-    from forebay.jobs.first_batch import first_batch
-    from forebay.jobs.lost_ledger import must_have_its_ledger
-    from forebay.jobs.service_name import service_of
-
-    checkpoint = open_objects(checkpoint_of(lake, ""))
-    must_have_its_ledger(lake, first_batch(checkpoint, service_of(checkpoint)))
-
-
-def begun_view(lake: str) -> LakeView:
-    """The view of a lake that jobs write to, perhaps before the first batch has ended."""
-    return LakeView(begun_lake(lake))
-
-
-def place_of(lake: str) -> str:
-    """The address, of a place that can be reached."""
-    check_lake(lake)
-    return lake.rstrip("/")
-
-
-def begun_lake(lake: str) -> str:
-    """The address of a lake that jobs write to, perhaps without a ledger yet. In a mistyped one nothing would seem to run."""
-    lake = place_of(lake)
-    if HOME not in open_objects(lake).folders():
-        hint = "is it spelled correctly? The first run of `forebay ingest` begins it"
-        raise InvalidConfiguration.one(f"lake {lake}", "no job has written there", hint)
-    return lake
-
-
-def checkpoint_of(lake: str, named: str) -> str:
-    """The folder of the checkpoint that was named, or the lake's own. Beside a mistyped one nothing would seem to run."""
-    folder = named.rstrip("/")
-    if folder and next(iter(open_objects(folder).found()), None) is None:
-        raise InvalidConfiguration.one(f"checkpoint {folder}", "no job has written there", "is it spelled correctly?")
-    return folder or f"{lake.rstrip('/')}/{CHECKPOINT}"
-
-
-def tell_if_not_begun(lake: str, tell: Callable[[str], None]) -> None:
-    """Warns before the first batch: in a mistyped lake, too, all files would be new."""
-    check_lake(lake)
-    if not has_ledger(lake):
-        tell(f"{lake} has no ledger yet, so all files count as new: is it spelled correctly?")
-
-
 def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
     """The name, of a table that is there; else `InvalidConfiguration`, with those that were perhaps meant. `or_own`: of ours,
     too, such as the ledger."""
@@ -134,7 +74,7 @@ def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
     if name not in there:
         if (lost := lost_table(view, name)) is not None:
             raise lost
-        hint = _perhaps(name, {*there, *counted_in_ledger(view)}) or "`forebay tables` lists the existing ones"
+        hint = perhaps(name, {*there, *counted_in_ledger(view)}) or "`forebay tables` lists the existing ones"
         raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
     return name
 
@@ -143,32 +83,16 @@ def known_service(view: LakeView, name: str) -> str:
     """The name, of a service that loaded files into this lake; else `InvalidConfiguration`."""
     there = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
     if name not in there:
-        hint = _perhaps(name, there) or f"known services: {', '.join(there) or 'none'}"
+        hint = perhaps(name, there) or f"known services: {', '.join(there) or 'none'}"
         raise InvalidConfiguration.one(f"--of {name}", "never loaded files here", hint)
     return name
-
-
-def service_of_queue(lake: str, named: str) -> str:
-    """The service that takes in what is announced into a queue: the one that is named, else the only one of this lake. Empty
-    before the first one began. `InvalidConfiguration` where there are several: each knows its own files only."""
-    began = open_objects(writers_of(lake)).folders()
-    there = sorted({*began, *services_of_ledger(open_objects(table_path(lake, LEDGER)))})
-    if named and there and named not in there:
-        hint = _perhaps(named, there) or f"known services: {', '.join(there)}. Start its ingest job first"
-        raise InvalidConfiguration.one(f"--of {named}", f"never began in {lake}", hint)
-    if named:
-        return named
-    if len(there) > 1:
-        several = f"is needed, because {lake} has the services {', '.join(there)}"
-        raise InvalidConfiguration.one("--of", several, "name the one whose queue it is")
-    return there[0] if there else ""
 
 
 def known_column(view: LakeView, table: str, name: str, *, option: str = "column") -> str:
     """The name, of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
     names = columns_there(view, table)
     if name not in names:
-        hint = _perhaps(name, names) or f"there are {', '.join(names)}"
+        hint = perhaps(name, names) or f"there are {', '.join(names)}"
         raise InvalidConfiguration.one(f"{option} {name}", f"is not a column of table {table}", hint)
     return name
 
@@ -221,7 +145,8 @@ def counted_in_ledger(view: LakeView) -> dict[str, Counted]:
     return {row["name"]: Counted(row["n"], row["files"], row["replayed"]) for row in found}
 
 
-def _perhaps(name: str, there: Iterable[str]) -> str:
+def perhaps(name: str, there: Iterable[str]) -> str:
+    """A hint with the names that were perhaps meant; empty without any."""
     near = difflib.get_close_matches(name, sorted(there), 3)
     return f"did you mean {' or '.join(near)}?" if near else ""
 

@@ -61,7 +61,7 @@ def backfill(
     from forebay.declaration.kept.in_force import kept_service
     from forebay.declaration.loading import load_service
     from forebay.lake.s3_objects import s3_client
-    from forebay.operate.lake_view import service_of_queue, tell_if_not_begun
+    from forebay.operate.named_lake import service_of_queue, tell_if_not_begun
     from forebay.upkeep.reconcile.backfill import Backfill, progress_of
     from forebay.upkeep.reconcile.backfill import backfill as run
     from forebay.upkeep.reconcile.inventory import open_inventory

@@ -46,7 +46,7 @@ def drop(
     from forebay.lake.rollback_plan import rollback_plan
     from forebay.operate.changing.drop import Dropped, finish_earlier, plan_drop, with_tombstones
     from forebay.operate.changing.drop import drop as drop_tables
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
 
     view, earlier, done = view_of(lake), Dropped(), Dropped()
     if not dry_run and rollback_plan(view.lake) is not None:

@@ -44,9 +44,10 @@ def list_files(
     If `after_load` moved or deleted one of them, a column shows it.
     """
     from forebay.ledger.lost import has_ledger
-    from forebay.operate.lake_view import begun_view, known_table
+    from forebay.operate.lake_view import known_table
     from forebay.operate.looking.files import FileChoice, away_of
     from forebay.operate.looking.files import list_files as chosen
+    from forebay.operate.named_lake import begun_view
 
     _must_be_an_outcome(outcome)
     choice = FileChoice(outcome, reason, table, key, batch, since, until)
@@ -87,8 +88,9 @@ def tail(
 
     Prints a line for each file: the time, the outcome, its records, and the tables of its rows.
     """
-    from forebay.operate.lake_view import begun_view, known_table
+    from forebay.operate.lake_view import known_table
     from forebay.operate.looking.files import FileChoice, follow
+    from forebay.operate.named_lake import begun_view
 
     _must_be_an_outcome(outcome)
     view = begun_view(lake)
@@ -139,8 +141,8 @@ def retry_files(
     from forebay.aws.client import queue_client
     from forebay.aws.preflight import check_queue
     from forebay.cli.looking.history import leave_record
-    from forebay.operate.lake_view import view_of
     from forebay.operate.looking.files import retried_files, skipped_files
+    from forebay.operate.named_lake import view_of
 
     view = view_of(lake)
     must_be_an_id(file_id)
@@ -190,8 +192,8 @@ def skip_files(
     from forebay.lake.layout import skips_of
     from forebay.lake.objects import open_objects
     from forebay.ledger.skips import Skip, Skips
-    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.files import refused_by
+    from forebay.operate.named_lake import begun_view
 
     if bool(address) == bool(file_id):
         raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, not both")
@@ -237,8 +239,8 @@ def show_file(lake: Lake, address: Address, as_json: AsJson = False) -> None:
 
     `forebay where` also looks into the tables. Exit status 1 if it is not in the ledger.
     """
-    from forebay.operate.lake_view import view_of
     from forebay.operate.looking.files import versions_of
+    from forebay.operate.named_lake import view_of
 
     view = view_of(lake)
     found = versions_of(view, *object_at(address))

@@ -33,7 +33,7 @@ def find_missed(
     from forebay.aws.preflight import check_bucket
     from forebay.jobs.journal import journal
     from forebay.lake.s3_objects import s3_client
-    from forebay.operate.lake_view import tell_if_not_begun
+    from forebay.operate.named_lake import tell_if_not_begun
     from forebay.upkeep.reconcile.job import find_missed as find
     from forebay.upkeep.reconcile.job import reconcile
 

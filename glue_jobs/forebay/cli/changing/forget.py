@@ -55,7 +55,7 @@ def forget_files(
     from forebay.ledger.entry import FORGET
     from forebay.operate.changing.forget import computed_from, to_forget
     from forebay.operate.changing.replay import mark
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
 
     if not addresses and not file_id:
         raise InvalidConfiguration.one("files forget", "names no file", "give an address, or --file-id")
@@ -117,7 +117,7 @@ def bring_back(lake: str, queue_url: str, key: str, file_id: str, of: str, dry_r
     from forebay.ledger.entry import FORGET
     from forebay.operate.changing.forget import forgotten
     from forebay.operate.changing.replay import later_versions, mark
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
 
     if not (key or file_id):
         raise InvalidConfiguration.one("--forgotten", "names no file", "give --key or --file-id; --key '*' means all")

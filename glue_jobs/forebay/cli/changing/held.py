@@ -128,8 +128,8 @@ def drop_parked(lake: Lake, service: Service = "", dry_run: DryRun = False, yes:
 
 
 def _list(lake: str, held: Held, as_json: bool) -> None:
-    from forebay.operate.lake_view import view_of
     from forebay.operate.looking.held import piles
+    from forebay.operate.named_lake import view_of
 
     found = piles(view_of(lake), held)
     if as_json:
@@ -147,8 +147,8 @@ def _list(lake: str, held: Held, as_json: bool) -> None:
 
 def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> None:
     from forebay.declaration.kept.in_force import service_for
-    from forebay.operate.lake_view import view_of
     from forebay.operate.looking.held import values_in
+    from forebay.operate.named_lake import view_of
 
     counted = values_in(view_of(lake), "parked", field, limit=limit, service=service_for(service, lake))
     found = counted.most_common(MOST_VALUES)
@@ -162,8 +162,9 @@ def _list_by(lake: str, field: str, limit: int, service: str, as_json: bool) -> 
 
 
 def _show(lake: str, held: Held, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
-    from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.lake_view import known_table
     from forebay.operate.looking.held import held_records, known_reason
+    from forebay.operate.named_lake import view_of
 
     view = view_of(lake)
     found = held_records(view, held, table=table, reason=reason, limit=limit)
@@ -198,8 +199,9 @@ def _try_again(
     from forebay.declaration.kept.in_force import service_for
     from forebay.declaration.service import declaration_of
     from forebay.operate.changing.alone import retry_is_unfinished
-    from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.lake_view import known_table
     from forebay.operate.looking.held import chosen_of, known_reason, piles
+    from forebay.operate.named_lake import view_of
     from forebay.upkeep.erase.keeping import must_keep_subject
 
     service, view = service_for(place, lake), view_of(lake)

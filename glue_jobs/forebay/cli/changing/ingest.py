@@ -66,7 +66,7 @@ def stop(
     Works wherever the job runs. Undo: start the job again.
     """
     from forebay.operate.changing.stop import stop as ask
-    from forebay.operate.lake_view import begun_lake, checkpoint_of
+    from forebay.operate.named_lake import begun_lake, checkpoint_of
 
     folder = checkpoint_of(begun_lake(lake), checkpoint)
     ended = ask(folder, wait_s=wait_s)

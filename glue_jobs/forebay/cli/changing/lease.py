@@ -78,7 +78,8 @@ def _held(lake: str, table: str, service: str, checkpoint: str) -> list[tuple[st
     from forebay.lake.layout import lease_of, writer_of, writers_of
     from forebay.lake.lease import holder
     from forebay.lake.objects import open_objects
-    from forebay.operate.lake_view import LakeView, begun_lake, checkpoint_of, known_table
+    from forebay.operate.lake_view import LakeView, known_table
+    from forebay.operate.named_lake import begun_lake, checkpoint_of
 
     lake = begun_lake(lake)
     services = open_objects(writers_of(lake)).folders()

@@ -31,7 +31,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
     """
     from forebay.lake.paused import pause as pause_tables
     from forebay.lake.paused import paused_tables
-    from forebay.operate.lake_view import begun_view
+    from forebay.operate.named_lake import begun_view
 
     view = begun_view(lake)
     names = _names(tables)
@@ -60,8 +60,8 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     from forebay.lake.lease import holder
     from forebay.lake.paused import ALL, paused_tables
     from forebay.lake.paused import resume as resume_tables
-    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.held import chosen_of
+    from forebay.operate.named_lake import begun_view
     from forebay.privacy.known_secret import must_be_known_secret
     from forebay.upkeep.erase.keeping import must_keep_subject
 

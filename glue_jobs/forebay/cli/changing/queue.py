@@ -155,8 +155,8 @@ def refused(
     The ingest job kept a copy of each; the message itself became a dead letter. `forebay status` counts the copies. --drop
     deletes those that are shown, and asks: there is no undo. Exit status 1 if there are any.
     """
-    from forebay.operate.lake_view import begun_lake, checkpoint_of
     from forebay.operate.looking.refused import drop_refused, refused_messages
+    from forebay.operate.named_lake import begun_lake, checkpoint_of
 
     folder = checkpoint_of(begun_lake(lake), checkpoint)
     found = refused_messages(folder, limit=limit)
@@ -199,7 +199,7 @@ def _dead_letters(queue_url: str, lake: str, of: str, limit: int, sqs: Any) -> t
     view = None
     if lake:
         from forebay.ledger.lost import has_ledger
-        from forebay.operate.lake_view import service_of_queue, view_of
+        from forebay.operate.named_lake import service_of_queue, view_of
 
         if has_ledger(lake):
             view, of = view_of(lake), service_of_queue(lake, of)

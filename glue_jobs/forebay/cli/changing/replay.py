@@ -61,7 +61,7 @@ def replay(
     from forebay.aws.preflight import check_queue
     from forebay.ledger.entry import REPLAY
     from forebay.operate.changing.replay import mark, waiting
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
 
     if resume == bool(files):
         raise InvalidConfiguration.one(
@@ -118,7 +118,7 @@ def replay_into(
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.changing.aside import side_lake
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
     from forebay.upkeep.erase.keeping import must_leave_out_erased
 
     view = view_of(lake)

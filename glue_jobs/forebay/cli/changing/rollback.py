@@ -52,7 +52,7 @@ def rollback(
     from forebay.aws.preflight import check_queue
     from forebay.lake.rollback_plan import rollback_plan
     from forebay.operate.changing.rollback import check_rollback, finish_earlier, plan_rollback
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
 
     target = _target(to, tables)
     if and_replay and not dry_run:
@@ -159,7 +159,7 @@ def stop_the_job(view: LakeView, tables: list[str], checkpoint: str, wait_s: flo
     from forebay.lake.lease import holder
     from forebay.operate.changing.alone import must_be_free
     from forebay.operate.changing.stop import stop
-    from forebay.operate.lake_view import checkpoint_of
+    from forebay.operate.named_lake import checkpoint_of
 
     folder = checkpoint_of(view.lake, checkpoint)
     runs = holder(folder)

@@ -144,7 +144,8 @@ def _must_be_there(settings: JobSettings, tables: Iterable[str] = ()) -> None:
     """A mistyped lake or table is an error: otherwise nothing would seem to need upkeep. Names the declarations that are used,
     if the command does not."""
     from forebay.declaration.kept.in_force import service_for
-    from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.lake_view import known_table
+    from forebay.operate.named_lake import view_of
 
     view = view_of(settings.lake)
     for table in tables:

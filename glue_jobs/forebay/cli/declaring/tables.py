@@ -72,7 +72,8 @@ def tables(
 def list_tables(lake: InLake = "", service: Service = "", as_json: AsJson = False) -> None:
     """List the tables: rows, files, bytes and the newest event of each. Exit status 1 for a lost table."""
     must_be_given("tables list", "--lake", lake, "FOREBAY_LAKE")
-    from forebay.operate.lake_view import lost_tables, view_of
+    from forebay.operate.lake_view import lost_tables
+    from forebay.operate.named_lake import view_of
 
     view = view_of(lake)
     found, lost = _facts(view, service), lost_tables(view)

@@ -16,8 +16,8 @@ def accounts(lake: Lake, as_json: AsJson = False) -> None:
     Files by outcome, records read, and the rows of each table are counted in the ledger and again in the tables. A batch that
     has not ended is named, and its files are left out. Exit status 1 if a sum does not hold.
     """
-    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.accounts import accounts as count
+    from forebay.operate.named_lake import begun_view
 
     sums = count(begun_view(lake))
     if as_json:

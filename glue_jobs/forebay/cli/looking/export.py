@@ -41,7 +41,7 @@ def export(
     """
     from forebay.declaration.kept.in_force import service_for
     from forebay.operate.exporting.export import export as write
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
 
     began = version_or_moment("--since", since) if since else None
     steps, view, declared = 0, view_of(lake), service_for(service, lake)

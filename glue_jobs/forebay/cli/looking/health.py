@@ -31,8 +31,9 @@ def health(
     name fields without a column, because a limit was reached, and rows in the quarantine, because the table could not be
     written. Exit status 1 for such a table, and for one that cannot be read or is lost.
     """
-    from forebay.operate.lake_view import LakeView, known_table, lost_tables, view_of
+    from forebay.operate.lake_view import LakeView, known_table, lost_tables
     from forebay.operate.looking.health import health_of, unwritten_tables
+    from forebay.operate.named_lake import view_of
 
     found, unreadable, lags = health_of(lake, names or [])
     waiting = unwritten_tables(lake, names or [])

@@ -30,8 +30,8 @@ def history(
     """
     from forebay.cli.looking.status import deployment
     from forebay.ledger.lost import has_ledger
-    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.history import history_of
+    from forebay.operate.named_lake import begun_view
 
     view, since = begun_view(lake), datetime.now(UTC) - timedelta(days=days)
     where, tell = deployment(stack), error_console.print

@@ -38,9 +38,10 @@ def lineage(
     refuses an event, or if the ledger does not have --batch.
     """
     from forebay.ledger.lost import has_ledger
-    from forebay.operate.lake_view import begun_view, known_service
+    from forebay.operate.lake_view import known_service
     from forebay.operate.looking.files import FileChoice
     from forebay.operate.looking.lineage import lineage_of
+    from forebay.operate.named_lake import begun_view
 
     if since is None and batch is None:
         since = (until or datetime.now(UTC).replace(tzinfo=None)) - timedelta(days=1)

@@ -40,8 +40,8 @@ def plan_capacity(
     from forebay.capacity.freshness import in_words, seconds_of
     from forebay.capacity.plan import choices, usd_an_hour
     from forebay.capacity.rules import DAY_S
-    from forebay.operate.lake_view import view_of
     from forebay.operate.looking.capacity import arrivals_of, pace_of, rows_of_service
+    from forebay.operate.named_lake import view_of
     from forebay.spark.runtime import DPU_OF
 
     if worker_type not in DPU_OF:

@@ -23,8 +23,9 @@ def quality(
 
     Shows how many rows met each expectation, and in how many batches a table failed because of it.
     """
-    from forebay.operate.lake_view import known_table, view_of
+    from forebay.operate.lake_view import known_table
     from forebay.operate.looking.quality import quality_of
+    from forebay.operate.named_lake import view_of
 
     since = datetime.now(UTC).date() - timedelta(days=days) if days else None
     view = view_of(lake)

@@ -28,8 +28,8 @@ def query(
     Use the names of tables. `ledger`, `quarantine`, `parked`, `quality`, `complete` and `after_load` are forebay's own. A
     statement that would write is refused.
     """
-    from forebay.operate.lake_view import view_of
     from forebay.operate.looking.sql import query as ask
+    from forebay.operate.named_lake import view_of
 
     found = ask(view_of(lake), sql)
     rows = found.slice(0, limit).to_pylist()

@@ -29,9 +29,9 @@ def report(
     in the quarantine. --stack adds runs, alarms and cost. The file needs no network and no script, so it can be mailed. On AWS
     a function writes the same page every 20 minutes. --json prints the page's contents, and writes no file.
     """
-    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.report import report_of
     from forebay.operate.looking.status import health_objects, status_of
+    from forebay.operate.named_lake import begun_view
     from forebay.operate.page.rendering import render
 
     view = begun_view(lake)

@@ -37,8 +37,9 @@ def status(
     not announced, and the age of each table's newest rows. --stack adds failed runs, active alarms, and the cost of this month
     so far. Exit status 1 if something needs attention.
     """
-    from forebay.operate.lake_view import LakeView, begun_view
+    from forebay.operate.lake_view import LakeView
     from forebay.operate.looking.status import status_of
+    from forebay.operate.named_lake import begun_view
 
     on, before = deployment(stack), None
     lake = lake_of(lake, on)

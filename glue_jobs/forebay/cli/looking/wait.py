@@ -39,9 +39,9 @@ def wait(
     are complete, 4 if one is not complete in time.
     """
     from forebay.declaration.kept.in_force import service_for
-    from forebay.operate.lake_view import begun_lake
     from forebay.operate.looking.wait import Open, begins, feeds_meant, is_begun, open_periods, others_of_table
     from forebay.operate.looking.wait import wait as wait_for
+    from forebay.operate.named_lake import begun_lake
     from forebay.upkeep.complete.look import periods_of
 
     timeout_s, end = _seconds(timeout), until.replace(tzinfo=UTC)

@@ -35,8 +35,8 @@ def where(
     Shows each step from the notification to the rows, which it counts in the tables. Exit status 1 if the ledger does not know
     the file, if rows are missing, or if --text finds no record.
     """
-    from forebay.operate.lake_view import begun_view
     from forebay.operate.looking.where import file_of_row, lives_of
+    from forebay.operate.named_lake import begun_view
 
     if text and not row:
         raise InvalidConfiguration.one("--text", "needs --row", "name the table of the row")

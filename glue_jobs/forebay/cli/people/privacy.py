@@ -47,7 +47,7 @@ def scan(
 
     Finds e-mail and IP addresses, card and phone numbers, and long ids, also in _rescued and held records. No value is shown.
     """
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
     from forebay.operate.people.personal import scanned
 
     told = scanned(view_of(lake), table, rows)
@@ -132,7 +132,7 @@ def erase(
     that hold their records, and counts those that were not read. There is no undo.
     """
     from forebay.declaration.kept.in_force import service_for
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
     from forebay.operate.people import erase as erasing
     from forebay.operate.people.landing import clear_again
     from forebay.operate.people.outlook import everybody_erased, last_version, look

@@ -32,7 +32,7 @@ def report(
     prints the signed report itself.
     """
     from forebay.declaration.kept.in_force import service_for
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
     from forebay.operate.people.erase_report import renewed_report
     from forebay.upkeep.erase.plan import Erasures
 

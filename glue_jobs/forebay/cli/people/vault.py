@@ -26,7 +26,7 @@ def show(
     Only the role of the vault's users may do that. `forebay privacy erase --dry-run` says which tables have rows of the person.
     """
     from forebay.declaration.kept.in_force import service_for
-    from forebay.operate.lake_view import view_of
+    from forebay.operate.named_lake import view_of
     from forebay.operate.people.person import vault_values
 
     found = vault_values(view_of(lake), service_for(service, lake), subject)

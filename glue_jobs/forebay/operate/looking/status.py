@@ -31,10 +31,11 @@ from forebay.lake.origin import table_lost
 from forebay.lake.paused import ALL, paused_tables
 from forebay.lake.rollback_plan import command_of, rollback_plan
 from forebay.ledger.entry import DENIED, FORGET, PARTLY_REPLAYED, PUT_AGAIN, REPLAY, WANTED_AGAIN
-from forebay.operate.lake_view import Counted, LakeView, checkpoint_of, lost_tables, quoted, tables_there
+from forebay.operate.lake_view import Counted, LakeView, lost_tables, quoted, tables_there
 from forebay.operate.looking.held import waiting_for
 from forebay.operate.looking.queue import Depth, dead_letter_url, depth_of
 from forebay.operate.looking.refused import count_refused
+from forebay.operate.named_lake import checkpoint_of
 from forebay.operate.page.content import Cost, Run
 from forebay.operate.stack.aws_answers import Alarm
 from forebay.operate.stack.cost import cost_of, hours_of, month_of

@@ -21,7 +21,7 @@ from forebay.lake.layout import HOME
 from forebay.lake.objects import open_objects
 from forebay.ledger.lost import has_ledger
 from forebay.ledger.periods import FeedPeriod
-from forebay.operate.lake_view import place_of
+from forebay.operate.named_lake import place_of
 from forebay.upkeep.complete.judge import waits_for_files
 
 T = TypeVar("T")
