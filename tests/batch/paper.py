@@ -55,7 +55,7 @@ from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
 from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_of, own_table
-from forebay.lake.lease import LeaseHeld
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.brought_back import BroughtBack
 from forebay.ledger.claim import Key

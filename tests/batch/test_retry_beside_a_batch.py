@@ -17,7 +17,7 @@ from forebay.batch.retrying.moving import Moving, Retried
 from forebay.batch.retrying.plan import PLAN, Choice, RetryPlan
 from forebay.declaration.loading import parse_service
 from forebay.lake.layout import LEDGER, QUARANTINE
-from forebay.lake.lease import LeaseHeld
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.landed_file import LandedFile
 from tests.batch.paper import Lake, PaperMoving, Record, interleavings, lay_out, retry_in
 from tests.batch.world import Died

@@ -16,7 +16,7 @@ from forebay.jobs import ingest
 from forebay.jobs.gate import Gate
 from forebay.jobs.ingest import alone
 from forebay.lake.layout import ROLLBACK_PLAN, rollback_of
-from forebay.lake.lease import LeaseHeld
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.lake.objects import open_objects
 from forebay.lake.stop import StopRequest
 from forebay.settings import IngestSettings

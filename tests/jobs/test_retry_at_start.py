@@ -10,7 +10,7 @@ import pytest
 import forebay.jobs.retry_at_start as job
 from forebay.events import Event
 from forebay.jobs.retry_at_start import RecordsNotRetried
-from forebay.lake.lease import LeaseHeld
+from forebay.lake.lease_holder import LeaseHeld
 
 
 def batch_of(told: list[Event], catalog: Any = None) -> Any:

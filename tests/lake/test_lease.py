@@ -15,7 +15,8 @@ import pytest
 from botocore.exceptions import ClientError
 
 from forebay.errors import Halt
-from forebay.lake.lease import S3Lease, hold
+from forebay.lake.lease import hold
+from forebay.lake.s3_lease import S3Lease
 
 FOLDER = "s3://lake/checkpoint"
 

@@ -17,7 +17,8 @@ from forebay.declaration.rollup import Rollup
 from forebay.declaration.service import Service
 from forebay.events import Event
 from forebay.lake.layout import lease_of, tombstones_of
-from forebay.lake.lease import Lease, LeaseHeld, hold
+from forebay.lake.lease import Lease, hold
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.merge import job
 from forebay.merge.events import TableNotMerged
 from forebay.merge.job import Merger, TableMerge

@@ -44,9 +44,9 @@ def test_whoever_breaks_the_lease_of_a_job_that_lives_is_warned(s3: str, monkeyp
     lives.let_go()
     assert renewed_lately(place) is None
     gone = hold(place, wait_s=0, lasts_s=60)
-    real = lease._look
+    real = lease.look
     later = {"age_s": 21.0}  # one renewal was missed
-    monkeypatch.setattr(lease, "_look", lambda *where: (there := real(*where)) and replace(there, **later))
+    monkeypatch.setattr(lease, "look", lambda *where: (there := real(*where)) and replace(there, **later))
     assert "renewed" not in failed(1, *command, typed="n\n")
     gone.let_go()
 

@@ -22,7 +22,7 @@ from forebay.batch.one_pass.held import COLUMNS
 from forebay.batch.retrying.moving import Retried
 from forebay.cli.changing.rollback import _target
 from forebay.lake.layout import skips_of
-from forebay.lake.lease import Holder
+from forebay.lake.lease_holder import Holder
 from forebay.lake.objects import open_objects
 from forebay.lake.paused import pause
 from forebay.landed_file import LandedFile

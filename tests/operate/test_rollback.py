@@ -25,8 +25,9 @@ from deltalake.transaction import AddAction
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.loading import parse_service
 from forebay.errors import Halt
+from forebay.lake.folder_lease import FolderLease
 from forebay.lake.layout import LEDGER, SERVICES, tombstones_of
-from forebay.lake.lease import FolderLease, Lease, hold
+from forebay.lake.lease import Lease, hold
 from forebay.lake.log.listing import committed_at
 from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import rollback_plan, write_plan

@@ -13,8 +13,8 @@ from forebay.batch.retrying.plan import PLAN, Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.declaration.loading import load_service
 from forebay.errors import Halt
+from forebay.lake.folder_lease import FolderLease
 from forebay.lake.layout import plans_of, rollback_of
-from forebay.lake.lease import FolderLease
 from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import rollback_plan
 from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back

@@ -15,7 +15,7 @@ from forebay.batch.reasons import PAUSED_TABLE, TABLE_FAILED
 from forebay.batch.retrying.plan import Choice
 from forebay.batch.retrying.retry import Retry
 from forebay.events import ErrorEvent, ServiceEvent
-from forebay.lake.lease import LeaseHeld
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.lake.paused import paused_tables
 
 

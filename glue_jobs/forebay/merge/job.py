@@ -27,7 +27,8 @@ from forebay.declared_sql.check import check_expressions
 from forebay.errors import ForebayError, InvalidConfiguration
 from forebay.events import Emit, Event
 from forebay.lake.layout import TOMBSTONES, lease_of, table_path, tombstones_of
-from forebay.lake.lease import Lease, LeaseHeld, hold
+from forebay.lake.lease import Lease, hold
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.lake.log.definition import origins_in
 from forebay.lake.log.listing import NoTable, list_log
 from forebay.lake.log.tables import tables_of

@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 
 from forebay.events import Emit, Event
 from forebay.lake.layout import lease_of
-from forebay.lake.lease import Lease, LeaseHeld, hold
+from forebay.lake.lease import Lease, hold
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.lake.rollback_plan import tables_going_back
 from forebay.threads import in_threads
 from forebay.upkeep.events import TableLeftForLater

@@ -24,7 +24,7 @@ from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.events import Event
 from forebay.lake.layout import DERIVED_FROM
-from forebay.lake.lease import LeaseHeld
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.lake.objects import open_objects
 from forebay.lake.rollback_plan import delete_plan, write_plan
 from forebay.landed_file import DELETED, LandedFile

@@ -16,7 +16,7 @@ from forebay.cli.show import console, error_console, print_json, printable
 from forebay.errors import InvalidConfiguration, Problem
 
 if TYPE_CHECKING:
-    from forebay.lake.lease import Holder
+    from forebay.lake.lease_holder import Holder
 
 app = typer.Typer(help="Show which job works on the lake, and end its lease.", no_args_is_help=True)
 

@@ -12,7 +12,8 @@ from contextlib import ExitStack, contextmanager
 from forebay.batch.retrying.plan import PLAN as RETRY_PLAN
 from forebay.errors import Halt
 from forebay.lake.layout import LEDGER, PLANS, after_load_of, lease_of, plans_of, writer_of, writers_of
-from forebay.lake.lease import Lease, LeaseHeld, hold, holder
+from forebay.lake.lease import Lease, hold, holder
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView
 

@@ -10,7 +10,8 @@ import time
 from collections.abc import Callable
 
 from forebay.errors import TryAgain
-from forebay.lake.lease import Holder, holder
+from forebay.lake.lease import holder
+from forebay.lake.lease_holder import Holder
 from forebay.lake.objects import open_objects
 from forebay.lake.stop import StopRequest
 

@@ -24,7 +24,8 @@ from forebay.errors import ForebayError
 from forebay.events import Emit
 from forebay.lake.health import HealthMeasured, HealthRecords, seen_in
 from forebay.lake.layout import AFTER_LOAD, PLANS
-from forebay.lake.lease import Lease, LeaseHeld, hold
+from forebay.lake.lease import Lease, hold
+from forebay.lake.lease_holder import LeaseHeld
 from forebay.lake.listed import Listed
 from forebay.lake.log.tables import own_tables, tables_of
 from forebay.lake.objects import open_objects
