@@ -54,14 +54,12 @@ exec python{runtime.PYTHON} "$@"
 """
 
 
-def emr_environment(
-    folder: Path, *, lock: Path = ROOT / "requirements.lock", interpreter: Path | None = None, glibc: int = GLIBC
-) -> Path:
+def emr_environment(folder: Path, *, interpreter: Path | None = None, glibc: int = GLIBC) -> Path:
     """`interpreter` is the folder of a relocatable CPython for EMR's platform, with `bin` and `lib` in it."""
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as scratch:
         root = Path(scratch, "environment")
-        _install(root / "lib", Path(scratch, "part.lock"), lock.read_text())
+        _install(root / "lib", Path(scratch, "part.lock"), (ROOT / "requirements.lock").read_text())
         start = root / "bin" / "python"
         start.parent.mkdir()
         start.write_text(START)

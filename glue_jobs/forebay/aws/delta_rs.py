@@ -8,14 +8,13 @@ storage options. Without credentials, or with a profile that gives none, boto3 r
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 
 from botocore.exceptions import NoCredentialsError
 
 from forebay.aws.client import session
 
 
-def storage_options(env: Mapping[str, str] = os.environ) -> dict[str, str]:
+def storage_options() -> dict[str, str]:
     here = session()
     found = here.get_credentials()
     if found is None:
@@ -28,7 +27,7 @@ def storage_options(env: Mapping[str, str] = os.environ) -> dict[str, str]:
     }
     if keys.token:
         options["aws_session_token"] = keys.token
-    if endpoint := env.get("AWS_ENDPOINT_URL_S3") or env.get("AWS_ENDPOINT_URL"):
+    if endpoint := os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL"):
         options["aws_endpoint_url"] = endpoint
         options["aws_allow_http"] = str(endpoint.startswith("http:")).lower()
     return options

@@ -10,10 +10,10 @@ COMMITS = 9
 """Attempts at a commit that others come before."""
 
 
-def backoff_s(attempt: int, chance: float, *, first_s: float = 0.5, most_s: float = 20.0) -> float:
+def backoff_s(attempt: int, chance: float) -> float:
     """How long to wait before trying again: a random part of a doubling span, so that many clients do not meet
     again."""
-    return chance * min(most_s, first_s * 2.0 ** min(attempt, 16))
+    return chance * min(20.0, 0.5 * 2.0**attempt)
 
 
 def attempts(

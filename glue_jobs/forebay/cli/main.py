@@ -85,7 +85,9 @@ COMMANDS = {
     "compact": Command(".changing.upkeep", "compact", "Rewrite small files into large ones; no row changes."),
     "merge": Command(".changing.upkeep", "merge", "Update the states of merge tables, and the rollups."),
     "maintain": Command(".changing.upkeep", "maintain", "Delete files that no readable version needs."),
-    "find-missed": Command(".changing.find_missed", "find_missed", "Find files that S3 never announced, and announce them."),
+    "find-missed": Command(
+        ".changing.find_missed", "find_missed", "Find files that S3 never announced, and announce them."
+    ),
 }
 if find_spec("forebay_local"):  # only on laptops: jobs on AWS are shipped without it
     COMMANDS["local"] = Command("forebay_local.commands", "app", "Run the whole service on this machine.")

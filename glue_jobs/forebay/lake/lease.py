@@ -50,24 +50,24 @@ def holder(folder: str, *, s3: Any = None) -> Holder | None:
     return there.holder if there and there.left_s > 0 else None
 
 
-def renewed_lately(folder: str, *, s3: Any = None) -> float | None:
+def renewed_lately(folder: str) -> float | None:
     """The seconds since the lease was renewed, if no renewal is missing: its holder lives, or died right after it.
     None where one was missed. A lock is held by a process that lives."""
     if not is_s3(folder):
         return 0.0 if FolderLease.holder(local_folder(folder)) else None
-    there = look(s3 or client("s3"), *place(folder))
+    there = look(client("s3"), *place(folder))
     lately = there is not None and there.left_s > 0 and there.age_s <= there.holder.lasts_s / RENEWALS
     return there.age_s if there and lately else None
 
 
-def break_lease(folder: str, seen: Holder, *, s3: Any = None) -> None:
+def break_lease(folder: str, seen: Holder) -> None:
     """Ends the lease of the holder that was seen; `InvalidConfiguration` where somebody else has it by now, or where it is a
     lock."""
     if not is_s3(folder):
         raise InvalidConfiguration.one(
             folder, f"is locked by {seen.who}, which is running", "end the process: its lock ends with it"
         )
-    s3 = s3 or client("s3")
+    s3 = client("s3")
     there = look(s3, *place(folder))
     if (
         there is None

@@ -47,8 +47,8 @@ def is_local(key: str) -> bool:
     return key.startswith(("/", "file:/"))
 
 
-def vault_key(key: str, *, kms: Any = None) -> VaultKey:
-    return LocalKey(key) if is_local(key) else KmsKey(key, kms or _kms_of(key))
+def vault_key(key: str) -> VaultKey:
+    return LocalKey(key) if is_local(key) else KmsKey(key, _kms_of(key))
 
 
 def _kms_of(key: str) -> Any:

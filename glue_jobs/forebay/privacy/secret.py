@@ -9,9 +9,7 @@ from __future__ import annotations
 import secrets
 from base64 import b64decode, b64encode
 from functools import lru_cache
-from typing import Any
 
-from forebay.address import is_s3
 from forebay.errors import InvalidConfiguration, Unreachable
 from forebay.lake.objects import open_object
 
@@ -35,9 +33,9 @@ def secret_at(address: str) -> bytes:
     return secret
 
 
-def make_secret(address: str, *, s3: Any = None) -> bool:
+def make_secret(address: str) -> bool:
     """False where there is one, or something else: it stays. With another secret all tokens would be others."""
-    objects, name = open_object(address, s3=s3 if is_s3(address) else None)
+    objects, name = open_object(address)
     return objects.write_once(name, MARK + b64encode(secrets.token_bytes(BYTES)) + b"\n")
 
 

@@ -56,11 +56,10 @@ class Intake:
         emit: Emit,
         driver_lives: Callable[[], bool] = lambda: True,
         clock: Callable[[], float] = time.monotonic,
-        now: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
         chance: Callable[[], float] = random.random,
     ) -> None:
-        self._options, self._queue, self._emit, self._clock, self._now = options, queue, emit, clock, now
+        self._options, self._queue, self._emit, self._clock = options, queue, emit, clock
         self._manifests, self._taken = Manifests(store), RecentFiles()
         self._visibility = Visibility(queue, every_s=options.visibility_timeout_s / 3)
         parallelism = options.fetch_parallelism
@@ -284,7 +283,7 @@ class Intake:
                 held=self._gatherer.held,
                 deleted=gone.deleted,
                 deletions_failed=gone.failed,
-                oldest_age_s=None if oldest is None else round((self._now() - oldest).total_seconds(), 3),
+                oldest_age_s=None if oldest is None else round((datetime.now(UTC) - oldest).total_seconds(), 3),
                 took_s=round(took_s, 3),
             )
         )

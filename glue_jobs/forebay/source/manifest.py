@@ -124,8 +124,8 @@ def _row_in(line: dict[str, Any]) -> AnnouncedFile:
 class Manifests:
     """The manifests of one stream, in their store."""
 
-    def __init__(self, store: Objects, *, retained: int = RETAINED) -> None:
-        self._store, self._retained = store, retained
+    def __init__(self, store: Objects) -> None:
+        self._store = store
 
     @property
     def path(self) -> str:
@@ -161,7 +161,7 @@ class Manifests:
 
     def outdated(self, numbers: Iterable[int], committed: int) -> list[int]:
         """Those of `numbers` that no replay can request now."""
-        return sorted(number for number in numbers if number <= committed - self._retained)
+        return sorted(number for number in numbers if number <= committed - RETAINED)
 
     def clean(self, numbers: Iterable[int]) -> None:
         self._store.delete(map(_name, numbers))

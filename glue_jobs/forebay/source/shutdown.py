@@ -29,8 +29,8 @@ class Shutdown:
     """The last actions of a process that gets a termination. They run in the main thread, one after the other, and so do
     signal handlers. So the code that they interrupt holds no lock while it waits for Spark."""
 
-    def __init__(self, last_words: Callable[[], None], *, leave: Callable[[int], object] = os._exit) -> None:
-        self._last_words, self._leave = last_words, leave
+    def __init__(self, last_words: Callable[[], None]) -> None:
+        self._last_words = last_words
         self._questions = 0
         self._said = False
         self.told = False
@@ -59,7 +59,7 @@ class Shutdown:
     def _go_if_told(self) -> None:
         if self.told and not self._questions and not self._said:  # otherwise it goes when that is done
             self._say_last_words()
-            self._leave(0)
+            os._exit(0)
 
     def _say_last_words(self) -> None:
         if not self._said:

@@ -52,12 +52,9 @@ class StockTaken(Event):
     classes: dict[str, str] | None = None
 
 
-def take_stock(
-    spark: SparkSession, emit: Emit, *, module: Callable[[str], Any] = importlib.import_module, jvm: Any = None
-) -> None:
-    jvm = jvm or spark._jvm
+def take_stock(spark: SparkSession, emit: Emit, *, module: Callable[[str], Any] = importlib.import_module) -> None:
     modules = {name: _version(name, module) for name in MODULES}
-    classes = {name: _jar(jvm, name) for name in CLASSES.values()}
+    classes = {name: _jar(spark._jvm, name) for name in CLASSES.values()}
     problems = list(_missing(modules, classes))
     if problems:
         raise InvalidConfiguration(problems)
@@ -70,9 +67,9 @@ def take_stock(
     )
 
 
-def stock_of_modules(*, module: Callable[[str], Any] = importlib.import_module) -> StockTaken:
+def stock_of_modules() -> StockTaken:
     """For a job that starts no Spark. To be called before what needs the modules is imported."""
-    modules = {name: _version(name, module) for name in MODULES if name not in OF_SPARK}
+    modules = {name: _version(name, importlib.import_module) for name in MODULES if name not in OF_SPARK}
     problems = list(_missing_modules(modules))
     if problems:
         raise InvalidConfiguration(problems)

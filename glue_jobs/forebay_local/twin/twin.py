@@ -171,9 +171,9 @@ def find(state: Path) -> Twin | None:
 
 
 @contextmanager
-def running(state: Path, *, cloud: Path | None = None) -> Iterator[Twin]:
+def running(state: Path) -> Iterator[Twin]:
     """A twin for as long as the block runs, and no longer, whatever becomes of this process."""
-    twin = up(state, cloud=cloud, with_parent=True)
+    twin = up(state, with_parent=True)
     try:
         yield twin
     finally:

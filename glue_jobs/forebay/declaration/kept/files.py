@@ -44,9 +44,9 @@ def _below(folder: Path, place: str) -> list[str]:
     return [file.relative_to(folder).as_posix() for file in (folder / place).glob("*/**/*.toml")]
 
 
-def texts_at(place: str, *, s3: Any = None) -> dict[str, str]:
+def texts_at(place: str) -> dict[str, str]:
     """The texts, by name, with `service.toml` among them. A place may be one file."""
-    texts, problems = readable_at(place, s3=s3)
+    texts, problems = readable_at(place)
     if problems:
         raise InvalidConfiguration(problems)
     return texts
@@ -68,11 +68,11 @@ def text_of(name: str, content: bytes) -> str:
         raise InvalidConfiguration.one(name, "is not UTF-8", "save it as UTF-8") from None
 
 
-def written_at(file: str, *, s3: Any = None) -> datetime:
+def written_at(file: str) -> datetime:
     """When this one file was written, by a request that needs no permission to list."""
     if is_s3(file):
         bucket, key = bucket_and_key(file)
-        found: datetime = (s3 or client("s3")).head_object(Bucket=bucket, Key=key)["LastModified"]
+        found: datetime = client("s3").head_object(Bucket=bucket, Key=key)["LastModified"]
         return found
     return datetime.fromtimestamp(local_folder(file).stat().st_mtime, UTC)
 

@@ -84,10 +84,9 @@ class Log:
     commits: tuple[bytes, ...]
 
 
-def read_snapshot(table: Objects, *, whole_log: bool = False, up_to: int | None = None) -> Snapshot:
-    """Reads the table at its newest version, or at version `up_to`. `whole_log` counts the objects of all of the log;
-    otherwise those since the last checkpoint."""
-    return replay(fetch_log(table, whole_log=whole_log, up_to=up_to))
+def read_snapshot(table: Objects, *, up_to: int | None = None) -> Snapshot:
+    """Reads the table at its newest version, or at version `up_to`."""
+    return replay(fetch_log(table, up_to=up_to))
 
 
 def live_files(table: Objects) -> tuple[LiveFile, ...]:
@@ -99,7 +98,8 @@ def live_files(table: Objects) -> tuple[LiveFile, ...]:
 
 
 def fetch_log(table: Objects, *, whole_log: bool = False, up_to: int | None = None) -> Log:
-    """The half that waits for the network."""
+    """The half that waits for the network. `whole_log` counts the objects of all of the log; otherwise those since the last
+    checkpoint."""
     listing = list_log(table, whole=whole_log, up_to=up_to)
     checkpoint, commits = (
         tuple(content_of(table, name) for name in names) for names in (listing.checkpoint, listing.commits)

@@ -160,9 +160,9 @@ def _must_be_one_batch(batch: int, files: Sequence[LedgerFile]) -> None:
         raise InvalidConfiguration.one(f"--batch {batch}", f"is {counted(len(newest), 'batch')}", said)
 
 
-def marked(view: LakeView, service: str | None = None) -> Replay:
+def marked(view: LakeView) -> Replay:
     """Files that were marked, and that no batch has read yet."""
-    return replay_of(view, FileChoice(outcome=REPLAY, service=service))
+    return replay_of(view, FileChoice(outcome=REPLAY))
 
 
 def waiting(view: LakeView, service: str | None = None) -> Replay:

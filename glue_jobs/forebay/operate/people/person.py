@@ -18,7 +18,7 @@ from forebay.declaration.service import Service
 from forebay.errors import Halt, InvalidConfiguration
 from forebay.lake.layout import LEDGER
 from forebay.operate.lake_view import LakeView, quoted
-from forebay.privacy.keys import VaultKey, vault_key
+from forebay.privacy.keys import vault_key
 from forebay.privacy.known_secret import must_be_known_secret
 from forebay.privacy.secret import secret_at
 from forebay.privacy.token import token_of
@@ -47,11 +47,11 @@ def vaulted(service: Service) -> Privacy:
     return service.privacy
 
 
-def vault_values(view: LakeView, service: Service, subject: str, *, key: VaultKey | None = None) -> list[VaultValue]:
+def vault_values(view: LakeView, service: Service, subject: str) -> list[VaultValue]:
     declared = vaulted(service)
     must_be_known_secret(view.lake, service)
     token = token_of(subject, secret_at(declared.secret))
-    key = key or vault_key(declared.vault_key)
+    key = vault_key(declared.vault_key)
     wanted = f"service = {quoted(service.name)} and array_has(subjects, {quoted(token)})"
     rows = LakeView(declared.vault).query(VALUES, f"select * from t where {wanted} order by at, file_id, byte_offset")
     wrapping = lru_cache(maxsize=None)(lambda name: opened(declared.vault, name, key))

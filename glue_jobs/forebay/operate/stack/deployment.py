@@ -144,16 +144,14 @@ class Deployment:
         return key if key.startswith("arn:") else f"arn:{self.partition}:kms:{self.region}:{self.account}:key/{key}"
 
 
-def look_up(
-    stack: str, client: Callable[[str], Any], *, within: str = "", now: Callable[[], datetime] = _now
-) -> Deployment:
+def look_up(stack: str, client: Callable[[str], Any], *, within: str = "") -> Deployment:
     """`within` is the id of the construct, in a stack of one's own. Raises what boto3 raises where nobody may ask."""
     account = client("sts").get_caller_identity()["Account"]
     cloudformation = client("cloudformation")
     region = cloudformation.meta.region_name
     described = answer_or_none(lambda: cloudformation.describe_stacks(StackName=stack), {"ValidationError"})
     if described is None:
-        return Deployment(client, stack, account, region, now=now)
+        return Deployment(client, stack, account, region)
     (found,) = described["Stacks"]
     pages = cloudformation.get_paginator("list_stack_resources").paginate(StackName=stack)
     outputs = {one["OutputKey"]: one["OutputValue"] for one in found.get("Outputs", ())}
@@ -181,5 +179,4 @@ def look_up(
             )
             for one in listed
         ),
-        now=now,
     )

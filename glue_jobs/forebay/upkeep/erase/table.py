@@ -105,11 +105,10 @@ class TableErasure:
         *,
         keep: timedelta,
         note: Callable[[Done], None] = lambda done: None,
-        clock: Callable[[], datetime] = lambda: datetime.now(UTC),
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self.name, self._objects, self._what, self._keep = name, objects, leaving, keep
-        self._note, self._clock, self._sleep = note, clock, sleep
+        self._note, self._sleep = note, sleep
         self._looked: dict[str, _Exchange] = {}
 
     def tally(self) -> Tally:
@@ -191,7 +190,7 @@ class TableErasure:
         return _Exchange(found, path, made.content.size, made.stats)
 
     def _done(self, version: int, leaving: Mapping[str, tuple[LiveFile, _Exchange]]) -> Done:
-        files, now = Counter[str](), self._clock()
+        files, now = Counter[str](), datetime.now(UTC)
         for _, exchange in leaving.values():
             files.update(exchange.found.files)
         rows = sum(exchange.found.rows for _, exchange in leaving.values())
@@ -205,7 +204,7 @@ class TableErasure:
         return replace(done, unjudged_rows=sum(self._looked[file.path].found.unjudged for file in snapshot.files))
 
     def _commit(self, snapshot: Snapshot, leaving: Mapping[str, tuple[LiveFile, _Exchange]]) -> bytes:
-        at = int(self._clock().timestamp() * 1000)
+        at = int(datetime.now(UTC).timestamp() * 1000)
         operation = "UPDATE" if self._what.changes(snapshot) else "DELETE"
         info_of_commit = {"timestamp": at, "operation": operation, "operationParameters": {"predicate": "[]"}}
         info = {**info_of_commit, "readVersion": snapshot.version, "isBlindAppend": False, "engineInfo": "forebay"}
