@@ -17,6 +17,7 @@ import forebay.batch.one_pass.writer as writer
 import forebay.content.reading as contents
 import forebay.content.rows as content_rows
 from forebay.batch.one_pass.answers import Answer, together
+from forebay.batch.one_pass.gathering import Ends
 from forebay.batch.one_pass.spec import PassSpec
 from forebay.batch.one_pass.task import GatherTask, ReadTask, Task
 from forebay.content.limits import Limits
@@ -74,6 +75,38 @@ def test_a_reader_that_is_repeated_once_others_wrote_its_records_is_noticed(monk
 def test_a_reader_that_failed_in_one_of_its_runs_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     batch, _ = spec_of(SERVICE, {"a.json": records(alpha=3)}, monkeypatch)
     assert "to the end" in (written(batch, [parcels(batch), []]).odd or "")
+
+
+def test_a_file_that_reads_differently_from_before_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the ends of pieces are known before, a writer waits for none."""
+    files = {"a.json": records(alpha=3), "b.json": records(alpha=4)}
+    before, _ = spec_of(SERVICE, files, monkeypatch)
+    ends = tuple(end for _, parcel in parcels(before, writers=1) if isinstance(parcel, Ends) for end in parcel.ends)
+    known = replace(before, ends=ends)
+    (same,) = GatherTask(known)(parcels(known, writers=1))
+    assert same.odd is None
+    now, _ = spec_of(SERVICE, files | {"b.json": records(alpha=5)}, monkeypatch)
+    (other,) = GatherTask(known)(parcels(now, writers=1))
+    assert other.odd == "s3://landing/b.json gave different records when it was read again"
+
+
+def test_a_writer_alone_has_the_pieces_of_one_reader(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, storage = spec_of(SERVICE, {"a.json": records(alpha=3), "b.json": records(alpha=4)}, monkeypatch)
+    sent = list(ReadTask(batch, 2, 1)(0, [[batch.pieces[0]]]))
+    (alone,) = GatherTask(batch, alone=True)(sent)
+    assert (alone.odd, len(storage.rows(alone, "alpha"))) == (None, 3)
+    (with_others,) = GatherTask(batch)(sent)
+    assert with_others.odd == "a task did not read its files to the end"
+
+
+def test_records_that_were_routed_are_sent_by_the_task_that_read_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    batch, storage = spec_of(SERVICE, {"a.json": records(alpha=3)}, monkeypatch)
+    read = [(1, parcel) for _, parcel in parcels(batch, reader=1, writers=1)]
+    routed = list(ReadTask(batch, 2, 1).routed(iter(read)))
+    assert [(to, parcel.task) for to, parcel in routed if isinstance(parcel, Ends)] == [(0, 1)]
+    (answer,) = GatherTask(batch)(routed)
+    assert (answer.odd, len(storage.rows(answer, "alpha"))) == (None, 3)
+    assert list(ReadTask(batch, 2, 1).routed(iter([]))) == []
 
 
 def test_a_record_that_is_nested_too_deep_for_arrow_is_sent_as_text(monkeypatch: pytest.MonkeyPatch) -> None:
