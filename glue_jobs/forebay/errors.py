@@ -11,7 +11,7 @@ Ordinary outcomes (a duplicate, a missing object, an empty file) are values, not
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -33,12 +33,12 @@ class Problem:
         return f"{where}{self.what}" + (f" ({self.suggestion})" if self.suggestion else "")
 
 
-def meant(name: str, known: Collection[str], otherwise: str) -> str:
-    """The suggestion for an unknown name: the known one that is most like it, or what else helps."""
+def meant(name: str, known: Iterable[str], otherwise: str, *, most: int = 1) -> str:
+    """The suggestion for an unknown name: the known ones that are most like it, or what else helps."""
     import difflib  # a mistake can wait for it
 
-    near = difflib.get_close_matches(name, known, 1)
-    return f"did you mean {near[0]}?" if near else otherwise
+    near = difflib.get_close_matches(name, known, most)
+    return f"did you mean {' or '.join(near)}?" if near else otherwise
 
 
 class InvalidConfiguration(ForebayError):

@@ -5,7 +5,6 @@ In: the lake's address; the standard AWS environment. Out: plain values. A table
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -20,7 +19,7 @@ from deltalake.exceptions import TableNotFoundError
 
 from forebay.address import is_s3, local_folder
 from forebay.aws.delta_rs import storage_options
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, meant
 from forebay.lake.layout import LEDGER, table_path
 from forebay.lake.log.definition import origins_in
 from forebay.lake.log.listing import has_log
@@ -31,6 +30,7 @@ from forebay.lake.rows import python_rows
 from forebay.ledger.entry import REPLAY
 from forebay.threads import answers_by
 
+MOST_MEANT = 3
 ASKED_AT_ONCE = 5000
 """Values that one question names. The query engine's plan grows with them."""
 READ_FOR_NEWEST = 8
@@ -74,7 +74,8 @@ def known_table(view: LakeView, name: str, *, or_own: bool = False) -> str:
     if name not in there:
         if (lost := lost_table(view, name)) is not None:
             raise lost
-        hint = perhaps(name, {*there, *counted_in_ledger(view)}) or "`forebay tables` lists the existing ones"
+        known = sorted({*there, *counted_in_ledger(view)})
+        hint = meant(name, known, "`forebay tables` lists the existing ones", most=MOST_MEANT)
         raise InvalidConfiguration.one(f"table {name}", f"is not in {view.lake}", hint)
     return name
 
@@ -83,7 +84,7 @@ def known_service(view: LakeView, name: str) -> str:
     """The name, of a service that loaded files into this lake; else `InvalidConfiguration`."""
     there = [row["service"] for row in view.query(LEDGER, "select distinct service from t order by service")]
     if name not in there:
-        hint = perhaps(name, there) or f"known services: {', '.join(there) or 'none'}"
+        hint = meant(name, there, f"known services: {', '.join(there) or 'none'}", most=MOST_MEANT)
         raise InvalidConfiguration.one(f"--of {name}", "never loaded files here", hint)
     return name
 
@@ -92,7 +93,7 @@ def known_column(view: LakeView, table: str, name: str, *, option: str = "column
     """The name, of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
     names = columns_there(view, table)
     if name not in names:
-        hint = perhaps(name, names) or f"there are {', '.join(names)}"
+        hint = meant(name, sorted(names), f"there are {', '.join(names)}", most=MOST_MEANT)
         raise InvalidConfiguration.one(f"{option} {name}", f"is not a column of table {table}", hint)
     return name
 
@@ -143,12 +144,6 @@ def counted_in_ledger(view: LakeView) -> dict[str, Counted]:
     counts = f"select name, sum(rows) n, count(*) files, {replayed} from ({by_table}) x group by name order by name"
     found = view.query(LEDGER, counts)
     return {row["name"]: Counted(row["n"], row["files"], row["replayed"]) for row in found}
-
-
-def perhaps(name: str, there: Iterable[str]) -> str:
-    """A hint with the names that were perhaps meant; empty without any."""
-    near = difflib.get_close_matches(name, sorted(there), 3)
-    return f"did you mean {' or '.join(near)}?" if near else ""
 
 
 def rows_of(table: DeltaTable, sql: str) -> list[dict[str, Any]]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from forebay.aws.preflight import check_lake
-from forebay.errors import InvalidConfiguration
+from forebay.errors import InvalidConfiguration, meant
 from forebay.lake.layout import CHECKPOINT, HOME, LEDGER, table_path, writers_of
 from forebay.lake.objects import open_objects
 from forebay.ledger.lost import has_ledger
 from forebay.ledger.services import services_of_ledger
-from forebay.operate.lake_view import LakeView, perhaps
+from forebay.operate.lake_view import MOST_MEANT, LakeView
 
 
 def view_of(lake: str) -> LakeView:
@@ -78,7 +78,8 @@ def service_of_queue(lake: str, named: str) -> str:
     began = open_objects(writers_of(lake)).folders()
     there = sorted({*began, *services_of_ledger(open_objects(table_path(lake, LEDGER)))})
     if named and there and named not in there:
-        hint = perhaps(named, there) or f"known services: {', '.join(there)}. Start its ingest job first"
+        known = f"known services: {', '.join(there)}. Start its ingest job first"
+        hint = meant(named, there, known, most=MOST_MEANT)
         raise InvalidConfiguration.one(f"--of {named}", f"never began in {lake}", hint)
     if named:
         return named
