@@ -3,8 +3,6 @@
 import sys
 import threading
 
-from forebay.counted import counted
-from forebay.errors import Halt
 from forebay.jobs.journal import journal
 from forebay.settings import CompactSettings
 from forebay.upkeep.compaction.job import compact
@@ -12,13 +10,11 @@ from forebay.upkeep.compaction.job import compact
 
 def main(argv: list[str]) -> None:
     """Errors leave the script: Glue shows the error that ends a script as the run's reason. The other tables
-    are complete by then. Work that the next run takes over is not a failure."""
+    are complete by then."""
     settings = CompactSettings.from_argv(argv)
     with journal(settings) as emit:
         ran = compact(settings, emit=emit, stop=threading.Event())
-    if ran.for_a_person:
-        named = "; ".join(f"{table.table}: {table.reason}" for table in ran.for_a_person)
-        raise Halt(f"{counted(len(ran.for_a_person), 'table', 'was')} not compacted, or only in part: {named}")
+    ran.must_leave_none("compacted")
 
 
 if __name__ == "__main__":

@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from forebay.counted import counted
+from forebay.errors import Halt
 from forebay.events import Emit, Event
 from forebay.lake.layout import lease_of
 from forebay.lake.lease import Lease, hold
@@ -50,6 +52,12 @@ class RunResult(Generic[Result]):
     @property
     def status(self) -> int:
         return 1 if self.left else 0
+
+    def must_leave_none(self, done: str) -> None:
+        """`Halt` where a person must act. Work that the next run takes over is not a failure."""
+        if wrong := self.for_a_person:
+            named = "; ".join(f"{table.table}: {table.reason}" for table in wrong)
+            raise Halt(f"{counted(len(wrong), 'table', 'was')} not {done}, or only in part: {named}")
 
 
 def over_tables(
