@@ -174,11 +174,8 @@ def _upkeep(metrics: ServiceMetrics, *, watched: bool) -> list[cw.IWidget]:
         _graph("Files S3 never announced", [metrics.of(FilesReconciled, "missed", minutes=60)]),
         _graph("Accounts that differ", [metrics.of(AccountsChecked, "differences", minutes=60)]),
     ]
-    return [*shown, _graph("Since a watched table got rows, seconds", [_age_of_rows(metrics)])] if watched else shown
-
-
-def _age_of_rows(metrics: ServiceMetrics) -> cw.IMetric:
-    return metrics.by_table(TableFreshnessMeasured, "since_rows_seconds", statistic="Maximum")
+    age = metrics.by_table(TableFreshnessMeasured, "since_rows_seconds", statistic="Maximum")
+    return [*shown, _graph("Since a watched table got rows, seconds", [age])] if watched else shown
 
 
 def _trends(metrics: ServiceMetrics, jobs: Sequence[Job]) -> list[cw.IWidget]:

@@ -91,10 +91,6 @@ def _total(parts: tuple[Node, ...]) -> Size:
     return size
 
 
-def _literal(node: Node) -> Size:
-    return Size(len(str(node.value)))
-
-
 def _record(node: Node) -> Size:
     """A column, or an element of an argument: no more than what it comes from."""
     return Size(0, {node.name: 1})
@@ -121,10 +117,6 @@ def _repeated(node: Node) -> Size:
 
 def _longer_by(what: str) -> Callable[[Node], Size]:
     return lambda node: _sum(node) + Size(_count(node.parts[1], what))
-
-
-def _spaces(node: Node) -> Size:
-    return Size(_count(node.parts[0], "number of spaces"))
 
 
 def _sequence(node: Node) -> Size:
@@ -274,13 +266,13 @@ def _length(node: Node, what: str) -> int:
 PATTERNS = ("RLike", "RegExpCount", "RegExpExtract", "RegExpInStr", "RegExpSubStr", "StringSplit")
 XPATHS = ("Boolean", "Double", "Float", "Int", "Long", "Short", "List", "String")
 RULES: Mapping[str, Callable[[Node], Size]] = {
-    LITERAL: _literal,
+    LITERAL: lambda node: Size(len(str(node.value))),
     COLUMN: _record,
     VARIABLE: _record,
     "ElementAt": _element,
     "StringRepeat": _repeated,
     "ArrayRepeat": _repeated,
-    "StringSpace": _spaces,
+    "StringSpace": lambda node: Size(_count(node.parts[0], "number of spaces")),
     **dict.fromkeys(
         ("StringLPad", "StringRPad", "BinaryPad", "StaticInvoke.lpad", "StaticInvoke.rpad"),
         _longer_by("length to pad to"),

@@ -103,7 +103,7 @@ class State:
         """Computes the state from the winners of the whole log. Readers see the old state until the commit."""
         rows = winners.where("not deletes").select(*self._values(schema))
         self.table.create(nullable(rows.schema), self._merge.partitions)
-        self._tombstones.overwrite(self._as_tombstones(winners.where("deletes")), (), self.txn(version))
+        self._tombstones.overwrite(winners.where("deletes").select(*self._tombstone_values()), (), self.txn(version))
         self.table.overwrite(rows, self._merge.partitions, self.txn(version))
 
     def to_merge(self, found: ChangedKeys, schema: StructType) -> DataFrame:
@@ -249,9 +249,6 @@ class State:
     def _without_own(self, schema: StructType) -> StructType:
         """Its columns from the log."""
         return schema
-
-    def _as_tombstones(self, winners: DataFrame) -> DataFrame:
-        return winners.select(*self._tombstone_values())
 
     def _tombstone_columns(self) -> list[str]:
         return [*(f"`{name}`" for name in (*self._merge.keys, *self._ordering(), *RANK, NOTED)), "_content"]

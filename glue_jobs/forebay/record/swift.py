@@ -253,11 +253,7 @@ def _values(values: pa.Array, kind: Kind, odd: np.ndarray[Any, Any] | None) -> p
         _mark(pc.fill_null(pc.greater_equal(pc.abs(made), EXACT), False), odd)
         return made
     _mark(pc.is_valid(values), odd)
-    return pa.nulls(len(values), arrow_type(kind) if not _is_fixed(kind) else pa.null())
-
-
-def _is_fixed(kind: Kind) -> bool:
-    return not isinstance(kind, str | Struct | Many)
+    return pa.nulls(len(values), arrow_type(kind) if isinstance(kind, str | Struct | Many) else pa.null())
 
 
 def _elements(values: pa.ListArray, kind: Many) -> pa.ListArray:

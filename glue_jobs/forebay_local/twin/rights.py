@@ -103,7 +103,8 @@ def documents_of(role: Any) -> list[Any]:
 
 
 def _calls(request: Any, service: str, resource: str) -> Iterator[Call]:
-    action = _renamed(f"{service}:{request._get_action()}")
+    asked = f"{service}:{request._get_action()}"
+    action = ACTIONS.get(asked, asked)
     if service == "s3":
         yield from _of_s3(request, action, resource)
         return
@@ -215,10 +216,6 @@ def _denials(request: Any, call: Call) -> Iterator[Any]:
 
 def _backend(request: Any) -> S3Backend:
     return s3_backends[request.current_account][request.partition]
-
-
-def _renamed(action: str) -> str:
-    return ACTIONS.get(action, action)
 
 
 def _unescaped(text: str) -> str:
