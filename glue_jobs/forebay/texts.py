@@ -6,12 +6,17 @@ an array, and what Arrow's JSON parser reads of records in it.
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.json as pj
 
+BLANK = re.compile(r"[ \t\r\n]*")
+DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
+"""For the borders of values: numbers stay texts, however long they are."""
 SMALLEST_BLOCK = 16
 """Arrow refuses some smaller ones."""
 

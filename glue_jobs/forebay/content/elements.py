@@ -29,18 +29,16 @@ from forebay.content.splitting.skeleton import Skeleton, depth_beyond, skeleton
 from forebay.content.splitting.structure import WHITE, structure_in, structure_of
 from forebay.counted import counted
 from forebay.declaration.form import Keys
+from forebay.texts import BLANK, DECODER
 
 SHORT_BYTES = 64 << 10
 
 COMMA, OBJECT, OBJECT_END, ARRAY = (ord(c) for c in ",{}[")
-_BLANK = re.compile(r"[ \t\r\n]*")
 _KEY = re.compile(rb'[ \t\r\n]*("(?:[^"\\]|\\.)*")[ \t\r\n]*:[ \t\r\n]*', re.DOTALL)
 _ESCAPE, _ESCAPE_OF_ASCII = re.compile(rb"\\u"), re.compile(rb"\\u00[2-7]")
 _KEY_IN_TEXT = re.compile(_KEY.pattern.decode(), re.DOTALL)
 
-# Only borders are wanted, so numbers stay text; read as Latin-1, a byte is a character, and places need no translation.
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
-
+# Short texts are read as Latin-1: a byte is a character, and places need no translation.
 Span = tuple[int, int]
 Member = tuple[Span, str, int]
 """The place of a member of an object, its key, and where its value begins."""
@@ -200,7 +198,7 @@ def _members_of_short(text: str, offset: int) -> Iterator[Member]:
         named = _KEY_IN_TEXT.match(text, at)
         if named is None:
             raise ValueError("no key")
-        _, last = _DECODER.raw_decode(text, named.end())
+        _, last = DECODER.raw_decode(text, named.end())
         yield (at + offset, last + offset), _key_of(named[1].encode("latin-1")), named.end() + offset
         at = _behind_value(text, last, "}")
 
@@ -262,7 +260,7 @@ _NO_ROWS = _rows_of_two([])
 def _elements_of_short(text: str, offset: int) -> Iterator[Span]:
     at = _past_blanks(text, 1)
     while text[at] != "]":
-        _, last = _DECODER.raw_decode(text, at)
+        _, last = DECODER.raw_decode(text, at)
         yield at + offset, last + offset
         at = _behind_value(text, last, "]")
 
@@ -278,7 +276,7 @@ def _behind_value(text: str, at: int, close: str) -> int:
 
 
 def _past_blanks(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
+    found = BLANK.match(text, at)
     end = at if found is None else found.end()
     if end >= len(text):
         raise ValueError("torn")

@@ -5,7 +5,6 @@ In: a text and the places of its records. Out: `Split`. Raises `TooMany`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import FileReason, RecordReason, Refused, TooMany
 from forebay.content.splitting.lines import SHORT_BYTES, Records
 from forebay.content.splitting.skeleton import depth_beyond
+from forebay.texts import DECODER
 
 AT_ONCE = 100_000
 """How many places are Python's numbers at a time."""
@@ -24,7 +24,6 @@ AT_ONCE = 100_000
 Reason = tuple[RecordReason, str]
 
 # Only what is wrong with a text is wanted, so numbers stay text.
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +110,7 @@ def why_no_record(part: bytes, limits: Limits) -> Reason:
     if part == b"[":
         return "torn-array", "the array that begins here never closes: the file ends before it does"
     try:
-        value = _DECODER.decode(part.decode("latin-1"))
+        value = DECODER.decode(part.decode("latin-1"))
     except ValueError as error:
         return "not-json", str(error)
     except RecursionError:

@@ -15,6 +15,7 @@ from forebay.declaration.column_name import LONGEST, safe_name
 from forebay.declaration.form import Keys
 from forebay.declaration.personal import ANY_KEY, PersonalField, means
 from forebay.privacy.value import MASK, treated_value
+from forebay.texts import BLANK, DECODER
 
 Originals = list[tuple[str, str]]
 """For each field: its declared path, and its original value as JSON."""
@@ -30,8 +31,6 @@ OTHER_SIGN = r'(?:[^A-Za-z0-9"\\]|\\+.?)'
 text has more backslashes."""
 
 # Only borders are wanted, so numbers stay text.
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
-_BLANK = re.compile(r"[ \t\r\n]*")
 
 
 def treated_text(
@@ -123,7 +122,7 @@ def _value(text: str, at: int, level: Level | None, originals: Originals) -> tup
         return _object(text, at, level, originals)
     if level is not None and text[at] == "[":
         return _array(text, at, level, originals)
-    said, end = _DECODER.raw_decode(text, at)
+    said, end = DECODER.raw_decode(text, at)
     if level is None:
         return text[at:end], end
     if level.whole is None and text[at] == '"' and (begins := start_of_json(said)) is not None:
@@ -159,7 +158,7 @@ def _object(text: str, start: int, level: Level, originals: Originals) -> tuple[
     while text[at] != "}":
         if text[at] != '"':
             raise ValueError("no key")
-        key, behind = _DECODER.raw_decode(text, at)
+        key, behind = DECODER.raw_decode(text, at)
         colon = _past_blanks(text, behind)
         if text[colon] != ":":
             raise ValueError("no colon")
@@ -203,5 +202,5 @@ def _behind_comma(text: str, at: int, close: str) -> int:
 
 
 def _past_blanks(text: str, at: int) -> int:
-    found = _BLANK.match(text, at)
+    found = BLANK.match(text, at)
     return at if found is None else found.end()

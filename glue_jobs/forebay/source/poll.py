@@ -22,10 +22,9 @@ from botocore.exceptions import BotoCoreError, ClientError
 from forebay.notification import Filter, read_message
 from forebay.source.admission import Admission, Notice
 from forebay.source.kept import KeptMessages
-from forebay.source.queue import Message, Queue, Receipt, Trouble
+from forebay.source.queue import TEN, Message, Queue, Receipt, Trouble
 
 _LONGEST_S = 10.0
-_TEN = 10
 
 
 @dataclass
@@ -117,7 +116,7 @@ class _Look:
         with self.lock:
             if self.polled.trouble:
                 return 0
-            most = max(0, min(_TEN, self.admission.room - self._claimed))
+            most = max(0, min(TEN, self.admission.room - self._claimed))
             self._claimed += most
             return most
 

@@ -26,7 +26,7 @@ from botocore.exceptions import (
 from forebay.aws.announce import AGAIN
 from forebay.errors import ForebayError, Halt, InvalidConfiguration
 
-_TEN = 10
+TEN = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +118,7 @@ class Queue:
         """Up to ten messages, held for the visibility timeout from now. Raises what the client raises."""
         answer = self._client.receive_message(
             QueueUrl=self.url,
-            MaxNumberOfMessages=min(_TEN, most),
+            MaxNumberOfMessages=min(TEN, most),
             WaitTimeSeconds=wait_s,
             VisibilityTimeout=self._visibility_timeout_s,
             MessageSystemAttributeNames=["SentTimestamp", "ApproximateReceiveCount"],
@@ -168,7 +168,7 @@ class Queue:
         ask: Callable[[list[dict[str, Any]]], Any],
     ) -> Batched:
         total, over = Batched(), pool.map if pool else map
-        for outcome in over(lambda ten: self._ten(ten, action, ask), list(_chunks(receipts, _TEN))):
+        for outcome in over(lambda ten: self._ten(ten, action, ask), list(_chunks(receipts, TEN))):
             total += outcome
         return total
 

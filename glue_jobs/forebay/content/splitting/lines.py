@@ -21,6 +21,7 @@ from forebay.content.limits import Limits
 from forebay.content.outcome import TooMany
 from forebay.content.splitting.structure import BETWEEN, Structure, structure_of, trimmed
 from forebay.counted import counted
+from forebay.texts import BLANK, DECODER
 
 NEWLINE, RETURN, OPEN, CLOSE, COMMA = (ord(c) for c in "\n\r{},")
 SHORT_BYTES = 1 << 20
@@ -28,8 +29,7 @@ BLOCK_BYTES = 1 << 20
 TRIMMED_AT_ONCE = 32
 """White space at a line's borders is taken off all lines at once, up to this many bytes."""
 
-_SEAM = re.compile(rb"\}[ \t\r]*\{")
-_BLANK = re.compile(r"[ \t\r\n]*")
+SEAM = re.compile(rb"\}[ \t\r]*\{")
 _BETWEEN = re.compile(rf"[{re.escape(BETWEEN.decode())}]*")
 _IS_WHITE = np.zeros(256, np.bool_)
 _IS_WHITE[list(b" \t\r")] = True
@@ -40,7 +40,6 @@ _IS_TEXT[list(BETWEEN)] = False
 
 # Only borders are wanted, so numbers stay text (Python refuses to read those of more than 4,300 digits) and control
 # characters within strings pass.
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 
 
 Span = tuple[int, int, int]
@@ -146,7 +145,7 @@ def _split_block(text: bytes, start: int, stop: int, found: _Found) -> None:
 def _lines_with_seams(text: bytes, start: int, stop: int, starts: Any) -> list[int]:
     """The lines that contain `}{`, each once."""
     found: list[int] = []
-    while seam := _SEAM.search(text, start, stop):
+    while seam := SEAM.search(text, start, stop):
         found.append(int(np.searchsorted(starts, seam.start(), "right")) - 1)
         newline = text.find(b"\n", seam.end(), stop)
         if newline < 0:
@@ -252,11 +251,11 @@ def decoded_places(line: bytes) -> tuple[Places | None, int | None]:
     places: Places = []
     try:
         while at < len(text):
-            value, end = _DECODER.raw_decode(text, at)
+            value, end = DECODER.raw_decode(text, at)
             if not isinstance(value, dict):
                 return None, None
             places.append((at, end))
-            at = _BLANK.match(text, end).end()  # type: ignore[union-attr]
+            at = BLANK.match(text, end).end()  # type: ignore[union-attr]
     except json.JSONDecodeError as error:
         torn = error.pos >= len(text) or error.msg.startswith("Unterminated string")
         return (places, at) if torn and text[at] == "{" else (None, None)
@@ -280,9 +279,9 @@ def _walked(line: bytes) -> tuple[Places, bool] | None:
                 if is_open and bracket == "[":
                     return None
                 is_open = bracket == "["
-            tight = tight and _end_of(_BLANK, text, at) == end
+            tight = tight and _end_of(BLANK, text, at) == end
             if end < len(text):
-                value, at = _DECODER.raw_decode(text, end)
+                value, at = DECODER.raw_decode(text, end)
                 if not isinstance(value, dict):
                     return None
                 places.append((end, at))

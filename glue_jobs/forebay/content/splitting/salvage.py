@@ -16,7 +16,7 @@ import numpy as np
 
 from forebay.content.limits import Limits
 from forebay.content.outcome import TooMany
-from forebay.content.splitting.lines import Records, Span
+from forebay.content.splitting.lines import SEAM, Records, Span
 from forebay.content.splitting.structure import WHITE
 from forebay.counted import counted
 
@@ -27,7 +27,6 @@ NEAR_THE_END = 16
 WASTED_BYTES = 64 << 20
 """When so much was decoded in vain, besides twice the text, what is left over stays so."""
 
-_SEAM = re.compile(rb"\}[ \t\r]*\{")
 _SEPARATORS = re.compile(rb"[ \t\r\n,\[\]]*")
 _STRICT = json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=str)
 
@@ -106,7 +105,7 @@ class _Walk:
     def _broken_end(self, at: int, line_end: int) -> int:
         """The end of a text that begins here and is not a document: the next `}{`, its line, or the last of the lines
         that stand further in."""
-        seam = _SEAM.search(self.text, at, line_end)
+        seam = SEAM.search(self.text, at, line_end)
         if seam:
             return seam.start() + 1
         if self.text[max(at, line_end - NEAR_THE_END) : line_end].rstrip(WHITE)[-1:] not in (b"{", b"[", b","):

@@ -29,6 +29,7 @@ from forebay.content.splitting.skeleton import Skeleton
 from forebay.content.splitting.structure import WHITE, Structure, outline_of, structure_in, structure_of
 from forebay.content.vetting import Split, is_value, vetted
 from forebay.declaration.form import Keys
+from forebay.texts import DECODER
 
 HEAD_BYTES = 64 << 10
 """The reader decides what a text is from this many bytes."""
@@ -39,7 +40,6 @@ record."""
 
 LOOKED_AT = 100
 _BEGINS = re.compile(rb"^[\[{]", re.MULTILINE)
-_DECODER = json.JSONDecoder(strict=False, parse_int=str, parse_float=str, parse_constant=str)
 _SEPARATOR = b"\x1e"
 PATIENCE = 10
 """How many times more lines than may be refused are taken for no records, before lines are given up for brackets."""
@@ -274,7 +274,7 @@ def _has_record(head: bytes) -> bool:
 
 def _is_object_at(head: bytes, at: int) -> bool:
     try:
-        value, _ = _DECODER.raw_decode(head[at:].decode("latin-1"))
+        value, _ = DECODER.raw_decode(head[at:].decode("latin-1"))
     except (ValueError, RecursionError):
         return False
     return isinstance(value[0] if isinstance(value, list) and value else value, dict)
