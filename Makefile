@@ -57,7 +57,7 @@ check: setup ## style, types, which room may import which, what the documents sa
 	@$(BIN)/mypy
 	@$(BIN)/python -m pytest -q $(CHECKED) $(LINTED)
 
-mutate: setup ## which small changes to a room's code no test without a JVM notices; ROOM=ledger, or one module: ROOM=ledger/claim
+mutate: setup ## which small changes to a room's code no test without a JVM notices; ROOM=ledger, or one module: ROOM=ledger/decision
 	@$(BIN)/python dev/mutate.py $(ROOM) --jobs $(WORKERS)
 
 docs: setup ## the documents as a site, into dist/site: open dist/site/index.html; needs no network

@@ -226,9 +226,9 @@ def test_the_reference_is_what_the_code_says() -> None:
     assert [name for name, text in made.items() if written[name] != text] == [], "`make reference` writes it"
 
 
-def test_every_reason_that_a_claim_gives_is_in_the_reference() -> None:
+def test_every_reason_that_a_decision_gives_is_in_the_reference() -> None:
     """The others are constants, which the meanings name."""
-    given = re.findall(r'reason="([a-z-]+)"', (ROOT / "glue_jobs/forebay/ledger/claim.py").read_text())
+    given = re.findall(r'reason="([a-z-]+)"', (ROOT / "glue_jobs/forebay/ledger/decision.py").read_text())
     assert set(given) - set(lake_columns.OTHER_REASONS) == set()
     assert given
 

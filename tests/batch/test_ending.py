@@ -30,6 +30,7 @@ from forebay.lake.layout import IDS
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import files_to_read
 from forebay.ledger.entry import REPLAY, Entry
 from forebay.ledger.ignored import CLEARED
 from forebay.ledger.last_versions import KeptVersions, Versions
@@ -55,7 +56,7 @@ def split_of(files: list[LandedFile], *versions: Earlier) -> Sorted:
     found: dict[tuple[str, str], list[Earlier]] = {}
     for one in versions:
         found.setdefault((one.file.bucket, one.file.key), []).append(one)
-    return Claim(files, found, lambda key: "append").to_read()
+    return files_to_read(Claim(files, found, lambda key: "append"))
 
 
 def ended(file: LandedFile, outcome: Any, **more: Any) -> FileEnd:
@@ -228,7 +229,7 @@ def test_the_events_of_a_batch_count_forgotten_and_replaced_files_once_and_no_de
     later = replace(SECOND, etag="other", event_time=AT + timedelta(seconds=9))
     rows = [earlier(FIRST), earlier(ALONE, outcome="forget")]
     found = {(one.file.bucket, one.file.key): [one] for one in rows}
-    split = Claim([later, ALONE], found, lambda key: "replace").to_read()
+    split = files_to_read(Claim([later, ALONE], found, lambda key: "replace"))
     forgotten = ending(split, ended(later, "empty"), unread_end(ALONE, "forgotten"))
     (told,) = [one for one in reports_of("s", forgotten, Stages(), later.event_time) if isinstance(one, BatchCommitted)]  # type: ignore[arg-type]
     assert (told.files, told.superseded_files, told.forgotten_files) == (2, 1, 1)

@@ -13,6 +13,7 @@ from forebay.batch.retrying.plan import PLAN
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files
 from forebay.ledger.versions import Earlier
 
 FIRST, SECOND = (LandedFile("landing", "a", 1, f"e{n}", f"v{n}", f"{n:016X}") for n in (1, 2))
@@ -28,7 +29,7 @@ def claim(files: list[LandedFile], **more: Any) -> Claim:
 def test_a_file_that_would_let_held_records_go_waits_for_a_retry(
     held: dict[str, int], waits: bool, tmp_path: Path
 ) -> None:
-    turns, split = Turns(open_objects(str(tmp_path))), claim([SECOND], **held).decided({SECOND.file_id: ""})
+    turns, split = Turns(open_objects(str(tmp_path))), decide_files(claim([SECOND], **held), {SECOND.file_id: ""})
     assert turns.taken(split) == frozenset()
     assert not turns.lost(split, lambda: claim([SECOND], **held))
     open_objects(str(tmp_path)).write(PLAN, b"{}")
@@ -41,21 +42,21 @@ def test_a_batch_begins_anew_where_a_replay_became_something_else_whether_its_fi
     landed: list[str], tmp_path: Path
 ) -> None:
     turns, before = Turns(open_objects(str(tmp_path))), claim([FIRST], outcome="replay")
-    split = before.decided(dict.fromkeys(landed, ""))
+    split = decide_files(before, dict.fromkeys(landed, ""))
     assert not turns.lost(split, lambda: replace(before))
     assert turns.lost(split, lambda: claim([FIRST], outcome="forget"))
 
 
 def test_a_version_that_leaves_is_watched_and_one_that_stays_is_not(tmp_path: Path) -> None:
     turns, before = Turns(open_objects(str(tmp_path))), claim([SECOND])
-    assert turns.lost(before.decided({SECOND.file_id: ""}), lambda: claim([SECOND], outcome="forget"))
-    assert not turns.lost(before.decided({}), lambda: claim([SECOND], outcome="forget"))
+    assert turns.lost(decide_files(before, {SECOND.file_id: ""}), lambda: claim([SECOND], outcome="forget"))
+    assert not turns.lost(decide_files(before, {}), lambda: claim([SECOND], outcome="forget"))
 
 
 def test_a_replay_that_was_not_read_makes_room_for_a_retry_and_is_not_watched_while_it_waits(tmp_path: Path) -> None:
     """Its row would get counts from before the retry."""
     turns, before = Turns(open_objects(str(tmp_path))), claim([FIRST], outcome="replay", quarantined=1)
-    split = before.decided({})
+    split = decide_files(before, {})
     open_objects(str(tmp_path)).write(PLAN, b"{}")
     assert turns.taken(split) == {FIRST.file_id}
     assert turns.lost(split, lambda: replace(before))

@@ -13,6 +13,7 @@ import pytest
 from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files, files_to_read
 from forebay.ledger.entry import PUT_AGAIN
 from forebay.ledger.versions import FILE_COLUMNS, Earlier, Sorted, standing
 
@@ -41,7 +42,7 @@ def decided(
 ) -> Sorted:
     """Once all files were read, but the `broken` ones."""
     readable = {file.file_id: "" for file in files if file not in broken}
-    return Claim(files, {("landing", "in/a.json"): earlier}, lambda key: rule).decided(readable)
+    return decide_files(Claim(files, {("landing", "in/a.json"): earlier}, lambda key: rule), readable)
 
 
 @pytest.mark.parametrize("rule", ["append", "ignore", "replace"])
@@ -125,7 +126,7 @@ def test_the_ledger_says_of_a_superseded_file_that_all_its_records_were_dropped_
 def test_each_key_goes_by_its_own_rule_in_the_same_batch() -> None:
     rules: dict[str, Overwritten] = {"in/fixes.json": "replace", "in/first.json": "ignore", "in/log.json": "append"}
     earlier = {("landing", key): [loaded(version(1, key))] for key in rules}
-    found = Claim([version(2, key) for key in rules], earlier, rules.__getitem__).to_read()
+    found = files_to_read(Claim([version(2, key) for key in rules], earlier, rules.__getitem__))
     assert [file.key for file in found.fresh] == ["in/fixes.json", "in/log.json"]
     assert [entry.file.key for entry in found.left_out] == ["in/first.json"]
     assert [one.by.key for one in found.superseded] == ["in/fixes.json"]
@@ -156,8 +157,8 @@ def test_a_refused_file_that_an_operator_skips_and_wants_again_leaves_the_quaran
     file = version(1)
     row = {"file_id": file.file_id, "outcome": "unreadable", "reason": "wanted-again"}
     claim = Claim([file], {(file.bucket, file.key): [Earlier(file, row)]}, lambda key: "append", {file.file_id})
-    found = claim.decided({})
-    assert (claim.to_read().fresh, found.released) == ((), (file,))
+    found = decide_files(claim, {})
+    assert (files_to_read(claim).fresh, found.released) == ((), (file,))
     assert [(entry.outcome, entry.reason) for entry in found.left_out] == [("skipped", "by-operator")]
 
 
@@ -170,7 +171,7 @@ def test_what_an_operator_wants_left_out_gets_one_row_whatever_became_of_it_befo
         for file, (outcome, reason) in ended.items()
     }
     files = [new, withheld, done, before, standing]
-    found = Claim(files, earlier, lambda key: "append", {file.file_id for file in files}).to_read()
+    found = files_to_read(Claim(files, earlier, lambda key: "append", {file.file_id for file in files}))
     assert [(entry.file, entry.outcome, entry.reason) for entry in found.left_out] == [
         (new, "skipped", "by-operator"),
         (withheld, "skipped", "by-operator"),
@@ -320,9 +321,9 @@ def test_under_ignore_the_version_that_s3_wrote_first_is_the_one_in_whatever_ord
 
 def test_all_new_versions_of_a_key_are_read_and_a_lone_duplicate_is_not() -> None:
     earlier = {("landing", "in/a.json"): [loaded(version(1))]}
-    several = Claim([version(2), version(3)], earlier, lambda key: "replace").to_read()
+    several = files_to_read(Claim([version(2), version(3)], earlier, lambda key: "replace"))
     assert (several.fresh, several.left_out) == ((version(2), version(3)), ())
-    alone = Claim([replace(version(2), etag="etag1")], earlier, lambda key: "replace").to_read()
+    alone = files_to_read(Claim([replace(version(2), etag="etag1")], earlier, lambda key: "replace"))
     assert (alone.fresh, [entry.outcome for entry in alone.left_out]) == ((), ["duplicate"])
 
 
@@ -364,7 +365,7 @@ def test_with_dedupe_a_file_that_is_back_waits_while_a_table_has_rows_of_it() ->
 
     def found(file: LandedFile, seen: Earlier, *, dedupe: bool = True) -> Sorted:
         earlier = {("landing", "in/a.json"): [seen, loaded(second)]}
-        return Claim([file], earlier, lambda key: "replace", dedupe=dedupe).decided({file.file_id: ""})
+        return decide_files(Claim([file], earlier, lambda key: "replace", dedupe=dedupe), {file.file_id: ""})
 
     split = found(back, loaded(first, **left))
     assert (split.fresh, split.known, split.superseded) == ((), (back,), ())
@@ -390,7 +391,7 @@ def test_a_file_that_waits_is_outdone_by_later_bytes_and_not_by_a_replay_of_thos
     earlier = [loaded(first, **left, **of_object), loaded(second, outcome="replay", tries=1)]
     for by, waits in ((second, [back.sequencer]), (third, [])):
         claim = Claim([by, back], {KEY: earlier}, lambda key: "replace", dedupe=True)
-        split = claim.to_read()
+        split = files_to_read(claim)
         assert first.file_id in {one.earlier.file.file_id for one in split.superseded}
         assert [seen.row["sequencer"] for seen in split.returning] == waits
 
@@ -403,7 +404,7 @@ def test_a_file_that_is_back_and_left_out_keeps_the_row_that_tells_of_its_rows(o
     there = {"outcome": outcome, "written": 3, "tables": {"beta": 3}, "superseded_by": second.file_id}
     earlier = {("landing", "in/a.json"): [loaded(first, **there), loaded(second)]}
     told = {**left_out, "skipped": {first.file_id} if "skipped" in left_out else ()}
-    split = Claim([back], earlier, lambda key: "replace", **told).decided({})
+    split = decide_files(Claim([back], earlier, lambda key: "replace", **told), {})
     assert (split.fresh, split.known, split.left_out, split.retried) == ((), (back,), (), ())
     assert [seen.row["sequencer"] for seen in split.returning] == [back.sequencer]
 
@@ -431,10 +432,10 @@ def test_a_producers_retry_on_a_bucket_with_a_kms_key_is_a_duplicate(rule: Overw
     file, again, other = (version(n) if versioned else unversioned(n, f"etag{n}") for n in (1, 2, 3))
     hashes = {file.file_id: "same", again.file_id: "same", other.file_id: "else"}
     claim = Claim([again], {("landing", "in/a.json"): [loaded(file, content_hash="same")]}, lambda key: rule)
-    assert claim.to_read().fresh == (again,)
-    found = claim.decided(hashes)
+    assert files_to_read(claim).fresh == (again,)
+    found = decide_files(claim, hashes)
     assert (found.fresh, [entry.outcome for entry in found.left_out], found.superseded) == ((), ["duplicate"], ())
-    in_one_batch = Claim([file, again, other], {}, lambda key: rule).decided(hashes)
+    in_one_batch = decide_files(Claim([file, again, other], {}, lambda key: rule), hashes)
     assert (again in in_one_batch.fresh, len(in_one_batch.fresh)) == (False, 2 if rule == "append" else 1)
 
 
@@ -470,7 +471,9 @@ def test_a_duplicate_and_an_older_version_in_one_batch_end_with_the_bytes_of_the
 
 def test_a_duplicate_by_its_bytes_alone_is_kept_with_their_hash() -> None:
     first = loaded(version(1), content_hash="same")
-    (entry,) = Claim([version(3)], {KEY: [first]}, lambda key: "replace").decided({version(3).file_id: "same"}).left_out
+    (entry,) = decide_files(
+        Claim([version(3)], {KEY: [first]}, lambda key: "replace"), {version(3).file_id: "same"}
+    ).left_out
     assert (entry.outcome, entry.content_hash) == ("duplicate", "same")
     later = duplicate(version(3), content_hash="same")
     assert decided([version(2)], [first, later], "replace").fresh == ()
@@ -545,15 +548,15 @@ def test_a_rewritten_object_is_known_by_all_bytes_that_it_ever_had(rule: Overwri
     """A producer knows nothing of the erasure, and sends what he had."""
     key = ("landing", "in/a.json")
     claim = Claim([version(2)], {key: [loaded(version(1), content_hash="was became is")]}, lambda key: rule)
-    found = claim.decided({version(2).file_id: sent})
+    found = decide_files(claim, {version(2).file_id: sent})
     assert found.fresh == ((version(2),) if taken and rule != "ignore" else ())
     assert [one.outcome for one in found.left_out if not taken] == ["duplicate"] * (not taken)
 
 
 def test_files_that_were_read_without_a_hash_are_no_duplicates_of_each_other() -> None:
     rows = [loaded(version(1), content_hash=None), loaded(version(2))]
-    found = Claim([version(3)], {("landing", "in/a.json"): rows}, lambda key: "append").decided(
-        {version(3).file_id: ""}
+    found = decide_files(
+        Claim([version(3)], {("landing", "in/a.json"): rows}, lambda key: "append"), {version(3).file_id: ""}
     )
     assert found.fresh == (version(3),)
 
@@ -603,7 +606,7 @@ def test_a_file_that_is_to_be_forgotten_makes_room_for_nothing_also_where_it_is_
 ) -> None:
     key, ids = ("landing", "in/a.json"), [version(1).file_id] if skipped else []
     claim = Claim([version(1)], {key: [to_forget(version(1))]}, lambda key: rule, ids, lambda file: "no-feed")
-    found = claim.decided({version(1).file_id: ""})
+    found = decide_files(claim, {version(1).file_id: ""})
     assert (found.fresh, [*found.to_forget], found.left_out) == ((version(1),), [version(1).file_id], ())
     gone = found.superseded[0].forgotten({}, AT)
     assert (gone["outcome"], gone["records"], gone["dropped"], gone["tables"]) == ("forgotten", 10, 10, {})
@@ -628,7 +631,7 @@ def test_what_was_forgotten_stays_out_and_so_do_the_same_bytes_but_no_others(rul
         assert decided([version(2)], [gone], rule).fresh == (version(2),)
     hashed = forgotten(version(1), content_hash="h")
     claim = Claim([version(2)], {("landing", "in/a.json"): [hashed]}, lambda key: rule)
-    assert claim.decided({version(2).file_id: "h"}).left_out[0].outcome == "duplicate"
+    assert decide_files(claim, {version(2).file_id: "h"}).left_out[0].outcome == "duplicate"
 
 
 def test_no_earlier_version_comes_back_for_the_newest_one_that_was_forgotten() -> None:
@@ -666,4 +669,4 @@ def test_a_batch_begins_later_than_the_readings_of_what_it_reads_again_and_not_t
     for earlier, begins in ((known, at), (marked, ahead + timedelta(microseconds=1))):
         files = [version(1), version(1, "in/b.json")]
         claim = Claim(files, {("landing", "in/a.json"): [earlier]}, lambda key: "replace")
-        assert claim.begins(at, claim.to_read()) == begins
+        assert claim.begins(at, files_to_read(claim)) == begins

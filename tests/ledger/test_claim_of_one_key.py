@@ -8,6 +8,7 @@ import pytest
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files
 from forebay.ledger.versions import Earlier
 from tests.ledger.test_claim import decided, duplicate, loaded, replayed, stand_in, version
 from tests.ledger.test_deletions import decided as decided_later
@@ -123,4 +124,4 @@ def test_the_first_version_of_a_key_that_ignores_others_is_the_one_that_was_writ
     """Each key by its own rule: the order of arrival decides elsewhere."""
     late = [version(2), version(1), version(2, "in/b.json"), version(1, "in/b.json")]
     claim = Claim(late, {}, lambda key: "ignore" if key == "in/a.json" else "append")
-    assert claim.decided({file.file_id: "" for file in late}).fresh == (version(1), *late[2:])
+    assert decide_files(claim, {file.file_id: "" for file in late}).fresh == (version(1), *late[2:])

@@ -12,6 +12,7 @@ from forebay.aws.preflight import CLOCKS_DIFFER
 from forebay.lake.objects import open_objects
 from forebay.landed_file import DELETED, LandedFile
 from forebay.ledger.cleared import deletions_of_ours
+from forebay.ledger.decision import decide_files
 from forebay.upkeep.after_load.due import DueFile
 from forebay.upkeep.after_load.effect import Action, Done
 from forebay.upkeep.after_load.notes import Notes
@@ -120,10 +121,10 @@ def test_a_deletion_of_ours_takes_out_nothing_and_is_told_in_the_ledger(tmp_path
     ledger._notes = open_objects(str(tmp_path))
     ours, theirs = deletion(), deletion(timedelta(hours=1))
     forgets = service_of('on_delete = "forget"')
-    found = ledger.claim([ours], forgets).decided({})
+    found = decide_files(ledger.claim([ours], forgets), {})
     assert [(one.file, one.outcome, one.reason) for one in found.left_out] == [(ours, "ignored", "after-load")]
     assert (found.fresh, found.superseded) == ((), ())
-    found = ledger.claim([ours, theirs], forgets).decided({})
+    found = decide_files(ledger.claim([ours, theirs], forgets), {})
     assert [one.earlier.file for one in found.superseded] == [FILE]
     assert [one.by for one in found.superseded] == [theirs]
 
@@ -142,7 +143,7 @@ def test_a_deletion_of_what_was_put_after_ours_is_the_producers(
     ledger = Known(row_of(FILE, "loaded"), *([row_of(again, "loaded")] if in_ledger else []))
     ledger._notes = open_objects(str(tmp_path))
     theirs, forgets = deletion(timedelta(minutes=5)), service_of('on_delete = "forget"')
-    found = ledger.claim([theirs] if in_ledger else [again, theirs], forgets).decided({again.file_id: "x"})
+    found = decide_files(ledger.claim([theirs] if in_ledger else [again, theirs], forgets), {again.file_id: "x"})
     assert ("after-load" in [one.reason for one in found.left_out]) is not is_theirs
 
 
@@ -152,5 +153,5 @@ def test_a_batch_that_goes_on_asks_for_no_notes(tmp_path: Path) -> None:
     ledger = Known(row_of(FILE, "loaded"))
     ledger._notes = open_objects(str(tmp_path))
     ours, forgets = deletion(), service_of('on_delete = "forget"')
-    assert ledger.claim([ours], forgets, cleared=()).decided({}).fresh == (ours,)
-    assert ledger.claim([ours], forgets, cleared={ours.file_id}).decided({}).fresh == ()
+    assert decide_files(ledger.claim([ours], forgets, cleared=()), {}).fresh == (ours,)
+    assert decide_files(ledger.claim([ours], forgets, cleared={ours.file_id}), {}).fresh == ()

@@ -11,6 +11,7 @@ import pytest
 from forebay.declaration.service import Overwritten
 from forebay.landed_file import DELETED, LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files
 from forebay.ledger.deletions import as_written_last, put_again
 from forebay.ledger.versions import Earlier, Sorted
 from forebay.notification.order import listed_at
@@ -42,8 +43,8 @@ def superseded(file: LandedFile, **more: Any) -> Earlier:
 
 def decided(files: list[LandedFile], earlier: list[Earlier], rule: Overwritten = "append") -> Sorted:
     files = as_written_last(files, {KEY: earlier})
-    return Claim(files, put_again(files, {KEY: earlier}), lambda key: rule).decided(
-        {file.file_id: "" for file in files}
+    return decide_files(
+        Claim(files, put_again(files, {KEY: earlier}), lambda key: rule), {file.file_id: "" for file in files}
     )
 
 
@@ -74,7 +75,7 @@ def test_a_version_older_than_a_deletion_is_not_read(rule: Overwritten, in_one_b
     files = [version(1), deletion(2)][::order] if in_one_batch else [version(1)]
     for readable in ({}, {file.file_id: "" for file in files}):
         earlier = [] if in_one_batch else [done(deletion(2))]
-        found = Claim(files, {KEY: earlier}, lambda key: rule).decided(readable)
+        found = decide_files(Claim(files, {KEY: earlier}, lambda key: rule), readable)
         assert version(1) not in found.fresh
         assert [(one.file, one.outcome, one.reason) for one in found.left_out] == [
             (version(1), "superseded", "announced-late")
@@ -234,8 +235,8 @@ def test_an_operators_word_counts_more_than_a_deletion_that_was_carried_out() ->
 
 def test_a_deletion_that_a_rule_or_an_operator_leaves_out_takes_nothing_out() -> None:
     files, earlier = [deletion(2), replace(version(3), etag="etag1")], {KEY: [loaded(version(1))]}
-    skipped = Claim(files, earlier, lambda key: "append", skipped={deletion(2).file_id}).decided({})
-    ignored = Claim(files, earlier, lambda key: "append", ignored=lambda f: "delete" * f.is_deletion).decided({})
+    skipped = decide_files(Claim(files, earlier, lambda key: "append", skipped={deletion(2).file_id}), {})
+    ignored = decide_files(Claim(files, earlier, lambda key: "append", ignored=lambda f: "delete" * f.is_deletion), {})
     for found, outcome in ((skipped, "skipped"), (ignored, "ignored")):
         assert (found.fresh, found.superseded) == ((), ())
         assert [one.outcome for one in found.left_out] == [outcome, "duplicate"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key
+from forebay.ledger.decision import decide_files, files_to_read
 from forebay.ledger.versions import Earlier
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -45,8 +46,8 @@ class Lake:
     def batch(self, coming: list[tuple[tuple[str, int], str]], rule: Overwritten) -> None:
         reads = {file_of(*one).file_id: how for one, how in coming}
         claim = Claim([file_of(*one) for one, _ in coming], self.earlier(), lambda key: rule)
-        assert {file.file_id for file in claim.to_read().fresh} <= reads.keys()
-        split = claim.decided({file_id: "" for file_id, how in reads.items() if how == "loaded"})
+        assert {file.file_id for file in files_to_read(claim).fresh} <= reads.keys()
+        split = decide_files(claim, {file_id: "" for file_id, how in reads.items() if how == "loaded"})
         landed = {file.file_id for file in split.fresh if reads[file.file_id] == "loaded"}
         superseded = split.leaving
         for one in superseded:

@@ -10,6 +10,7 @@ from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Ignorable, Service
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Key
+from forebay.ledger.decision import decide_files
 from forebay.ledger.ignored import NO_FEED, why_ignored
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier, Sorted
@@ -37,7 +38,7 @@ class Known(Ledger):
 
 
 def decided(service: Service, *files: LandedFile, earlier: tuple[Earlier, ...] = ()) -> Sorted:
-    return Known(*earlier).claim(files, service).decided({file.file_id: "" for file in files})
+    return decide_files(Known(*earlier).claim(files, service), {file.file_id: "" for file in files})
 
 
 def row_of(file: LandedFile, outcome: str, reason: str | None = None) -> Earlier:

@@ -9,6 +9,7 @@ import pytest
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import files_to_read
 from forebay.ledger.entry import ROLLED_BACK, TABLE_DROPPED
 from forebay.ledger.versions import FILE_COLUMNS, SAME_BYTES, Earlier, Sorted, Superseded, standing
 
@@ -26,7 +27,7 @@ def row(file: LandedFile = FIRST, **more: Any) -> dict[str, Any]:
 
 def outcomes(**more: Any) -> list[str]:
     """Of the same bytes under a later version of their key, beside an earlier one with this row."""
-    found = Claim([AGAIN], {("landing", "a"): [Earlier.of(row(**more))]}, lambda key: "append").to_read()
+    found = files_to_read(Claim([AGAIN], {("landing", "a"): [Earlier.of(row(**more))]}, lambda key: "append"))
     return ["loaded"] * len(found.fresh) + [entry.outcome for entry in found.left_out]
 
 

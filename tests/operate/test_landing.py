@@ -23,6 +23,7 @@ from forebay.declaration.loading import parse_service
 from forebay.declaration.service import Overwritten
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files, files_to_read
 from forebay.ledger.versions import Earlier
 from forebay.operate.people import landing
 from forebay.operate.people.rewriting import IN_NO_TABLE, NOT_LOADED, WOULD_BE_LOADED, KeyInLedger, Version
@@ -177,7 +178,7 @@ def test_the_notice_of_what_was_rewritten_is_a_duplicate_and_so_is_what_a_produc
     rules: tuple[Overwritten, ...] = get_args(Overwritten)
     for rule, content in product(rules, (bucket.now("mixed.json") or b"", ANNA + BEN + ANNA)):
         claim = Claim([file], {(file.bucket, file.key): earlier}, lambda key, rule=rule: rule)
-        (left_out,) = claim.decided({file.file_id: hash_of(content)}).left_out
+        (left_out,) = decide_files(claim, {file.file_id: hash_of(content)}).left_out
         assert left_out.outcome == "duplicate"
 
 
@@ -234,7 +235,7 @@ def test_an_earlier_version_with_other_records_is_no_equal_of_what_was_rewritten
     again = Earlier(file, {**second.row, "outcome": "duplicate", "reason": "same-key-same-bytes", "content_hash": new})
     wanted = Earlier(first.file, {**first.row, "outcome": "replay"})
     claim = Claim([first.file], {(file.bucket, file.key): [wanted, second, again]}, lambda key: "append")
-    assert not claim.to_read().stand_ins
+    assert not files_to_read(claim).stand_ins
 
 
 OUT: dict[str, dict[str, Any]] = {

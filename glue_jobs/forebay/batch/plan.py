@@ -24,6 +24,7 @@ from forebay.lake.layout import VAULT, is_own
 from forebay.lake.objects import Objects, discard
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import files_to_read
 from forebay.ledger.entry import Entry
 from forebay.ledger.ignored import CLEARED
 from forebay.ledger.versions import Sorted
@@ -130,7 +131,7 @@ class Plan:
 
     def sorted_as_begun(self, claim: Claim) -> Sorted:
         """Repeats what the first try decided about each file, whatever a comparison would say now."""
-        fresh, split = tuple(end.file for end in self.ends), claim.to_read()
+        fresh, split = tuple(end.file for end in self.ends), files_to_read(claim)
         hashes = {end.file.file_id: end.content_hash for end in self.ends}
         begun = split.as_begun({file.file_id for file in (*fresh, *(entry.file for entry in self.left_out))})
         superseded, landed = tuple(claim.superseded(fresh, hashes)), frozenset(file.file_id for file in self.landing)

@@ -29,6 +29,7 @@ from forebay.declared_sql.questions import encrypted_values
 from forebay.lake.layout import IDS, PARKED, QUARANTINE, VAULT
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files
 from forebay.ledger.versions import Sorted, standing
 from forebay.privacy.vault import COLUMNS as VAULTED
 from forebay.privacy.vault import value_data
@@ -89,7 +90,7 @@ class BySpark(Beginning):
 
     def _begun(self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, cached: ExitStack) -> Begun:
         read = self.by_spark(to_read.fresh, cached)
-        split = claim.decided(read.landed)
+        split = decide_files(claim, read.landed)
         dedupe = self.dedupe(split, self.last_try())
         landed = {file.file_id for file in split.fresh} & read.landed.keys()
         read = Read(until(cached, read.landing(landed)), [e for e in read.ends if e.file in split.fresh])

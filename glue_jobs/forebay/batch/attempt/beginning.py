@@ -24,6 +24,7 @@ from forebay.declaration.kept.pinned import pinned
 from forebay.lake.layout import IDS, table_path
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files, files_to_read
 from forebay.ledger.versions import Sorted
 from forebay.privacy.erased import without_erased
 from forebay.table.kernel import NO_VERSION
@@ -36,7 +37,7 @@ class Beginning(Attempt):
     def run(self, files: Sequence[LandedFile], skipped: Collection[str]) -> Begun:
         with self.stages.stage("claim"):
             claim = self.parts.ledger.claim(files, self.service, skipped)
-            to_read = claim.to_read()
+            to_read = files_to_read(claim)
             self.tell_of_arrival(files, to_read)
         at = self.writing.began_at
         writing = replace(self.writing, began_at=(began_at := claim.begins(at, to_read)), ahead=began_at - at)
@@ -71,7 +72,7 @@ class Beginning(Attempt):
                     if made.read_twice:
                         self.tell_read_twice(made.read_twice)
                     made = replace(made, ends=[*made.ends, *seen.ends])
-                    split = claim.decided(made.landed)
+                    split = decide_files(claim, made.landed)
                     seen.must_agree_with(made, split)
                 with self.stages.stage("write"):
                     dedupe = self.dedupe(split, self.last_try())

@@ -19,6 +19,7 @@ from forebay.batch.one_pass.outcome import IN_VAIN_AT_MOST, Pass, ReadAgain
 from forebay.batch.one_pass.spec import KeptOut
 from forebay.batch.plan import Plan
 from forebay.errors import Halt
+from forebay.ledger.decision import files_to_read
 from forebay.ledger.entry import PUT_AGAIN, REPLAY
 from forebay.ledger.versions import Sorted, standing
 from forebay.threads import both
@@ -33,7 +34,7 @@ class CarryingOut(Attempt):
         with self.stages.stage("claim"):
             claim = self.parts.ledger.claim(plan.files, self.service, plan.skipped, plan.cleared)
             split = plan.sorted_as_begun(claim)
-            _must_be_unknown(plan, claim.to_read())
+            _must_be_unknown(plan, files_to_read(claim))
         self.writing.must_have_files(plan.staged, self.parts.plans.address(plan.generation, plan.batch))
         self.run(Begun(plan, split))
 

@@ -17,6 +17,7 @@ from forebay.declaration.service import Service
 from forebay.lake.layout import LEDGER
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim
+from forebay.ledger.decision import decide_files
 from forebay.ledger.entry import hashes_in
 from forebay.ledger.versions import Earlier
 from forebay.operate.lake_view import LakeView
@@ -99,7 +100,7 @@ def _would_load(service: Service, rows: Sequence[Mapping[str, Any]], new_hash: s
     bucket, key = rows[0]["bucket"], rows[0]["key"]
     new = LandedFile(bucket, key, version_id="rewritten", event_time=datetime.now(UTC))
     claim = Claim([new], {(bucket, key): [*map(Earlier.of, rows)]}, service.rule_of)
-    return not claim.decided({new.file_id: new_hash}).left_out
+    return not decide_files(claim, {new.file_id: new_hash}).left_out
 
 
 def _all_may_be_loaded(rows: Iterable[Mapping[str, Any]]) -> bool:
