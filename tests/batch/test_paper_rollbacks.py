@@ -16,7 +16,7 @@ import pytest
 from forebay.batch.retrying.plan import Choice
 from forebay.lake.layout import IDS
 from forebay.landed_file import LandedFile
-from forebay.ledger.entry import PUT_AGAIN, REPLAY
+from forebay.ledger.entry import PUT_AGAIN, REPLAY, tables_of_earlier_reading
 from tests.batch.model import Put
 from tests.batch.paper import Record, roll_back_in
 from tests.batch.test_paper_histories import AT, TABLES, Play, in_time, plain_play, play_all, service
@@ -125,6 +125,21 @@ class PutsBack(Rollbacks):
     def waiting_for_tables(self) -> list[dict[str, Any]]:
         """Except those of a version that is not the one in force."""
         return [row for row in super().waiting_for_tables() if row["key"] not in self.went_back]
+
+    def none_is_twice(self, records: Counter[tuple[str, int]]) -> None:
+        """Except records that a table refused when their file was read again, before it went back to the earlier reading: a
+        retry leaves them."""
+        partly = {
+            (row["file_id"], name)
+            for row in self.ledger()
+            for name in tables_of_earlier_reading(row["reason"], row["detail"])
+        }
+        left = {
+            (row["file_id"], row["byte_offset"])
+            for row in super().waiting_for_tables()
+            if (row["file_id"], row["table"]) in partly
+        }
+        super().none_is_twice(Counter({one: times for one, times in records.items() if one not in left}))
 
     def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
         """All of the newest version, if it came after the last of these rollbacks; and nothing of the others."""

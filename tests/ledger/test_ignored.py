@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from typing import get_args
 
 import pytest
@@ -17,6 +19,7 @@ from forebay.ledger.versions import Earlier, Sorted
 from forebay.notification import REASONS
 
 TABLES = '[[tables]]\nname = "t"\n'
+AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
 FEEDS = '[[feeds]]\nname = "trail"\nprefix = "AWSLogs/"\n[[feeds]]\nname = "app"\nprefix = "app/"\nbucket = "ours"\n'
 
 
@@ -107,3 +110,19 @@ def test_a_file_that_was_denied_and_is_ignored_now_ends_so() -> None:
     hidden = file("in/.x.json")
     found = decided(service_of(), hidden, earlier=(row_of(hidden, "denied"),))
     assert ([entry.outcome for entry in found.left_out], found.retried) == (["ignored"], (hidden,))
+
+
+@pytest.mark.parametrize(
+    ("key", "outcome", "reason"),
+    [("in/.x.json", "ignored", "hidden"), ("in/x.json", "skipped", "by-operator"), ("in/x.json", "replay", None)],
+)
+def test_a_file_that_stays_left_out_has_the_time_at_which_its_bytes_were_put_last(
+    key: str, outcome: str, reason: str | None
+) -> None:
+    """It may be read later, when a notice from before comes once more: other bytes came in between."""
+    first = replace(file(key), sequencer=f"{2:016X}", event_time=AT)
+    again = replace(first, sequencer=f"{6:016X}", event_time=AT + timedelta(seconds=4))
+    claim = Known(row_of(first, outcome, reason)).claim([again], service_of(), [again.file_id])
+    found = decide_files(claim, {})
+    assert found.known == (again,)
+    assert [seen.row["sequencer"] for seen in found.put_again] == [again.sequencer]
