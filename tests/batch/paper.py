@@ -780,7 +780,7 @@ def lay_out(patch: pytest.MonkeyPatch, lake: Lake, service: Service, generation:
     patch.setattr(ending, "arrow_rows", lambda rows, columns: Rows(rows))
     patch.setattr(attempt, "Dedupe", PaperDedupe)
     patch.setattr(attempt, "Writing", PaperWriting)
-    patch.setattr(carrying_out, "change_times", lambda _, path, rows, **of: change_times_in(lake, rows, **of))
+    patch.setattr(carrying_out, "change_times", lambda _, path, rows, *names: change_times_in(lake, rows, *names))
     patch.setattr(last_versions, "restored_since", lambda ids, version: lake.tables[IDS].restored_since(version))
     _without_spark(patch, lake)
     lake.effects = 0
@@ -877,8 +877,8 @@ def _back(name: str, table: Table, back: int) -> TableBack:
     return TableBack.of(name, table.version, to, changes)
 
 
-def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]], **to_all: str) -> None:
-    told = {row["file_id"]: {name: row[name] for name in ("sequencer", "event_time")} | to_all for row in changed}
+def change_times_in(lake: Lake, changed: Sequence[dict[str, Any]], *others: str) -> None:
+    told = {row["file_id"]: {name: row[name] for name in ("sequencer", "event_time", *others)} for row in changed}
     table = lake.tables[LEDGER]
     lake.effect(lambda: table.change([{**row, **told.get(row["file_id"], {})} for row in table.rows]))
 

@@ -131,7 +131,6 @@ def test_without_the_declaration_a_deletion_is_ignored(world: World) -> None:
 def test_the_row_of_a_file_that_comes_back_and_waits_gets_its_time_and_a_mark_and_nothing_else(world: World) -> None:
     world.try_batch(0, [put(world, "a.json", 1), put(world, "b.json", 1, "other")])
     before = world.ledger()
-    later = {**before["a.json"], "sequencer": f"{9:016X}", "written": 0}
-    change_times(world.spark, table_path(world.lake, LEDGER), [later], outcome=REPLAY)
-    marked = {**before["a.json"], "sequencer": f"{9:016X}", "outcome": REPLAY}
+    marked = {**before["a.json"], "sequencer": f"{9:016X}", "outcome": REPLAY, "tries": 4}
+    change_times(world.spark, table_path(world.lake, LEDGER), [{**marked, "written": 0}], "outcome", "tries")
     assert world.ledger() == {**before, "a.json": marked}

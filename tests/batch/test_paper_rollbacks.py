@@ -382,6 +382,19 @@ def test_a_key_ends_with_its_first_bytes_although_a_paused_table_still_had_rows_
         play.every_row_is_known()
 
 
+def test_a_file_that_waits_for_its_rows_to_leave_is_announced_less_and_less_often() -> None:
+    """Also by a job that starts: each of these drivers is another one, and knows the tries by the ledger."""
+    with pytest.MonkeyPatch.context() as patch:
+        play, first = first_bytes_stand(patch, "is paused", dedupe=True)
+        tries = []
+        for batch in range(play.batch, play.batch + 3):
+            (driver := play.driver()).load([put_again(first)], batch)
+            (row,) = (row for row in play.ledger() if row["reason"] == PUT_AGAIN)
+            (waits,) = driver.ledger.withheld.take_due(AT + timedelta(days=1), 2)
+            tries.append((row["tries"], waits.tries, waits.file.sequencer))
+        assert tries == [(n, n, put_again(first).sequencer) for n in (1, 2, 3)]
+
+
 def test_a_first_notice_that_comes_late_once_more_is_no_older_than_the_bytes_that_were_put_again() -> None:
     """The rows have left, and the file that waited is announced after that."""
     with pytest.MonkeyPatch.context() as patch:

@@ -370,12 +370,13 @@ def test_with_dedupe_a_file_that_is_back_waits_while_a_table_has_rows_of_it() ->
     split = found(back, loaded(first, **left))
     assert (split.fresh, split.known, split.superseded) == ((), (back,), ())
     (waits,) = split.returning
-    assert (waits.waits, waits.row["sequencer"], waits.row["outcome"]) == (False, back.sequencer, "superseded")
-    marked = Earlier(back, {**waits.row, "reason": PUT_AGAIN})
+    wait = {"sequencer": back.sequencer, "event_time": back.event_time, "reason": PUT_AGAIN, "tries": 1}
+    assert (waits.wait, waits.row["outcome"]) == (wait, "superseded")
+    marked = Earlier(back, {**waits.row, **wait})
     for again in (first, back):
         split = found(again, marked)
         assert (split.fresh, split.known) == ((), (again,))
-        assert [(seen.waits, seen.row["sequencer"]) for seen in split.returning] == [(True, back.sequencer)]
+        assert [seen.wait for seen in split.returning] == [{**wait, "tries": 2}]
     assert found(back, marked, dedupe=False).fresh == (back,)
     split = found(back, Earlier(back, {**marked.row, "written": 0, "tables": {}}))
     assert (split.fresh, split.returning) == ((back,), ())

@@ -32,6 +32,8 @@ COLUMNS = ", ".join(
         *(f"{name} long, was_{name} long" for name in COUNTS),
     ]
 )
+KINDS = {"day": "date", "event_time": "timestamp", "tries": "long"}
+"""The types of columns; the others are texts."""
 OTHERWISE = "the ledger's counts have changed"
 CHANGED = "was changed by other writers at each attempt"
 
@@ -48,16 +50,16 @@ def change_counts(
     until_it_commits(commit, f"{path} {CHANGED}; run the command again to finish it", _may_succeed)
 
 
-def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]], **to_all: str) -> None:
-    """`rows` have the times. All of them get the values `to_all`, such as an outcome. Run again, it changes nothing."""
-    times = {"sequencer": "n.sequencer", "event_time": "n.event_time"}
-    changes = times | {name: f"'{value}'" for name, value in to_all.items()}
-    told = [{name: row[name] for name in ("day", "file_id", "sequencer", "event_time")} for row in rows]
+def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any]], *others: str) -> None:
+    """`rows` have the times, and the `others` of their columns that change with them. Run again, it changes nothing."""
+    changed = ("sequencer", "event_time", *others)
+    kinds = {name: KINDS.get(name, "string") for name in ("day", "file_id", *changed)}
+    told = [{name: row[name] for name in kinds} for row in rows]
 
     def commit() -> None:
-        now = spark.createDataFrame(told, "day date, file_id string, sequencer string, event_time timestamp")
+        now = spark.createDataFrame(told, ", ".join(map(" ".join, kinds.items())))
         merge = _merge_of(spark, path, now, told)
-        merge.whenMatchedUpdate(set={**changes}).execute()
+        merge.whenMatchedUpdate(set={name: f"n.{name}" for name in changed}).execute()
 
     until_it_commits(commit, f"{path} {CHANGED}; start the job again")
 

@@ -98,9 +98,11 @@ class Earlier:
         return self.stands and not self.loaded
 
     @property
-    def waits(self) -> bool:
-        """Whether its key got its bytes again, and it waits until those rows have left."""
-        return bool(self.row.get("reason") == PUT_AGAIN)
+    def wait(self) -> dict[str, Any]:
+        """The columns of its row that change while it waits until those rows have left: its key got its bytes again. `tries`
+        says how often it was announced in vain."""
+        waits = self.row.get("reason") == PUT_AGAIN
+        return self.times | {"reason": PUT_AGAIN, "tries": (self.row.get("tries") or 1) + 1 if waits else 1}
 
     @property
     def is_marked(self) -> bool:

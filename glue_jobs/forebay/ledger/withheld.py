@@ -3,7 +3,7 @@
 In: the ledger, read once without Spark, and then the entries of each batch. Out: the files that are due. The pause after a try
 doubles from `FIRST_PAUSE` to `LONGEST_PAUSE`. The ledger counts the tries, so a restart does not begin with short pauses
 again. A file that was handed out is forgotten here: it returns with its next entry if S3 withholds it again. Files that wait
-for a replay, or to be forgotten, are among them when the ledger is read.
+for a replay, to be forgotten, or for their rows to leave a table, are among them when the ledger is read.
 """
 
 from __future__ import annotations

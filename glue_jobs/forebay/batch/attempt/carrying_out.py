@@ -20,7 +20,6 @@ from forebay.batch.one_pass.spec import KeptOut
 from forebay.batch.plan import Plan
 from forebay.errors import Halt
 from forebay.ledger.decision import files_to_read
-from forebay.ledger.entry import PUT_AGAIN, REPLAY
 from forebay.ledger.versions import Sorted, standing
 from forebay.threads import both
 
@@ -55,9 +54,9 @@ class CarryingOut(Attempt):
             if put_again := ending.split.put_again:
                 change_times(parts.spark, ledger.path, [seen.row for seen in put_again])
             if returning := ending.returning:
-                change_times(parts.spark, ledger.path, returning, outcome=REPLAY)
-            if wait := [seen.row for seen in ending.split.returning if seen.is_leaving and not seen.waits]:
-                change_times(parts.spark, ledger.path, wait, reason=PUT_AGAIN)
+                change_times(parts.spark, ledger.path, returning, "outcome")
+            if wait := ending.put_again:
+                change_times(parts.spark, ledger.path, wait, "reason", "tries")
                 self.tell_of_arrival(ending.plan.files, ending.split)  # a look finds the mark from now on
             wrote = parts.ended.add(ending, self.writing, parts.clock())
             ledger.withheld.add(ending.waiting)

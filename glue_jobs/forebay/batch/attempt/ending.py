@@ -22,7 +22,7 @@ from forebay.content.end import FileEnd
 from forebay.errors import Halt
 from forebay.lake.layout import IDS, LEDGER, table_path
 from forebay.lake.objects import Objects
-from forebay.ledger.entry import COLUMNS, FORGOTTEN, PUT_AGAIN, REPLAY, WITHHELD, Entry
+from forebay.ledger.entry import COLUMNS, FORGOTTEN, REPLAY, WITHHELD, Entry
 from forebay.ledger.last_versions import Versions
 from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier, Sorted, standing
@@ -72,9 +72,14 @@ class Ending:
     @cached_property
     def replaced(self) -> list[dict[str, Any]]:
         """Rows of the versions that other ones took the place of. One whose bytes were put again since then still waits."""
-        waits = {seen.file.file_id: seen.times | {"reason": PUT_AGAIN} for seen in self.split.returning}
+        waits = {seen.file.file_id: seen.wait for seen in self.split.returning}
         outdone = [one for one in self.split.leaving if not one.is_replay]
         return [one.left(self.unwritten, self.at) | waits.get(one.earlier.file.file_id, {}) for one in outdone]
+
+    @property
+    def put_again(self) -> list[dict[str, Any]]:
+        """Rows of superseded files that wait, or still do. Each announcement is one more try."""
+        return [{**seen.row, **seen.wait} for seen in self.split.returning if seen.is_leaving]
 
     @cached_property
     def failed(self) -> list[dict[str, Any]]:
@@ -116,7 +121,8 @@ class Ending:
         that stand after a rollback stay while the file is skipped, or ignored by a rule."""
         replays = (seen for one, seen in self.split.replays.items() if one in self.unchanged)
         rows = [seen.earlier.with_time_of(seen.by) for seen in replays if not seen.earlier.is_marked]
-        return rows + [dict(seen.row) for seen in self.split.returning if seen.came_back]
+        rows += [dict(seen.row) for seen in self.split.returning if seen.came_back]
+        return [{**row, "outcome": REPLAY} for row in rows]
 
     @property
     def leaving(self) -> list[str]:
@@ -129,7 +135,7 @@ class Ending:
         """Replays that S3 withheld, duplicates of those that are gone, and files that are back once their rows have left. They
         come again by themselves, as other files do."""
         yield from (Waiting(earlier.file, 1, self.at) for earlier in self.stand_ins)
-        yield from (Waiting(Earlier.of(earlier.row).file, 1, self.at) for earlier in self.split.returning)
+        yield from (Waiting(Earlier.of(one.row).file, one.wait["tries"], self.at) for one in self.split.returning)
         replays, tries = self.split.replays, self.split.tries
         for end in self.plan.ends:
             if end.outcome in WITHHELD and end.file.file_id in replays:
