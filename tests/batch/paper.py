@@ -936,6 +936,8 @@ def remove_leftovers_in(patch: pytest.MonkeyPatch, lake: Lake, service: Service,
     def changed(_: Any, path: str, changes: Any, *, txn: Txn, logs: Any) -> None:
         change_counts_in(lake, changes(), txn)
 
+    patch.setattr(leftovers, "open_objects", lambda place: Store(lake, place))
+    patch.setattr(leftovers, "any_left", lambda ledger: bool(left(ledger, service)))
     patch.setattr(leftovers, "left_behind", left)
     patch.setattr(leftovers, "_waiting_in_quarantine", waiting)
     patch.setattr(leftovers, "replace", removed)

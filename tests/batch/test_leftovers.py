@@ -15,11 +15,19 @@ from pyspark.sql import SparkSession
 from forebay.batch import leftovers
 from forebay.batch.leftovers import Leftover, remove_leftovers
 from forebay.declaration.loading import parse_service
+from forebay.lake.objects import open_objects
 from forebay.lake.paused import ALL
 from forebay.table.commit import LogFailed
 from forebay.table.kernel import NO_VERSION
+from tests.operate.ledger import entry, write_ledger
 
+ANY_LEFT = leftovers.any_left
 SERVICE = 'name = "s"\noverwritten = "replace"\n[[tables]]\nname = "{game}"\n'
+
+
+@pytest.fixture(autouse=True)
+def some_are_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leftovers, "any_left", lambda ledger: True)
 
 
 @pytest.mark.parametrize(
@@ -91,7 +99,7 @@ def leftover(file_id: str, by: str, **tables: int) -> Leftover:
 
 
 def removed_of(
-    found: list[Leftover], monkeypatch: pytest.MonkeyPatch, *, rule: str = "replace", waiting: Any = (), **logs: Any
+    found: list[Leftover], monkeypatch: pytest.MonkeyPatch, *, waiting: Any = (), **logs: Any
 ) -> tuple[dict[str, set[str]], list[dict[str, Any]]]:
     """The files whose rows leave each table, and the rows of the ledger afterwards."""
     asked, rows = dict[str, set[str]](), list[dict[str, Any]]()
@@ -107,7 +115,7 @@ def removed_of(
     monkeypatch.setattr(leftovers, "_waiting_in_quarantine", lambda *_: {*waiting})
     monkeypatch.setattr(leftovers, "_removed", remove)
     monkeypatch.setattr(leftovers, "change_counts", change)
-    service = parse_service({"service.toml": SERVICE.replace("replace", rule)})
+    service = parse_service({"service.toml": SERVICE})
     told: dict[str, Any] = {"emit": MagicMock(), "now": datetime.now(UTC), "paused": ()}
     log = MagicMock(**{"last_version_at.return_value": NO_VERSION, **logs})
     remove_leftovers(MagicMock(), service, "lake", logs=log, **told)
@@ -125,11 +133,25 @@ def test_each_table_loses_its_own_leftovers_but_not_those_whose_newer_rows_wait(
     assert counts == {"f": ({"alpha": 2}, 2, 4, 6), "h": ({}, 0, 2, 2)}
 
 
-@pytest.mark.parametrize("without", [{"rule": "append"}, {"look.return_value": None}], ids=["rule", "ledger"])
-def test_where_nothing_replaces_or_no_ledger_is_nothing_leaves(
-    without: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert removed_of([leftover("f", "g", alpha=2)], monkeypatch, **without) == ({}, [])
+def test_where_no_ledger_is_nothing_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert removed_of([leftover("f", "g", alpha=2)], monkeypatch, **{"look.return_value": None}) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("more", "is_left"),
+    [
+        ({"outcome": "superseded", "tables": {"alpha": 1}}, True),
+        ({"outcome": "forget", "tables": {"alpha": 1}}, True),
+        ({"outcome": "superseded", "dropped": 1}, False),
+        ({"outcome": "loaded", "tables": {"alpha": 1}}, False),
+    ],
+    ids=["superseded", "half forgotten", "none in a table", "loaded"],
+)
+def test_whether_any_rows_are_left_is_known_without_spark(more: dict[str, Any], is_left: bool, tmp_path: Path) -> None:
+    """In one of several data files, beside others."""
+    write_ledger(tmp_path, entry("in/a.json", tables={"alpha": 1}))
+    write_ledger(tmp_path, entry("in/b.json", tables={"alpha": 1}), entry("in/c.json", **more))
+    assert ANY_LEFT(open_objects(f"{tmp_path}/_forebay/ledger")) == is_left
 
 
 def test_a_row_without_tables_has_no_leftovers() -> None:

@@ -18,7 +18,7 @@ from forebay.lake.layout import IDS
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import PUT_AGAIN, REPLAY, tables_of_earlier_reading
 from tests.batch.model import Put
-from tests.batch.paper import Record, roll_back_in
+from tests.batch.paper import Record, remove_leftovers_in, roll_back_in
 from tests.batch.test_paper_histories import AT, TABLES, Play, in_time, plain_play, play_all, service
 
 
@@ -393,6 +393,19 @@ def test_a_file_that_waits_for_its_rows_to_leave_is_announced_less_and_less_ofte
             (waits,) = driver.ledger.withheld.take_due(AT + timedelta(days=1), 2)
             tries.append((row["tries"], waits.tries, waits.file.sequencer))
         assert tries == [(n, n, put_again(first).sequencer) for n in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("dedupe", [True, False])
+def test_rows_of_an_earlier_version_leave_also_where_the_declarations_no_longer_replace_anything(dedupe: bool) -> None:
+    """And with them the reason for which a rollback was refused."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=dedupe)
+        two_versions(play)
+        play.retries(Choice("quarantine", give_up=True))  # what waited for alpha
+        play.service = play.service.model_copy(update={"overwritten_below": {}})
+        remove_leftovers_in(patch, play.lake, play.service, AT)
+        assert [row["id"] for row in play.lake.rows("alpha")] == ["0"]
+        assert roll_back_in(patch, play.lake, ["beta"], 2, replay=False)
 
 
 def test_a_first_notice_that_comes_late_once_more_is_no_older_than_the_bytes_that_were_put_again() -> None:

@@ -98,7 +98,6 @@ def test_rows_stay_in_a_table_that_cannot_be_written_and_no_new_ones_wait_beside
     half = both.withColumns({"outcome": F.lit(FORGET), "reason": F.lit("paused"), "quarantined": F.lit(0)})
     assert [one.file_id for one in left_behind(half, service, ["later"])] == [row["file_id"]]
     assert other_rows_in_force(half, service) == []
-    assert not service.replaces
     marked = ledger.where(f"file_id = '{row['file_id']}'").withColumns(
         {"outcome": F.lit(FORGET), "reason": F.lit(None).cast("string")}
     )

@@ -14,7 +14,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from forebay.batch.events import LeftoversRemoved
 from forebay.batch.ledger_change import Change, change_counts
@@ -22,15 +26,23 @@ from forebay.batch.reasons import OF_WHOLE_TABLES
 from forebay.declaration.service import Service
 from forebay.events import Emit
 from forebay.lake.layout import LEDGER, QUARANTINE, application, table_path
+from forebay.lake.log.live_file import LiveFile
+from forebay.lake.log.snapshot import live_files
+from forebay.lake.objects import Objects, open_objects
+from forebay.ledger.data_files import READ_AT_ONCE, opened, plainly_typed, values_in
 from forebay.ledger.entry import FORGET, PARTLY_REPLAYED
 from forebay.ledger.ledger import NAMES, rows_with
 from forebay.table.commit import LogFailed, Txn
 from forebay.table.destination import Appended, Destination
 from forebay.table.kernel import TableLogs
 from forebay.table.replace import replace
+from forebay.threads import in_threads
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
+
+LEFT = ("superseded", FORGET)
+"""The outcomes of such files."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,7 @@ class Leftover:
 
 def left_behind(ledger: DataFrame, service: Service, by: Sequence[str] | None = None) -> list[Leftover]:
     """The leftovers of a service; only those superseded `by` these files, if they are given. A service that
-    replaces nothing may have read a duplicate instead of a replayed file that is gone."""
+    replaces nothing may have replaced files before, or have read a duplicate instead of a replayed file that is gone."""
     from pyspark.sql import functions as F
 
     rows = ledger.where(_is_left() & (F.col("written") > 0) & (F.col("service") == service.name))
@@ -174,7 +186,7 @@ def remove_leftovers(
 ) -> None:
     """Rows that cannot be removed now stay, and the ledger still says so; rows in a paused table stay, too."""
     ledger = table_path(lake, LEDGER)
-    if not service.replaces or logs.look(ledger, again=True) is None:
+    if logs.look(ledger, again=True) is None or not any_left(open_objects(ledger)):
         return
     found = left_behind(spark.read.format("delta").load(ledger), service)
     waiting = _waiting_in_quarantine(spark, lake, logs, found)
@@ -204,6 +216,21 @@ def remove_leftovers(
             return [(one.row, one.without(gone[one.file_id])) for one in now if one.file_id in gone]
 
         change_counts(spark, ledger, changes, txn=txn, logs=logs)
+
+
+def any_left(ledger: Objects) -> bool:
+    """Whether there may be any, of any service. A job that starts asks it without Spark. Most data files have no such outcome,
+    as the statistics of their columns say."""
+    return any(in_threads(partial(_has_left, ledger), live_files(ledger), READ_AT_ONCE))
+
+
+def _has_left(ledger: Objects, file: LiveFile) -> bool:
+    with opened(ledger, file) as parquet:
+        if values_in(parquet, "outcome").isdisjoint(LEFT):
+            return False
+        rows = plainly_typed(parquet.read(columns=["outcome", "written"]))
+    left = pc.is_in(rows["outcome"], value_set=pa.array(LEFT))
+    return bool(pc.any(pc.and_(left, pc.greater(rows["written"], 0))).as_py())
 
 
 def _waiting_in_quarantine(

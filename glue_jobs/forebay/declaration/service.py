@@ -257,11 +257,6 @@ class Service(Declared):
         fit = [prefix for prefix in self.overwritten_below if key.startswith(prefix)]
         return self.overwritten_below[max(fit, key=len)] if fit else self.overwritten
 
-    @property
-    def replaces(self) -> bool:
-        """Whether a version of some key, or its deletion, may take the place of an earlier one."""
-        return self.on_delete == "forget" or "replace" in (self.overwritten, *self.overwritten_below.values())
-
     @field_validator("name")
     @classmethod
     def _plain_name(cls, value: str) -> str:
