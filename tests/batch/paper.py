@@ -66,7 +66,14 @@ from forebay.ledger.ledger import Ledger
 from forebay.ledger.versions import Earlier
 from forebay.operate.changing import rollback_ledger
 from forebay.operate.changing.rollback_ids import later_versions
-from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after, left_elsewhere
+from forebay.operate.changing.rollback_ledger import (
+    Reading,
+    Rollback,
+    TableBack,
+    entries_after,
+    files_of,
+    left_elsewhere,
+)
 from forebay.table.commit import Txn
 from forebay.table.data_files.data_file import DataFile
 from forebay.table.destination import Appended, Destination, Failed, Skipped, TableLost
@@ -829,10 +836,11 @@ def roll_back_in(
         rollback_ledger, "rows_with", lambda _, __, by, values: [r for r in lake.rows(LEDGER) if r[by] in values]
     )
     plan = Rollback("n", tuple(_back(name, lake.tables[name], back) for name in names), replay)
-    if lake.rows(IDS) and any(left_elsewhere(None, plan)):  # type: ignore[arg-type]
+    files = files_of(None, plan)  # type: ignore[arg-type]
+    if lake.rows(IDS) and any(left_elsewhere(plan, files)):
         return False
     ledger, ids = lake.tables[LEDGER], lake.tables.setdefault(IDS, Table())
-    after = {row["file_id"]: {**row, "tables": dict(row["tables"])} for row in entries_after(None, plan)}  # type: ignore[arg-type]
+    after = {row["file_id"]: {**row, "tables": dict(row["tables"])} for row in entries_after(None, plan, files)}  # type: ignore[arg-type]
     ledger.change([{**row, **after.get(row["file_id"], {})} for row in ledger.rows])
     going = {row["file_id"] for row in ledger.rows if row["outcome"] == "superseded"}
     for one in plan.tables:

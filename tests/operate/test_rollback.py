@@ -34,7 +34,7 @@ from forebay.lake.rollback_plan import rollback_plan, write_plan
 from forebay.landed_file import LandedFile
 from forebay.ledger.periods import FeedPeriod
 from forebay.ledger.withheld import withheld_in
-from forebay.operate.changing import rollback
+from forebay.operate.changing import rollback, rollback_ledger
 from forebay.operate.changing.reopen import WHY
 from forebay.operate.changing.rollback import finish_earlier, plan_rollback, roll_back
 from forebay.operate.changing.rollback_ledger import Rollback
@@ -833,8 +833,8 @@ def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: py
     view, real, changes = LakeView(lake), rollback.entries_after, [2, 1]
     plan = plan_rollback(view, ["alpha"], 0, replay=False)
 
-    def somebody_changes_it(ledger: DeltaTable, what: Rollback) -> list[dict[str, Any]]:
-        found = real(ledger, what)
+    def somebody_changes_it(*of: Any) -> list[dict[str, Any]]:
+        found = real(*of)
         if changes:
             update = {"parked": "parked + 1", "records": "records + 1"}
             DeltaTable(f"{lake}/_forebay/ledger").update(predicate="key = 'in/b.json'", updates=update)
@@ -845,6 +845,18 @@ def test_a_change_of_the_ledger_meanwhile_is_not_lost(lake: str, monkeypatch: py
     roll_back(view, plan)
     (row,) = [row for row in view.query("_forebay/ledger", "select * from t") if row["key"] == "in/b.json"]
     assert (row["records"], row["parked"], row["dropped"], row["written"]) == (4, 2, 2, 0)
+
+
+def test_the_ledger_is_read_once_for_a_plan(lake: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, reads = rollback_ledger.rows_with, list[object]()
+
+    def rows_with(*asked: Any) -> list[dict[str, Any]]:
+        reads.append(asked[-1])
+        return real(*asked)
+
+    monkeypatch.setattr(rollback_ledger, "rows_with", rows_with)
+    plan = plan_rollback(LakeView(lake), ["alpha"], 0, replay=False)
+    assert reads == [plan.files]
 
 
 def test_a_rollback_announces_its_own_files_beside_a_file_that_another_service_replayed_in_part(

@@ -13,7 +13,7 @@ import pytest
 from forebay.errors import Halt
 from forebay.ledger.entry import FORGET, FORGOTTEN, PARTLY_REPLAYED, PUT_AGAIN, REPLAY, ROLLED_BACK, WANTED_AGAIN
 from forebay.operate.changing import rollback_ledger
-from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after
+from forebay.operate.changing.rollback_ledger import Reading, Rollback, TableBack, entries_after, files_of
 from tests.operate.ledger import entry
 
 AT = datetime(2026, 11, 21, 10, tzinfo=UTC)
@@ -46,8 +46,12 @@ def back(*, replay: bool = False, read: datetime | None = AT, **changes: int) ->
 
 
 def after(plan: Rollback) -> dict[str, tuple[Any, ...]]:
-    found = entries_after(None, plan)  # type: ignore[arg-type]
-    return {one["file_id"]: (*(one[name] for name in SUMS), dict(one["tables"])) for one in found}
+    return {one["file_id"]: (*(one[name] for name in SUMS), dict(one["tables"])) for one in entries(plan)}
+
+
+def entries(plan: Rollback) -> list[dict[str, Any]]:
+    no_table: Any = None
+    return entries_after(no_table, plan, files_of(no_table, plan))
 
 
 @pytest.mark.parametrize(
@@ -126,7 +130,7 @@ def test_a_file_says_which_tables_have_rows_of_an_earlier_reading_that_a_retry_m
     was: dict[str, Any], changes: dict[str, int], read: datetime, then: tuple[Any, ...], ledger: list[dict[str, Any]]
 ) -> None:
     ledger.append(was)
-    (found,) = entries_after(None, back(read=read, **changes))  # type: ignore[arg-type]
+    (found,) = entries(back(read=read, **changes))
     assert (found["reason"], found["detail"]) == then
 
 
@@ -230,7 +234,7 @@ def test_a_later_version_that_loses_rows_itself_loses_them_and_is_read_again(led
 
 def test_what_was_told_of_a_file_stays_told_unless_it_was_forgotten(ledger: list[dict[str, Any]]) -> None:
     ledger += [row("f", dropped=1, detail="alpha is closed"), row("g", outcome=FORGOTTEN, dropped=1, detail="left")]
-    found = entries_after(None, Rollback("n", (TableBack("alpha", 2, 1, {"f": 1, "g": 1}),)))  # type: ignore[arg-type]
+    found = entries(Rollback("n", (TableBack("alpha", 2, 1, {"f": 1, "g": 1}),)))
     assert {one["file_id"]: one["detail"] for one in found} == {"f": "alpha is closed", "g": None}
 
 

@@ -51,6 +51,7 @@ from forebay.operate.changing.rollback_ledger import (
     Rollback,
     TableBack,
     entries_after,
+    files_of,
     left_elsewhere,
 )
 from forebay.operate.lake_view import LakeView, known_table
@@ -83,8 +84,9 @@ def plan_rollback(view: LakeView, tables: Sequence[str], to: int | datetime, *, 
 def entries_in(view: LakeView, plan: Rollback) -> list[dict[str, Any]]:
     """The ledger's rows after the rollback. `Halt` where one cannot be."""
     ledger = _there(view, LEDGER)
-    must_know_ids(view, left_elsewhere(ledger, plan))
-    return entries_after(ledger, plan)
+    files = files_of(ledger, plan)
+    must_know_ids(view, left_elsewhere(plan, files))
+    return entries_after(ledger, plan, files)
 
 
 def roll_back(view: LakeView, plan: Rollback) -> Rollback:
@@ -212,7 +214,7 @@ def _change_ledger(view: LakeView, plan: Rollback) -> None:
 
     def attempt() -> None:
         ledger = _there(view, LEDGER)
-        rows = pa.Table.from_pylist(entries_after(ledger, plan), schema)
+        rows = pa.Table.from_pylist(entries_after(ledger, plan, files_of(ledger, plan)), schema)
         merge = ledger.merge(
             rows, "t.file_id = s.file_id", source_alias="s", target_alias="t", commit_properties=_with(plan.number)
         )
@@ -230,7 +232,7 @@ def _mark(view: LakeView, plan: Rollback, before: int) -> None:
     then = _there(view, LEDGER)
     try:
         then.load_as_version(before)
-        wanted = {one["file_id"] for one in entries_after(then, plan) if one["outcome"] == REPLAY}
+        wanted = {one["file_id"] for one in entries_after(then, plan, files_of(then, plan)) if one["outcome"] == REPLAY}
     except (DeltaError, OSError, pa.ArrowException):
         # Maintenance deleted that version. The plan alone says which files lost rows.
         wanted = {file_id for one in plan.tables for file_id, rows in one.changes.items() if rows < 0}

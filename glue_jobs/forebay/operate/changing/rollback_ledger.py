@@ -106,8 +106,8 @@ class Rollback:
         return {file_id for one in self.tables for file_id in one.files}
 
 
-def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
-    """`Halt` where an entry's sum would not hold."""
+def files_of(ledger: DeltaTable, plan: Rollback) -> list[LedgerFile]:
+    """The ledger's rows of the plan's files. `Halt` where it lacks one."""
     found = rows_with(ledger, "*", "file_id", plan.files)
     if len(found) != len(plan.files):
         raise Halt(
@@ -115,7 +115,11 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
             f"{len(found)} of them. An unfinished batch wrote the others: let a job finish it (`forebay ingest --drain`), "
             "then repeat this command. Nothing was done"
         )
-    files = [LedgerFile.of(row) for row in found]
+    return [LedgerFile.of(row) for row in found]
+
+
+def entries_after(ledger: DeltaTable, plan: Rollback, files: Iterable[LedgerFile]) -> list[dict[str, Any]]:
+    """`files` are those of the plan. `Halt` where an entry's sum would not hold."""
     after = {file.file_id: _entry_after(file, plan) for file in files}
     if plan.replay:
         back = {
@@ -125,10 +129,10 @@ def entries_after(ledger: DeltaTable, plan: Rollback) -> list[dict[str, Any]]:
     return list(after.values())
 
 
-def left_elsewhere(ledger: DeltaTable, plan: Rollback) -> Iterator[tuple[LedgerFile, set[str]]]:
+def left_elsewhere(plan: Rollback, files: Iterable[LedgerFile]) -> Iterator[tuple[LedgerFile, set[str]]]:
     """Superseded versions that would be in force again, each with the other tables that still have rows of it: these could
     not be written when the later version came."""
-    for file in map(LedgerFile.of, rows_with(ledger, "*", "file_id", plan.files)):
+    for file in files:
         is_back = file.outcome == "superseded" != _entry_after(file, plan)["outcome"]
         others = {name for name, rows in file.tables.items() if rows} if is_back else set()
         if stay := others - {one.table for one in plan.tables if file.file_id in one.files}:
