@@ -410,6 +410,17 @@ def test_a_file_that_is_back_and_left_out_keeps_the_row_that_tells_of_its_rows(o
     assert [seen.row["sequencer"] for seen in split.returning] == [back.sequencer]
 
 
+@pytest.mark.parametrize("left_out", [{"skipped": True}, {"ignored": lambda file: "hidden"}], ids=["skipped", "ignored"])
+def test_a_file_that_is_back_and_left_out_still_names_the_version_that_took_its_place(left_out: Any) -> None:
+    """A rollback may bring rows of it back, and that version has to replace them again."""
+    first, second, back = unversioned(1, "A"), unversioned(2, "B"), unversioned(3, "A")
+    gone = {"outcome": "superseded", "written": 0, "tables": {}, "superseded_by": second.file_id}
+    told = {**left_out, "skipped": {first.file_id} if "skipped" in left_out else ()}
+    claim = Claim([back], {KEY: [loaded(first, **gone), loaded(second)]}, lambda key: "replace", **told)
+    (entry,) = decide_files(claim, {}).left_out
+    assert entry.superseded_by == second.file_id
+
+
 def test_a_file_is_not_back_by_its_first_notice_or_as_a_version_of_its_own() -> None:
     first, second = unversioned(1, "A"), unversioned(2, "B")
     gone = {"outcome": "superseded", "written": 0, "tables": {}, "quarantined": 0, "parked": 0, "dropped": 10}

@@ -116,11 +116,13 @@ class _Decision:
             self.asked_for.add(file.file_id)
         if any(seen.row["outcome"] == UNREADABLE for seen in his):
             self.released.append(file)
+        by = next((seen.row.get("superseded_by") for seen in his), None)  # a rollback may bring earlier rows back
         if skip:
-            self.left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR))
+            self.left_out.append(Entry(file=file, outcome="skipped", reason=SKIPPED_BY_OPERATOR, superseded_by=by))
             return
         if rule:
-            self.left_out.append(Entry(file=file, outcome=IGNORED, reason=rule, detail=RULES[rule]))
+            entry = Entry(file=file, outcome=IGNORED, reason=rule, detail=RULES[rule], superseded_by=by)
+            self.left_out.append(entry)
             return
         if not file.is_deletion and self._is_deleted(file):
             self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late"))
