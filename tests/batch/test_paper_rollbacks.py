@@ -273,6 +273,30 @@ def test_what_s3_withholds_when_a_key_gets_its_first_bytes_again_has_the_later_t
 
 
 @pytest.mark.parametrize("how", ["is paused", "goes back"])
+def test_a_batch_that_goes_on_after_a_crash_gives_a_first_notice_that_came_late_the_later_time(how: str) -> None:
+    """S3 withheld the bytes when they were put again, so the ledger has that time. The driver dies after each effect."""
+    dies_after, deaths = 0, set[int]()
+    while deaths == {*range(dies_after)}:
+        with pytest.MonkeyPatch.context() as patch:
+            play, first = first_bytes_stand(patch, how)
+            for notice, answer, dies in (
+                (put_again(first), "unavailable", None),
+                (first, [Record("alpha", "1"), Record("beta", "1")], dies_after),
+            ):
+                play.lake.answers[first.file_id] = answer  # type: ignore[assignment]
+                play.waiting = [notice]
+                play.attempt(dies)
+            play.attempt()
+            assert [row["id"] for name in TABLES for row in play.lake.rows(name)] == ["1", "1"]
+            told = {row["etag"]: (row["outcome"], row["tables"], row["sequencer"]) for row in play.ledger()}
+            assert told["new/a-1"] == ("loaded", {"alpha": 1, "beta": 1}, put_again(first).sequencer)
+            assert told["new/a-2"][:2] == ("superseded", {})
+            deaths |= play.lake.deaths
+        dies_after += 1
+    assert dies_after > 5
+
+
+@pytest.mark.parametrize("how", ["is paused", "goes back"])
 @pytest.mark.parametrize("at", range(9))
 def test_what_waits_for_a_retry_when_a_key_gets_its_first_bytes_again_is_read_after_a_restart(
     how: str, at: int

@@ -410,7 +410,9 @@ def test_a_file_that_is_back_and_left_out_keeps_the_row_that_tells_of_its_rows(o
     assert [seen.row["sequencer"] for seen in split.returning] == [back.sequencer]
 
 
-@pytest.mark.parametrize("left_out", [{"skipped": True}, {"ignored": lambda file: "hidden"}], ids=["skipped", "ignored"])
+@pytest.mark.parametrize(
+    "left_out", [{"skipped": True}, {"ignored": lambda file: "hidden"}], ids=["skipped", "ignored"]
+)
 def test_a_file_that_is_back_and_left_out_still_names_the_version_that_took_its_place(left_out: Any) -> None:
     """A rollback may bring rows of it back, and that version has to replace them again."""
     first, second, back = unversioned(1, "A"), unversioned(2, "B"), unversioned(3, "A")

@@ -84,11 +84,11 @@ class Read:
 class BySpark(Beginning):
     """No file of it is forgotten, waits for a retry, or ends its task."""
 
-    def begun(self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted) -> Begun:
+    def begun(self, claim: Claim, to_read: Sorted) -> Begun:
         with ExitStack() as cached:
-            return self._begun(files, claim, to_read, cached)
+            return self._begun(claim, to_read, cached)
 
-    def _begun(self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted, cached: ExitStack) -> Begun:
+    def _begun(self, claim: Claim, to_read: Sorted, cached: ExitStack) -> Begun:
         read = self.by_spark(to_read.fresh, cached)
         split = decide_files(claim, read.landed)
         dedupe = self.dedupe(split, self.last_try())
@@ -99,7 +99,7 @@ class BySpark(Beginning):
             read = replace(read, rows=until(cached, without_duplicates(dedupe, read.rows, pieces, cached, landed)))
         fates, to_stage = read.fates, _Rows(self.writing, read.rows, split)
         staged = to_stage.staged(read.ends, fates, partial(ids_of_rows, dedupe) if dedupe.wanted else None)
-        return Begun(self.plan_of(files, split, read.ends, fates, dedupe, staged), split)
+        return Begun(self.plan_of(claim.files, split, read.ends, fates, dedupe, staged), split)
 
     def by_spark(self, files: Sequence[LandedFile], cached: ExitStack) -> Read:
         pieces = cut(files, self.parts.one_pass.limits)

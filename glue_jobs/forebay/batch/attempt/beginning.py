@@ -41,7 +41,7 @@ class Beginning(Attempt):
             self.tell_of_arrival(files, to_read)
         at = self.writing.began_at
         writing = replace(self.writing, began_at=(began_at := claim.begins(at, to_read)), ahead=began_at - at)
-        return replace(self, writing=writing).begun(files, claim, to_read)
+        return replace(self, writing=writing).begun(claim, to_read)
 
     def is_overtaken(self, begun: Begun) -> bool:
         """Whether a plan that is durable, and not settled, is out of date: people were erased since the batch began, or a retry
@@ -55,7 +55,8 @@ class Beginning(Attempt):
         again = partial(parts.ledger.claim, files, self.service, parts.skips.among(files))
         return parts.turns.lost(begun.split, again, waiting_in(begun.plan.ends))
 
-    def begun(self, files: Sequence[LandedFile], claim: Claim, to_read: Sorted) -> Begun:
+    def begun(self, claim: Claim, to_read: Sorted) -> Begun:
+        """The plan has the files as the claim has them, with the latest time of each. Whoever goes on decides by these."""
         seen = Seen(to_read, self.parts.turns.taken(to_read))
         while True:
             made = None
@@ -77,7 +78,7 @@ class Beginning(Attempt):
                 with self.stages.stage("write"):
                     dedupe = self.dedupe(split, self.last_try())
                     made = self.parts.one_pass.without_duplicates(made, dedupe)
-                    return self.staged(files, to_read, split, dedupe, made, seen.kept_out)
+                    return self.staged(claim.files, to_read, split, dedupe, made, seen.kept_out)
             except ReadAgain as found:
                 if made is not None:
                     made.undo()  # no plan names its files, which is not so certain of other failures
