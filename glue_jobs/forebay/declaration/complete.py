@@ -23,6 +23,8 @@ from forebay.landed_file import LandedFile
 LENGTHS = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
 TOKEN = re.compile(r"%(.?)|(\*)")
+YEARS = range(1970, 9999)
+"""Those that a key may name. Close to the first and the last moment that Python knows, a day more is an error."""
 TIMES_DIFFER = timedelta(minutes=1)
 """S3's listing and its notification of one object may name different seconds."""
 
@@ -62,8 +64,8 @@ class Complete(Declared):
     @field_validator("folder")
     @classmethod
     def _names_times(cls, value: str) -> str:
-        for token, _ in TOKEN.findall(value):
-            if token and token not in DIGITS:
+        for token, star in TOKEN.findall(value):
+            if not star and token not in DIGITS:
                 raise ValueError(f"has %{token}; use %Y, %m, %d and %H")
         if value.startswith(("/", "s3:")):
             raise ValueError("must be a prefix of keys, such as in/%Y/%m/%d/%H/, without a bucket")
@@ -106,7 +108,7 @@ class Complete(Declared):
             period = self._at(datetime(year, month, day, hour, tzinfo=self._tz))
         except (ValueError, OverflowError):
             return None
-        return period if period.start < period.end else None
+        return period if year in YEARS and period.start < period.end else None
 
     def _at(self, local: datetime) -> Period:
         """By the clock of the time zone: a day may have 23 hours, and a repeated hour is one period."""
