@@ -24,7 +24,7 @@ from forebay.ledger.periods import FeedPeriod, Periods, opened
 from forebay.ledger.skips import Skip, Skips
 from forebay.settings import ReconcileSettings
 from forebay.upkeep.complete.events import PeriodCompleted, PeriodReopened, PeriodsNotJudged, PeriodsNotTold
-from forebay.upkeep.complete.look import NO_BUCKET, Landing, Looker, periods_of
+from forebay.upkeep.complete.look import MOST_OF_A_MANIFEST, NO_BUCKET, Landing, Looker, periods_of
 from forebay.upkeep.complete.tell import sender, tell
 from forebay.upkeep.complete.watch import TRY_AGAIN, Watch
 from forebay.upkeep.reconcile import job
@@ -362,6 +362,56 @@ def test_a_bucket_that_cannot_be_listed_ends_nothing_and_is_asked_again(tmp_path
     assert story.look().complete_at is None
     story.now += TRY_AGAIN
     assert story.look().complete_at == story.now
+
+
+def test_a_feed_whose_bucket_cannot_be_listed_delays_no_hour_of_another_feed(tmp_path: Path) -> None:
+    class Denied(S3):
+        def paginate(self, *, Bucket: str, **more: Any) -> Iterator[dict[str, Any]]:  # noqa: N803
+            if Bucket == "elsewhere":
+                raise ClientError({"Error": {"Code": "AccessDenied"}}, "ListObjectVersions")
+            yield from super().paginate(Bucket=Bucket, **more)
+
+    text = """name = "games"
+[[tables]]
+name = "t"
+[[feeds]]
+name = "other"
+bucket = "elsewhere"
+complete = { folder = "in/%Y/%m/%d/%H/", quiet_minutes = 5 }
+[[feeds]]
+name = "clicks"
+bucket = "landing"
+complete = { folder = "in/%Y/%m/%d/%H/", marker = "_DONE" }
+"""
+    story = Story(tmp_path, Denied(HOUR + "a", HOUR + "_DONE"), parse_service({"service.toml": text}))
+    files = [LandedFile(bucket, HOUR + "a", 100, "e1") for bucket in ("elsewhere", "landing")]
+    story.watch.arriving(story.service, files, files)
+    write_ledger(tmp_path, row("a"), row("a", bucket="elsewhere"))
+    story.watch.batch_ended()
+    story.watch.look(at_once=True)
+    assert {one.feed: one.complete_at for one in story.periods.rows().values()} == {"clicks": NOW, "other": None}
+    assert story.told.kinds == [("Period Complete", 1)]
+    (failed,) = (one for one in story.events if isinstance(one, PeriodsNotJudged))
+    assert (failed.feed, failed.periods) == ("other", 1)
+
+
+def test_a_key_that_names_the_end_of_time_delays_no_other_hour(tmp_path: Path) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_DONE"))
+    far = LandedFile("landing", "in/9999/12/31/22/x", 100, "e1")
+    story.watch.arriving(story.service, [far], [far])
+    files = [LandedFile("landing", HOUR + "a", 100, "e1")]
+    story.watch.arriving(story.service, files, files)
+    write_ledger(tmp_path, row("a"))
+    story.watch.batch_ended()
+    story.watch.look(at_once=True)
+    assert [type(event) for event in story.events] == [PeriodCompleted]
+
+
+def test_of_a_manifest_no_more_is_read_than_counts_need(tmp_path: Path) -> None:
+    large = b'{"files": 1, "names": "' + b"x" * MOST_OF_A_MANIFEST + b'"}'
+    declared = service('folder = "in/%Y/%m/%d/%H/", manifest = "_COUNTS"')
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "_COUNTS", _COUNTS=large), declared)
+    assert "must say" in story.batch("a", rows=(row("a"),)).why
 
 
 def test_an_event_that_was_refused_is_sent_with_the_next_look(tmp_path: Path) -> None:

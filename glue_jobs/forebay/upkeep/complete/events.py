@@ -31,11 +31,12 @@ class PeriodReopened(ServiceEvent):
 
 @dataclass(frozen=True, kw_only=True)
 class PeriodsNotJudged(Event):
-    """The check whether periods are complete failed. It will be retried. The job needs s3:ListBucketVersions on the landing
-    buckets."""
+    """The check whether periods of a feed are complete failed. It will be retried. The job needs s3:ListBucketVersions on the
+    landing buckets."""
 
     level: ClassVar[str] = "warning"
     service: str
+    feed: str
     periods: int
     error: str
 

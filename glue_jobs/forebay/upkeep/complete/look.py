@@ -37,6 +37,8 @@ EVER = (datetime(1970, 1, 2, tzinfo=UTC), datetime(9999, 1, 1, tzinfo=UTC))
 CLOCKS_DIFFER = timedelta(days=1)
 FILE = ("file_id", "bucket", "key", "etag", "version_id", "size", "event_time")
 COLUMNS = (*FILE, "outcome", "reason", "records", "written", "quarantined", "parked")
+MOST_OF_A_MANIFEST = 1 << 20
+"""Bytes. It has two numbers, and perhaps a list of files."""
 NO_BUCKET = "needs the name of its bucket: write `bucket` in the feed, or start the job with --landing-buckets"
 
 
@@ -76,7 +78,7 @@ class Landing:
     def content(self, file: LandedFile) -> bytes | str | None:
         """None if it was deleted: its earlier versions are listed, too. A text is S3's reason not to give it."""
         try:
-            content: bytes = self.s3.get_object(Bucket=file.bucket, Key=file.key)["Body"].read()
+            content: bytes = self.s3.get_object(Bucket=file.bucket, Key=file.key)["Body"].read(MOST_OF_A_MANIFEST)
         except ClientError as refused:
             code: str = refused.response["Error"]["Code"]
             return None if code == "NoSuchKey" else code

@@ -58,15 +58,30 @@ def arriving(
 
 def look_and_tell(
     looker: Looker, periods: Periods, service: Service, lake: str, wanted: Collection[Key], send: Send, emit: Emit
-) -> dict[Key, datetime] | None:
-    """When to look again, for those that wait for their time; None where nobody could look."""
-    try:
-        later = looker.look(service, wanted)
-    except Exception as problem:  # whatever is wrong with the bucket, the ledger or their answers
-        emit(PeriodsNotJudged(service=service.name, periods=len(wanted), error=str(problem)))
-        return None
+) -> tuple[dict[Key, datetime], set[Key]]:
+    """When to look again, for those that wait for their time; and those at which nobody could look."""
+    later, failed = _looked(looker, service, wanted, emit)
     try_to_tell(periods, service.name, lake, send, emit)
-    return later
+    return later, failed
+
+
+def _looked(
+    looker: Looker, service: Service, wanted: Collection[Key], emit: Emit
+) -> tuple[dict[Key, datetime], set[Key]]:
+    """All at once, which is cheaper. If that fails, feed by feed: the bucket of one must not delay the others."""
+    try:
+        return looker.look(service, wanted), set()
+    except Exception as problem:  # whatever is wrong with the bucket, the ledger or their answers
+        of_feeds = {feed: [key for key in wanted if key[1] == feed] for _, feed, _ in wanted}
+        if len(of_feeds) <= 1:
+            feed, error = next(iter(of_feeds), ""), str(problem)
+            emit(PeriodsNotJudged(service=service.name, feed=feed, periods=len(wanted), error=error))
+            return {}, {*wanted}
+    later, failed = dict[Key, datetime](), set[Key]()
+    for some in of_feeds.values():
+        found, left = _looked(looker, service, some, emit)
+        later, failed = later | found, failed | left
+    return later, failed
 
 
 def try_to_tell(periods: Periods, service: str, lake: str, send: Send, emit: Emit) -> None:
@@ -128,7 +143,6 @@ class Watch:
             service, self._next = self._service, now + LOOK_EVERY if due else self._next
         if not due or service is None:
             return
-        later = look_and_tell(self._looker, self._periods, service, self._lake, due, self._send, self._emit)
+        later, failed = look_and_tell(self._looker, self._periods, service, self._lake, due, self._send, self._emit)
         with self._lock:
-            again = dict.fromkeys(due, now + TRY_AGAIN) if later is None else later
-            self._due = {**again, **self._due}
+            self._due = {**later, **dict.fromkeys(failed, now + TRY_AGAIN), **self._due}
