@@ -123,6 +123,7 @@ def test_json_has_a_line_for_each_that_is_open(lake: str) -> None:
         (("clicks", "--until", "10:00"), "'10:00' is not a time, such as 2026-05-01T12:00"),
         (("clicks", "--until", "0001-01-01"), "--until 1-01-01T00:00: no hour ends then"),
         (("clicks", "--until", "2026-11-24T10:00", "--since", "2026-11-24T10:00"), "is not after --since"),
+        (("clicks", "--until", "2026-11-24T10:00", "--since", "0206-11-24"), "more than 100,000 hours before --until"),
         (("clicks", "--until", "2026-11-24T10:00", "--timeout", "soon"), "is not a duration"),
         (("cliks", "--until", "2026-11-24T10:00"), "is neither a feed nor a table (did you mean clicks?)"),
         (("users", "--until", "2026-11-24T10:00"), "is computed from another table (wait for changes;"),

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeVar
 
-from forebay.declaration.complete import Complete, Period
+from forebay.declaration.complete import LENGTHS, Complete, Period
 from forebay.declaration.feed import Feed
 from forebay.declaration.kept.in_force import kept_names
 from forebay.declaration.service import Service
@@ -26,6 +26,8 @@ from forebay.upkeep.complete.judge import waits_for_files
 
 T = TypeVar("T")
 FEED_OF_TABLE = '. Or limit the table to feeds that do, with where = { "@feed" = ... }'
+MOST_PERIODS = 100_000
+"""Eleven years of hours: whoever asks for more has mistyped the year."""
 UNSEEN = "no file of this time is in the ledger yet"
 
 
@@ -116,6 +118,9 @@ def _wanted(rule: Complete, since: datetime | None, until: datetime) -> list[Per
         raise InvalidConfiguration.one(
             f"--until {until:%Y-%m-%dT%H:%M}", f"no {rule.period} ends then", f"one began {last}"
         )
+    if since is not None and (until - since) / LENGTHS[rule.period] > MOST_PERIODS:
+        problem = f"is more than {MOST_PERIODS:,} {rule.period}s before --until"
+        raise InvalidConfiguration.one(f"--since {since:%Y-%m-%dT%H:%M}", problem)
     periods = [last]
     while since is not None and (earlier := rule.period_before(periods[-1].start)).start >= since:
         periods.append(earlier)
