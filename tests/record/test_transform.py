@@ -141,6 +141,50 @@ def test_decimals_may_come_with_other_digits_if_their_column_holds_them(kind: pa
     assert done.refused.to_pylist() == [None, None]
 
 
+MS_AS_S = 1_764_000_000_000 * 1_000_000
+"""Microseconds since 1970, of milliseconds that a function took for seconds: the year 57,868."""
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([0, MS_AS_S, None], pa.int64()).cast(pa.timestamp("us", "UTC")),
+        pa.array([0, 2_932_897, None], pa.int32()).cast(pa.date32()),
+        pa.array([0, -719_163, None], pa.int32()).cast(pa.date32()),
+        pa.ListArray.from_arrays([0, 0, 2, 2], pa.array([1, MS_AS_S], pa.int64()).cast(pa.timestamp("us", "UTC"))),
+        pa.StructArray.from_arrays([pa.array([0, 2_932_897, None], pa.int32()).cast(pa.date32())], ["at"]),
+    ],
+)
+def test_a_time_that_no_reader_can_show_is_refused_alone(values: pa.Array, tmp_path: Path) -> None:
+    """A date after the year 9999 as a partition value makes the whole table unreadable for delta-rs."""
+    with pa.OSFile(str(tmp_path / "it"), "wb") as sink, pa.ipc.new_file(sink, pa.schema([("it", values.type)])) as file:
+        file.write_table(pa.table({"it": values}))
+    read = f"pa.ipc.open_file({str(tmp_path / 'it')!r}).read_all()['it']"
+    code = (
+        f"import pyarrow as pa\ndef f(rows): return pa.table({{'it': {read}.slice(rows['n'][0].as_py(), len(rows))}})"
+    )
+    (tmp_path / "transforms" / "late.py").write_text(code)
+    done = Transform("late:f").applied({"it": pa.nulls(3, values.type), "n": pa.array([0, 1, 2])})
+    years = "ValueError: it has a time outside of the years 1 to 9999"
+    assert done.refused.to_pylist() == [None, years, None]
+
+
+def test_a_text_that_is_not_utf_8_is_refused_alone(tmp_path: Path) -> None:
+    text = (
+        "pa.Array.from_buffers(pa.string(), 1, [None, pa.py_buffer(bytes([0, 0, 0, 0, 1, 0, 0, 0])), pa.py_buffer(x)])"
+    )
+    code = f"""import pyarrow as pa
+def f(rows):
+    made = [{text} for x in rows["it"].cast(pa.binary()).to_pylist() for x in [b"\\xff" if x == b"odd" else x]]
+    return pa.table({{"it": pa.chunked_array(made)}})
+"""
+    (tmp_path / "transforms" / "odd.py").write_text(code)
+    done = Transform("odd:f").applied({"it": pa.array(["a", "odd", "b"])})
+    first, odd, last = done.refused.to_pylist()
+    assert (first, last) == (None, None)
+    assert "Invalid UTF8 sequence" in odd
+
+
 def test_any_rows_fail_as_each_of_them_does() -> None:
     random = Random(7)
     for _ in range(20):

@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from forebay.content.ceiling import ceiling
 from forebay.content.limits import Limits
 from forebay.counted import counted
+from forebay.record.moment import AFTER, FIRST, MICROS_OF_A_DAY
 from forebay.transforms import MOST_REASON, NoFunction, code_version, function_of, line_of, reason_of
 
 if TYPE_CHECKING:  # see `record.apart`
@@ -117,6 +118,7 @@ class Transform:
                 raise NoFunction(f"{self.name} returned the column {name} twice")
             if not _may_be(kind, wanted[name]) and not _may_hold(kind, wanted[name]):
                 raise NoFunction(f"{self.name} returned {name} as {kind}; it must be {wanted[name]}")
+        made.validate(full=True)  # readers refuse a file with a text that is not UTF-8
         nothing = pa.nulls(rows.num_rows, pa.string())
         found = {name: _cast(name, made[name], wanted[name]) for name in names}
         return pa.table({name: found.get(name, rows[name] if name != REFUSED else nothing) for name in wanted})
@@ -164,9 +166,30 @@ def _cast(name: str, made: pa.ChunkedArray, wanted: pa.DataType) -> pa.ChunkedAr
         if most is not None and most >= MOST_WHOLE:
             raise ValueError(f"{name} is {most:.0f} as {made.type}, which has lost digits; return it as {wanted}")
     try:
-        return made.cast(wanted)
+        found = made.cast(wanted)
     except pa.ArrowInvalid as failure:
         raise ValueError(f"{name} does not fit into {wanted}: {failure}") from failure
+    if not all(map(_is_within_years, _times_in(found))):
+        raise ValueError(f"{name} has a time outside of the years 1 to 9999")
+    return found
+
+
+def _times_in(values: pa.ChunkedArray) -> Iterator[pa.ChunkedArray]:
+    """The dates and times, also those in its elements and fields."""
+    if pa.types.is_list(values.type):
+        yield from _times_in(pc.list_flatten(values))
+    elif pa.types.is_struct(values.type):
+        for field in values.flatten():
+            yield from _times_in(field)
+    elif pa.types.is_temporal(values.type):
+        yield values
+
+
+def _is_within_years(times: pa.ChunkedArray) -> bool:
+    """Other readers cannot show a time of another year, nor read a table with it as a partition value."""
+    kind, unit = (pa.int32(), MICROS_OF_A_DAY) if pa.types.is_date(times.type) else (pa.int64(), 1)
+    first, last = pc.min_max(times.cast(kind)).as_py().values()
+    return first is None or (first * unit >= FIRST and last * unit < AFTER)
 
 
 def with_code_version(service: Service) -> Service:
