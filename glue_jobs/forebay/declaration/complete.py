@@ -24,7 +24,7 @@ LENGTHS = {"hour": timedelta(hours=1), "day": timedelta(days=1)}
 DIGITS = {"Y": 4, "m": 2, "d": 2, "H": 2}
 TOKEN = re.compile(r"%(.?)|(\*)")
 YEARS = range(1970, 9999)
-"""Those that a key may name. Close to the first and the last moment that Python knows, a day more is an error."""
+"""Those that a key may name. At both ends of what Python can hold, adding a day is an error."""
 TIMES_DIFFER = timedelta(minutes=1)
 """S3's listing and its notification of one object may name different seconds."""
 

@@ -68,7 +68,7 @@ def look_and_tell(
 def _looked(
     looker: Looker, service: Service, wanted: Collection[Key], emit: Emit
 ) -> tuple[dict[Key, datetime], set[Key]]:
-    """All at once, which is cheaper. If that fails, feed by feed: the bucket of one must not delay the others."""
+    """All at once, which is cheaper. If that fails, feed by feed: a denied bucket delays its own feed alone."""
     try:
         return looker.look(service, wanted), set()
     except Exception as problem:  # whatever is wrong with the bucket, the ledger or their answers
