@@ -232,6 +232,15 @@ def test_a_row_leads_to_its_file(lake: str) -> None:
     assert "did you mean alpha?" in failed(2, "where", "z", "--row", "alhpa", "--lake", lake)
 
 
+@pytest.mark.parametrize("kind", [pa.struct([("x", pa.string())]), pa.map_(pa.string(), pa.string()), pa.binary()])
+def test_a_column_whose_values_have_no_text_names_no_row(lake: str, kind: pa.DataType) -> None:
+    for name, of in (("plain", kind), ("listed", pa.list_(kind))):
+        rows = {"_file_id": pa.array(["f"]), "_line": pa.array([1]), "it": pa.nulls(1, of)}
+        write_deltalake(f"{lake}/{name}", pa.table(rows))
+        said = failed(2, "where", "x", "--row", name, "--by", "it", "--lake", lake)
+        assert said == "forebay: --by it: has values without a text (choose a column of texts, numbers or times)\n"
+
+
 def test_of_a_file_that_the_ledger_does_not_know_the_ways_to_look_on_are_told(lake: str) -> None:
     for command in ("where", "files show"):
         said = failed(1, *command.split(), "s3://landing/in/other.json", "--lake", lake)

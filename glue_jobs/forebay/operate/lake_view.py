@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import TableNotFoundError
+from deltalake.schema import ArrayType, PrimitiveType
 
 from forebay.address import is_s3, local_folder
 from forebay.aws.delta_rs import storage_options
@@ -90,20 +91,30 @@ def known_service(view: LakeView, name: str) -> str:
 
 
 def known_column(view: LakeView, table: str, name: str, *, option: str = "column") -> str:
-    """The name, of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
-    names = columns_there(view, table)
-    if name not in names:
-        hint = meant(name, sorted(names), f"there are {', '.join(names)}", most=MOST_MEANT)
+    """The name, of a column of a table that is there, whose values a query compares as texts; else `InvalidConfiguration`,
+    which names the option that has it."""
+    kinds = columns_there(view, table)
+    if name not in kinds:
+        hint = meant(name, sorted(kinds), f"there are {', '.join(kinds)}", most=MOST_MEANT)
         raise InvalidConfiguration.one(f"{option} {name}", f"is not a column of table {table}", hint)
+    if not _has_texts(kinds[name]):
+        hint = "choose a column of texts, numbers or times"
+        raise InvalidConfiguration.one(f"{option} {name}", "has values without a text", hint)
     return name
 
 
-def columns_there(view: LakeView, table: str) -> list[str]:
-    """Those of a table that is there."""
+def _has_texts(kind: Any) -> bool:
+    while isinstance(kind, ArrayType):
+        kind = kind.element_type
+    return isinstance(kind, PrimitiveType) and kind.type != "binary"
+
+
+def columns_there(view: LakeView, table: str) -> dict[str, Any]:
+    """Those of a table that is there, with delta-rs's types."""
     there = view.table(known_table(view, table))
     if there is None:
         raise without_log(view, table)
-    return [field.name for field in there.schema().fields]
+    return {field.name: field.type for field in there.schema().fields}
 
 
 def without_log(view: LakeView, table: str) -> InvalidConfiguration:
