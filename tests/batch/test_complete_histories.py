@@ -6,6 +6,7 @@ FOREBAY_COMPLETE_HISTORIES=10000 plays so many; FOREBAY_COMPLETE_HISTORY plays o
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -35,7 +36,7 @@ from tests.batch.world import Died
 KEYS = tuple(f"{rule}/2026-11-21/{hour}/{name}" for rule in ("add", "new") for hour, name in (("10", "a"), ("11", "b")))
 LATER = AT + timedelta(days=3)
 FOLDER = "*/%Y-%m-%d/%H/"
-RULES = ('marker = "_DONE"', "quiet_minutes = 5")
+RULES = ('marker = "_DONE"', 'manifest = "_DONE"', "quiet_minutes = 5")
 LEFT_OUT = ("duplicate", "superseded", "skipped", "missing")
 """A later file may end so although nobody read it, or may have been read before it went."""
 
@@ -55,12 +56,14 @@ class Bucket(Landing):
     def files(self, feed: Feed, rule: Complete, period: Period, *, without_deleted: bool) -> list[LandedFile]:
         assert self.play is not None
         assert without_deleted == (self.play.service.on_delete == "forget")
-        self.play.listed = self.play.lying()
-        markers = self.play.markers if rule.marker else ()
+        self.play.listed, self.play.told = self.play.lying(), dict(self.play.tells)
+        markers = () if rule.quiet_minutes else self.play.markers
         return [one for one in (*self.play.listed, *markers) if rule.period_of(one) == period]
 
-    def content(self, file: LandedFile) -> bytes:
-        return b""
+    def content(self, file: LandedFile) -> bytes | None:
+        assert self.play is not None
+        files = self.play.tells.get(self.play.rule.folder_of(file))
+        return None if files is None else json.dumps({"files": files}).encode()
 
 
 class PaperLooker(Looker):
@@ -89,6 +92,11 @@ class Hours(Play):
         declared = f'envelope.complete = {{ folder = "{FOLDER}", {rule} }}\n'
         self.service = service(self.dedupe, declared + f'on_delete = "{self.service.on_delete}"\n')
         self.markers: set[LandedFile] = set()
+        """Those that were ever written. S3 also lists the versions of a deleted one."""
+        self.tells: dict[str, int] = {}
+        """How many files each marker tells of that is there, by its folder; a manifest may tell a wrong number."""
+        self.told: dict[str, int] = {}
+        """The same, when somebody looked."""
         self.counted: dict[tuple[Key, int], set[str]] = {}
         self.looks, self.begun = True, False
         self.listed: list[LandedFile] = []
@@ -160,10 +168,13 @@ class Hours(Play):
         loaded = [row for row in rows.values() if row["outcome"] == "loaded"]
         held = sum(row["quarantined"] + row["parked"] for row in loaded)
         assert (one.files, one.rows, one.refused) == (len(loaded), sum(row["written"] for row in loaded), held)
-        if self.rule.marker:
+        if not self.rule.quiet_minutes:
             lay = [LandedFile("landing", row["key"]) for row in loaded]  # after_load may have moved some
             folders = {self.rule.folder_of(file) for file in (*self.listed, *lay) if f"/{one.period:%H}/" in file.key}
-            assert folders <= {self.rule.folder_of(file) for file in self.markers}
+            assert folders <= self.told.keys(), "an hour is complete without the marker of a folder"
+        if self.rule.manifest:
+            wrong = [folder for folder in folders if self.told[folder] != files_in(folder, self.listed)]
+            assert wrong == [], "an hour is complete with another number of files than its manifest tells"
         return {*rows}
 
     def agree(self) -> None:
@@ -217,9 +228,11 @@ class Hours(Play):
         self.agree()
 
     def put(self, key: str) -> None:
+        if self.draw.random() < 0.4:
+            self.tells.pop(f"{key.rpartition('/')[0]}/", None)  # the producer begins the folder again
         super().put(key)
         if self.draw.random() < 0.6:
-            self.mark_folder(key)
+            self.mark_folder(key, wrong_by=self.draw.choice((0, 0, 1)))
         self.agree()
 
     def announce_again(self, key: str) -> None:
@@ -230,8 +243,10 @@ class Hours(Play):
     def begun_hours(self) -> set[int]:
         return {10, 11}
 
-    def mark_folder(self, key: str) -> None:
-        self.markers.add(LandedFile("landing", f"{key.rpartition('/')[0]}/_DONE", 0, "m", event_time=AT))
+    def mark_folder(self, key: str, wrong_by: int = 0) -> None:
+        folder = f"{key.rpartition('/')[0]}/"
+        self.markers.add(LandedFile("landing", f"{folder}_DONE", 0, "m", event_time=AT))
+        self.tells[folder] = files_in(folder, self.lying()) + wrong_by
 
     def check(self) -> None:
         """In the end, whatever is done is complete."""
@@ -283,6 +298,10 @@ class HoursThatForget(Hours, Deletions):
         super().agree()
         for one in self.complete():
             assert self.loaded[one.key, one.revision] == loaded_in(self.ledger(), one), "a complete hour lost a file"
+
+
+def files_in(folder: str, files: Iterable[LandedFile]) -> int:
+    return len({file.key for file in files if file.key.startswith(folder)})
 
 
 def loaded_in(ledger: Iterable[dict[str, Any]], one: FeedPeriod) -> set[str]:
