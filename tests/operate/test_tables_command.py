@@ -150,10 +150,25 @@ def test_what_a_change_comes_to_for_the_tables_of_a_lake_is_told_before_it_is_ma
     ran("tables", "push", mine, place)
     write_deltalake(Path(lake, "alpha"), pa.table({"event": ["tick"], "level": [1.5]}))
     says = "  table alpha: column level: is double in the table but declared long"
-    for command in ("diff", "push"):
-        assert [
-            line for line in ran("tables", command, mine, place, "--lake", lake).splitlines() if line.startswith(says)
-        ]
+    told = ran("tables", "diff", mine, place, "--lake", lake)
+    assert [line for line in told.splitlines() if line.startswith(says)]
+
+
+def test_declarations_that_make_rows_wait_are_pushed_with_status_1(mine: str, tmp_path: Path) -> None:
+    """`tables check` ends with 2, because it did nothing. Neither minds a difference that the next rows resolve."""
+    place, lake = tmp_path / "in-force", str(tmp_path / "lake")
+    write_deltalake(Path(lake, "alpha"), pa.table({"event": ["tick"]}))
+    assert "column level: is declared long but is not in the table" in ran("tables", "check", mine, "--lake", lake)
+    ran("tables", "push", mine, str(place), "--lake", lake)
+    write_deltalake(
+        Path(lake, "alpha"), pa.table({"event": ["tick"], "level": [1.5]}), schema_mode="merge", mode="append"
+    )
+    failed(2, "tables", "check", mine, "--lake", lake)
+    Path(mine, "service.toml").write_text(Path(mine, "service.toml").read_text() + "# a thought\n")
+    waits = "column level: is double in the table but declared long (rows for it wait in the quarantine; run `forebay schema"
+    for is_new in (True, False):
+        said = failed(1, "tables", "push", mine, str(place), "--lake", lake)
+        assert (waits in said, "in force: " in said) == (True, is_new)
 
 
 @pytest.mark.parametrize("named", [False, True])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -25,6 +25,7 @@ from forebay.threads import in_threads
 
 if TYPE_CHECKING:
     from forebay.declaration.service import Service as Declarations
+    from forebay.operate.declaring.drift import Drift
     from forebay.operate.lake_view import LakeView, TableFacts
 
 MOST_SHOWN = 10
@@ -186,7 +187,7 @@ def push(
 ) -> None:
     """Put the declarations in force; a running job uses them from its next batch on.
 
-    With --lake, `forebay history` of that lake shows it.
+    With --lake, `forebay history` of that lake shows it. Exit status 1 if a table differs from them so that its rows wait.
     """
     from forebay.declaration.loading import parse_service
     from forebay.lake.objects import open_objects
@@ -199,13 +200,15 @@ def push(
     _must_be_in_reach(place, lake)
     lake = begun(lake)
     tell(place=place, pushed=False)
-    if _diff(texts, place, lake):
+    changes = _diff(texts, place, lake)
+    if changes.new:
         declared.push(texts, open_objects(place))
         version = parse_service(texts).version
         tell(pushed=True, version=version)
         console.print(f"in force: {place}, version {version}")
         if lake:
             leave_record(lake, f"tables push: version {version} in {place}", undo="push the earlier declarations")
+    raise typer.Exit(1 if changes.hold_rows else 0)
 
 
 @app.command()
@@ -264,8 +267,16 @@ def _must_be_in_reach(place: str, lake: str) -> None:
         raise InvalidConfiguration.one(place, what, hint)
 
 
-def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False) -> bool:
-    """Says the differences, and what they come to for the tables of the lake; whether there are any."""
+@dataclass(frozen=True)
+class _Changes:
+    """`hold_rows`: a table of the lake differs, and not only until its next rows."""
+
+    new: bool
+    hold_rows: bool
+
+
+def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False) -> _Changes:
+    """Says the differences, and what they come to for the tables of the lake."""
     from forebay.declaration.loading import parse_service
     from forebay.lake.objects import open_objects
     from forebay.operate.declaring import declarations as declared
@@ -273,6 +284,7 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
     in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
     before, after = parse_service(in_force) if in_force else None, parse_service(texts, strict=True)
     said = declared.impact(before, after, compared=bool(lake))
+    drifts: tuple[Drift, ...] = ()
     if lake:
         from forebay.operate.declaring.drift import drift_of_lake
         from forebay.operate.declaring.former_archives import unnamed_archives
@@ -281,11 +293,13 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
 
         must_fit_lake(lake, after)
         said += [*compared_secret(lake, after), *unnamed_archives(lake, after)]
-        said += [str(drift.problem) for drift in drift_of_lake(after, lake).drifts]
+        drifts = drift_of_lake(after, lake).drifts
+        said += [str(drift.problem) for drift in drifts]
+    changes = _Changes(in_force != texts, any(not drift.by_itself for drift in drifts))
     if as_json:
         versions = {"from": before.version if before else None, "to": after.version}
         print_json([{"changes": said, "same_text": in_force == texts, **versions}])
-        return in_force != texts
+        return changes
     if before is None:
         where = "a deployed job reads the folder `declarations` of its lake"
         console.print(f"nothing is in force at {place} yet; {where}")
@@ -293,4 +307,4 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
         console.print(f"  {sentence}")
     if not said:
         console.print("nothing changes" if in_force == texts else "only comments and layout change")
-    return in_force != texts
+    return changes
