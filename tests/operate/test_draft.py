@@ -8,19 +8,26 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from deltalake import write_deltalake
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forebay.declaration.column_name import taken_key
 from forebay.declaration.loading import parse_service
 from forebay.errors import InvalidConfiguration
+from forebay.lake.layout import OWN_NAMES
 from forebay.landed_file import LandedFile
+from forebay.operate.lake_view import LakeView
+from forebay.operate.looking.sql import WRITES, query
 from forebay.operate.trying.draft import draft, draft_of
 from forebay.operate.trying.samples import Sample, Samples, read_samples
+from forebay.operate.trying.sql_names import unquoted
 from forebay.operate.trying.trial import try_out
 from forebay.record.field import text_at
 from forebay.record.route import text_of
+from tests.duckdb_apart import ask_duckdb
 from tests.operate.command import given as given_to
 from tests.operate.command import ran
 
@@ -58,6 +65,24 @@ def test_kinds_types_times_and_ids_are_found() -> None:
     assert (login.columns[1].type, {c.name: c.type for c in login.columns}["scores"]) == ("timestamp", "map")
     assert (others.partitions, others.where) == ((), {})
     assert '# dedupe = { by = ["id"], days = 3 }' in text
+
+
+def test_the_table_of_a_kind_that_is_an_sql_keyword_needs_no_quotes(tmp_path: Path) -> None:
+    """Of DuckDB all keywords, of DataFusion what `forebay query` takes. Athena has `order` and others among them."""
+    keywords = "select distinct keyword_name as word from duckdb_keywords()"
+    words = {*ask_duckdb(keywords)["word"].to_pylist(), *WRITES, *OWN_NAMES}
+    assert {unquoted("orders"), unquoted("refund")} == {"orders", "refund"}
+    rows = pa.table({"n": [1]})
+    names = sorted({*map(unquoted, words)})
+    each = " union all ".join(f"select n from {name} where n = 1" for name in names)
+    assert ask_duckdb(each, tables=dict.fromkeys(names, rows)).num_rows == len(names)
+    some = sorted(words)[::9]
+    for word in (*some, "order", "table", "update", "ledger"):
+        write_deltalake(tmp_path / unquoted(word), rows, mode="overwrite")
+        assert query(LakeView(str(tmp_path)), f"select n from {unquoted(word)} where n = 1").num_rows == 1
+    orders: list[Any] = [{"event": "order", "n": n} for n in range(3)] + [{"event": "refund", "n": n} for n in range(2)]
+    drafted = parse_service({"service.toml": draft_of(samples_of(orders), "shop")}).tables
+    assert [table.name for table in drafted] == ["order_events", "refund"]
 
 
 def test_a_field_with_another_value_in_each_record_tells_no_kinds_apart() -> None:

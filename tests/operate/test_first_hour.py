@@ -43,7 +43,7 @@ def lake(tmp_path: Path) -> str:
 
 def test_try_without_declarations_shows_a_draft_of_them(sample: str) -> None:
     said = ran("try", sample)
-    assert "table in: 3 rows" in said
+    assert "table in_events: 3 rows" in said
     assert "table out: 2 rows" in said
     assert said.startswith(
         "no --service, so forebay drafted declarations; `forebay tables init ./my-service --from events.json` writes them\n"
@@ -53,7 +53,7 @@ def test_try_without_declarations_shows_a_draft_of_them(sample: str) -> None:
 
 def test_try_without_declarations_prints_one_json_object(sample: str) -> None:
     (line,) = ran("try", sample, "--json").splitlines()
-    assert [table["name"] for table in json.loads(line)["tables"]] == ["in", "out"]
+    assert [table["name"] for table in json.loads(line)["tables"]] == ["in_events", "out"]
 
 
 def test_try_of_a_file_that_no_draft_fits_says_why_it_is_refused(sample: str) -> None:
@@ -73,7 +73,9 @@ def test_a_record_on_several_lines_is_shown_on_one(sample: str) -> None:
 
 def test_a_draft_names_its_tables_and_the_next_command(sample: str) -> None:
     said = ran("tables", "init", "shop", "--from", sample)
-    assert said == ("wrote shop/service.toml\ntables   in, out\nnext     forebay try events.json --service shop\n")
+    assert said == (
+        "wrote shop/service.toml\ntables   in_events, out\nnext     forebay try events.json --service shop\n"
+    )
 
 
 def test_a_new_table_is_followed_by_the_next_command(sample: str) -> None:

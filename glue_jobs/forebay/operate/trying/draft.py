@@ -22,6 +22,7 @@ from forebay.declaration.loading import parse_service
 from forebay.declaration.path import Path
 from forebay.errors import InvalidConfiguration
 from forebay.operate.trying.samples import Samples, having_key, name_of, read_samples
+from forebay.operate.trying.sql_names import unquoted
 from forebay.record.declared import fits
 from forebay.record.field import text_at
 from forebay.record.number import read_json
@@ -207,7 +208,9 @@ def _why_one_table(records: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def _table_of(kind: Path | None, value: str | None, records: list[Any], names: set[str]) -> Iterator[str]:
-    name = "others" if kind is not None and value is None else "records" if value is None else safe_name(value)
+    name = (
+        "others" if kind is not None and value is None else "records" if value is None else unquoted(safe_name(value))
+    )
     while name in names:
         name += "_2"
     names.add(name)
