@@ -45,6 +45,15 @@ def test_a_pause_is_told_recorded_and_taken_back(lake: str) -> None:
     assert paused_tables(lake) == frozenset()
 
 
+def test_resume_without_a_table_names_those_that_are_paused(lake: str) -> None:
+    assert failed(2, "resume", "--lake", lake) == "forebay: resume: TABLE is missing (no table is paused)\n"
+    ran("pause", "alpha", "beta", "--lake", lake)
+    assert failed(2, "resume", "--lake", lake) == "forebay: resume: TABLE is missing (paused: alpha, beta)\n"
+    ran("pause", "all", "--lake", lake)
+    assert "(paused: all tables)" in failed(2, "resume", "--lake", lake)
+    assert "pause: TABLE|all is missing (`forebay pause --help` says more)" in failed(2, "pause", "--lake", lake)
+
+
 def test_a_mistyped_table_is_no_pause(lake: str, tmp_path: Path) -> None:
     assert "did you mean alpha?" in failed(2, "pause", "alpah", "--lake", lake)
     assert paused_tables(lake) == frozenset()

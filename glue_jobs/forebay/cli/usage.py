@@ -53,7 +53,8 @@ def _what(refused: UsageError) -> tuple[str, str]:
         return f"{refused.option_name} is unknown", f"did you mean {meant}?" if meant else ""
     if isinstance(refused, MissingParameter) and refused.param is not None:
         variable = getattr(refused.param, "envvar", None)
-        named = refused.param.opts[0] if refused.param.opts[0].startswith("-") else (refused.param.name or "").upper()
+        is_option = refused.param.opts[0].startswith("-")
+        named = refused.param.opts[0] if is_option else refused.param.metavar or (refused.param.name or "").upper()
         return f"{named} is missing", hint_of(variable) if variable else ""
     if found := re.fullmatch(r"No such command '(.*?)'.*", message):
         if found[1] in OF_THE_CHECKOUT:

@@ -19,6 +19,12 @@ if TYPE_CHECKING:
 
 EVERY = "all"
 Tables = Annotated[list[str], typer.Argument(metavar="TABLE...|all", help="Names of tables, or all.")]
+Resumed = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="TABLE...|all", help="Names of tables, or all. Without any, an error names the paused ones."
+    ),
+]
 
 
 @answers
@@ -47,7 +53,7 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
 
 
 @answers
-def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = False) -> None:
+def resume(lake: Lake, tables: Resumed = None, service: Service = "", dry_run: DryRun = False) -> None:
     """Resume paused tables, and load the rows that waited, exactly once.
 
     Starts Spark for that, also while the ingest job runs. A batch that began earlier may still set rows aside: `forebay status`
@@ -65,9 +71,13 @@ def resume(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = 
     from forebay.privacy.known_secret import must_be_known_secret
     from forebay.upkeep.erase.keeping import must_keep_subject
 
-    view, declared = begun_view(lake), service_for(service, lake)
-    must_keep_subject(lake, declared)
+    view = begun_view(lake)
     there = paused_tables(view.lake)
+    if not tables:
+        hint = f"paused: {_said([ALL] if ALL in there else sorted(there))}" if there else "no table is paused"
+        raise InvalidConfiguration.one("resume", "TABLE is missing", hint)
+    declared = service_for(service, lake)
+    must_keep_subject(lake, declared)
     _must_be_known(view, set(tables) - {EVERY} - there if ALL not in there else (), service)
     names = sorted(there) if tables == [EVERY] else _names(tables)
     if tables != [EVERY] and ALL in there:
