@@ -121,6 +121,18 @@ def test_a_bare_name_is_no_lake_for_it_may_be_a_bucket(
     )
 
 
+def test_a_file_is_no_lake_and_no_place_for_declarations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands began to read below it, and ended with a traceback."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "notes.txt"
+    file.touch()
+    for text in (str(file), f"{file}/lake", f"file:{file}", "./notes.txt", "notes.txt"):
+        with pytest.raises(InvalidConfiguration, match=r"notes.txt is a file \(name a folder, or s3://bucket/prefix\)"):
+            lake_address(text)
+        with pytest.raises(InvalidConfiguration, match=r"notes.txt is a file"):
+            typed_address(text, "place")
+
+
 def test_the_place_of_declarations_has_the_same_rule() -> None:
     with pytest.raises(
         InvalidConfiguration, match=r"place lake/declarations: is not a folder here \(write s3://lake/decl"

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from contextlib import suppress
+from os.path import isfile
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -66,19 +67,28 @@ def typed_address(text: str, what: str) -> str:
     if address.startswith("~"):
         with suppress(RuntimeError):  # a person without a home
             address = str(Path(address).expanduser())
-    if _has_scheme(address) or address.startswith("/"):
+    if is_s3(address):
+        return address
+    if address.startswith(("file:/", "/")):
+        _must_be_no_file(address, what)
         return address
     if not address or SCHEME.match(f"{address}/"):
         of_what = "is not the address of a lake" if what == "lake" else "is neither in S3 nor a folder"
         raise InvalidConfiguration.one(f"{what} {text}", of_what, f"{WRITE}, or a folder")
+    _must_be_no_file(address, what)
     if address.split("/")[0] not in (".", "..") and not Path(address).is_dir():
         hint = f"write s3://{address} for a bucket, or ./{address} for a new folder"
         raise InvalidConfiguration.one(f"{what} {text}", "is not a folder here", hint)
     return str(Path(address).resolve())
 
 
-def _has_scheme(address: str) -> bool:
-    return is_s3(address) or address.startswith("file:/")
+def _must_be_no_file(address: str, what: str) -> None:
+    folder = local_folder(address)
+    # `Path.is_file` raises an error below a folder that this person may not read.
+    if found := next((place for place in (folder, *folder.parents) if isfile(place)), None):  # noqa: PTH113
+        raise InvalidConfiguration.one(
+            f"{what} {address}", f"{found} is a file", "name a folder, or s3://bucket/prefix"
+        )
 
 
 def overlap(one: str, other: str) -> bool:

@@ -153,8 +153,8 @@ def test_a_file_is_left_out_until_an_operator_takes_that_back(tmp_path: Path, mo
 def test_a_mistyped_skip_is_refused(tmp_path: Path) -> None:
     assert "is it spelled correctly?" in failed(2, "files", "skip", "s3://landing/in/a.json", "--lake", str(tmp_path))
     assert "is not the address of an object" in failed(2, "files", "skip", "in/a.json", "--lake", str(tmp_path))
-    for arguments in ((), ("s3://landing/in/a.json", "--file-id", "x")):
-        assert "not both" in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))
+    for arguments, says in (((), "names no file"), (("s3://landing/in/a.json", "--file-id", "x"), "not both")):
+        assert says in failed(2, "files", "skip", *arguments, "--lake", str(tmp_path))
     write_ledger(tmp_path)
     for command in (("skip",), ("retry", "--skipped", "--queue-url", "q")):
         said = failed(2, "files", *command, "--file-id", "3f", "--lake", str(tmp_path))

@@ -130,7 +130,8 @@ def test_a_dead_endpoint_and_missing_credentials_are_one_line_and_exit_status_th
     s3: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
-    for command in (("tables",), ("schema", "show", "alpha"), ("stop",)):
+    of_held = (("quarantine", "retry"), ("parked", "adopt", "alpha"), ("privacy", "erase"), ("privacy", "report"))
+    for command in (("tables",), ("schema", "show", "alpha"), ("stop",), *of_held):
         said = failed(3, *command, "--lake", "s3://studio-lake")
         assert "does not answer (AWS_ENDPOINT_URL is http://127.0.0.1:9" in said
         assert said.count("\n") == 1

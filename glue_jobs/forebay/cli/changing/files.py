@@ -196,7 +196,8 @@ def skip_files(
     from forebay.operate.named_lake import begun_view
 
     if bool(address) == bool(file_id):
-        raise InvalidConfiguration.one("forebay files skip", "takes an address or --file-id, not both")
+        what = "takes an address or --file-id, not both" if address else "names no file"
+        raise InvalidConfiguration.one("files skip", what, "" if address else "give an address, or --file-id")
     must_be_an_id(file_id)
     bucket, key = object_at(address) if address else ("", "")
     skip, view = Skip(file_id, bucket, key), begun_view(lake)

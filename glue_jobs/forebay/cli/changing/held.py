@@ -204,7 +204,7 @@ def _try_again(
     from forebay.operate.named_lake import view_of
     from forebay.upkeep.erase.keeping import must_keep_subject
 
-    service, view = service_for(place, lake), view_of(lake)
+    view, service = view_of(lake), service_for(place, lake)
     if held == "parked" and table:
         declaration_of(service, table)
     if not give_up:

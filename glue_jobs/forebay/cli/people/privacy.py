@@ -137,7 +137,7 @@ def erase(
     from forebay.operate.people.landing import clear_again
     from forebay.operate.people.outlook import everybody_erased, last_version, look
 
-    declared, view = service_for(service, lake), view_of(lake)
+    view, declared = view_of(lake), service_for(service, lake)
     who, wanted, stay = _people(people or [], source), list[str](), False
     outlook = look(view, declared, who)
     if (last := last_version(view, declared)) and last != declared.text_version:

@@ -36,7 +36,7 @@ def report(
     from forebay.operate.people.erase_report import renewed_report
     from forebay.upkeep.erase.plan import Erasures
 
-    declared, view = service_for(service, lake), view_of(lake)
+    view, declared = view_of(lake), service_for(service, lake)
     newest = max((one.number for one in Erasures(view.lake, declared.name).plans()), default=0)
     if not newest or (number or 0) > newest:
         named = f" {number}" if number else ""
