@@ -9,7 +9,7 @@ import os
 import re
 import subprocess
 import sys
-from datetime import date
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,9 +18,13 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 
+from forebay.lake.objects import open_objects
+from forebay.ledger.periods import FeedPeriod, Periods
 from infra.bundle import ROOT
 from tests.clean_environment import installed
 from tests.duckdb_apart import ask_duckdb
+from tests.operate.command import ran
+from tests.operate.ledger import entry, write_ledger
 
 PAGE = (ROOT / "docs" / "query.md").read_text()
 PLACE = "s3://studio-lake/orders"
@@ -132,6 +136,30 @@ def test_two_blocks_do_not_run_and_the_others_all_have_a_test() -> None:
     found = [re.findall(r"([^\n]*)\n```sql\n", (ROOT / "docs" / document).read_text()) for document in documents]
     marked = [[before.startswith("<!-- not run: ") for before in of_one] for of_one in found]
     assert marked == [[False, True], [False], [False]]
+
+
+QUERIES = re.findall(r"^\$ forebay query (['\"])(.*?)\1", PAGE, re.M)
+
+
+def test_the_queries_of_the_command_line_find_their_rows(tmp_path: Path) -> None:
+    """The last but one asks for files without rows, and the last for the hours of yesterday."""
+    lake, now = str(tmp_path), datetime.now(UTC)
+    yesterday = now - timedelta(days=1)
+    file = entry("in/a.json", at=yesterday, tables={"orders": 1})
+    write_ledger(lake, file, entry("in/b.json", at=yesterday, outcome="superseded"))
+    row = {"order_id": "o-3", "total": 1.5, "at": now - timedelta(days=3), "day": yesterday.date(), "_rescued": "{}"}
+    of_ours = {"_file_id": file["file_id"], "_line": 3, "_ingested_at": now}
+    write_deltalake(f"{lake}/orders", pa.Table.from_pylist([{**row, **of_ours}]))
+    refused = {"day": now.date(), "key": "in/a.json", "line": 6, "reason": "not-json", "detail": "?", "record": "{"}
+    write_deltalake(f"{lake}/_forebay/quarantine", pa.Table.from_pylist([refused]))
+    hour = yesterday.replace(minute=0, second=0, microsecond=0)
+    seen = FeedPeriod(service="shop", feed="all", period=hour, ends=hour + timedelta(hours=1), since=hour)
+    Periods(open_objects(f"{lake}/_forebay/complete")).change(lambda _: [seen])
+    assert len(QUERIES) == 11
+    for _, text in QUERIES:
+        some = ran("query", text, "--lake", lake, "--json")
+        assert some, text
+        assert "describe" in text or len(some.splitlines()) == (2 if "group by outcome" in text else 1), text
 
 
 @pytest.mark.parametrize("document", ["query.md", "tutorial.md"])

@@ -84,7 +84,7 @@ def typed_address(text: str, what: str) -> str:
 
 def _must_be_no_file(address: str, what: str) -> None:
     folder = local_folder(address)
-    # `Path.is_file` raises an error below a folder that this person may not read.
+    # `Path.is_file` raises an error if this person may not read its folder.
     if found := next((place for place in (folder, *folder.parents) if isfile(place)), None):  # noqa: PTH113
         raise InvalidConfiguration.one(
             f"{what} {address}", f"{found} is a file", "name a folder, or s3://bucket/prefix"
