@@ -15,7 +15,7 @@ from forebay.batch.one_pass.gathering import packed
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import Pass
 from forebay.batch.one_pass.rows import Block
-from forebay.batch.one_pass.told import Held
+from forebay.batch.one_pass.spec import Held
 from forebay.batch.retrying.chosen import HeldRecords
 from forebay.content.end import PieceEnd, file_ends
 from forebay.content.piece import Piece
