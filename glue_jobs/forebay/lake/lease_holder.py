@@ -1,4 +1,4 @@
-"""The holder of a lease, and what another driver is told of it."""
+"""The holder of a lease, and the message that another driver gets about it."""
 
 from __future__ import annotations
 

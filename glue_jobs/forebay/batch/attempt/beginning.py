@@ -56,7 +56,7 @@ class Beginning(Attempt):
         return parts.turns.lost(begun.split, again, waiting_in(begun.plan.ends))
 
     def begun(self, claim: Claim, to_read: Sorted) -> Begun:
-        """The plan has the files as the claim has them, with the latest time of each. Whoever goes on decides by these."""
+        """The plan has the files as the claim has them, with the latest time of each. A batch that resumes decides by these."""
         seen = Seen(to_read, self.parts.turns.taken(to_read))
         while True:
             made = None

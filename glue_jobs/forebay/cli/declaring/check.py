@@ -1,4 +1,4 @@
-"""`forebay tables check`: what is wrong with the declarations, and how the tables of a lake differ from them."""
+"""`forebay tables check`: problems of the declarations, and how the tables of a lake differ from them."""
 
 from __future__ import annotations
 
