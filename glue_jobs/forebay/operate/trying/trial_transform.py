@@ -55,22 +55,12 @@ def transformed(service: Service, table: Table, name: str, rows: Sequence[tuple[
     changed: dict[int, list[str]] = {}
     filled = {}
     for column, values in done.columns.items():
-        after = [None if at in refused else value for at, value in enumerate(_plain(values))]
+        after = [None if at in refused else value for at, value in enumerate(values.to_pylist())]
         filled[column] = sum(value is not None for value in after)
-        for at, (was, now) in enumerate(zip(_plain(before[column]), after, strict=True)):
+        for at, (was, now) in enumerate(zip(before[column].to_pylist(), after, strict=True)):
             if at not in refused and repr(was) != repr(now):
                 changed.setdefault(at, []).append(f"{column}: {was} -> {now}")
     return TrialTransform(refused, {at: ", ".join(some) for at, some in changed.items()}, filled)
-
-
-def _plain(values: pa.Array) -> list[Any]:
-    """A function may make a timestamp after the year 9999, which Python cannot hold."""
-    try:
-        found: list[Any] = values.to_pylist()
-    except OverflowError:
-        parts = (values.slice(at, 1) for at in range(len(values)))
-        found = [None if part.null_count else " ".join(str(part).split()) for part in parts]
-    return found
 
 
 def _value(text: str | None, column: Column) -> Any:
