@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from forebay.landed_file import LandedFile
 from forebay.ledger.claim import Claim, Key, same_bytes
-from forebay.ledger.deletions import deleted_by, is_deleted
+from forebay.ledger.deletions import deleted_by, is_deleted, is_put_again
 from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, UNREADABLE, WANTED_AGAIN, Entry
 from forebay.ledger.ignored import RULES
 from forebay.ledger.versions import SAME_BYTES, SAME_BYTES_FORGOTTEN, Earlier, Sorted
@@ -72,6 +72,7 @@ class _Decision:
         self.order: dict[str, LandedFile] = {}
         self.known: list[LandedFile] = []
         self.returning: list[Earlier] = []
+        self.put_again: list[Earlier] = []
         self.left_out: list[Entry] = []
         self.retried: dict[str, LandedFile] = {}
         self.replays: set[str] = set()
@@ -96,6 +97,10 @@ class _Decision:
         final = any(seen.final and not seen.ignored for seen in his) and not self._is_back(file, his)
         if file.file_id in self.here or stays or final:
             self.known.append(file)
+            if stays:  # it may be read later: bytes from in between must not count as newer
+                self.put_again += [
+                    replace(seen, row=seen.with_time_of(file)) for seen in his if is_put_again(file, seen)
+                ]
             return
         self.here.add(file.file_id)
         if any(seen.is_marked and self._leaves(seen) for seen in his):
@@ -323,7 +328,8 @@ class _Decision:
         found = Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again, stand_ins)
         leaving = {one.earlier.file.file_id for one in superseded}
         stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
-        put_again = {seen.file.file_id: seen for seen in stay if seen.put_again and seen.file.file_id not in leaving}
+        later = (*(seen for seen in stay if seen.put_again), *self.put_again)
+        put_again = {seen.file.file_id: seen for seen in later if seen.file.file_id not in leaving}
         found = replace(found, put_again=tuple(put_again.values()), landed=frozenset(self.readable))
         by = {one.earlier.file.file_id: one.by for one in superseded}
         returning = tuple(seen for seen in self.returning if not _is_outdone_by(by.get(seen.file.file_id), seen))

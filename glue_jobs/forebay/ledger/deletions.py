@@ -48,31 +48,28 @@ def as_written_last(files: Sequence[LandedFile], versions: Mapping[Key, Sequence
     return [replace(file, sequencer=one.sequencer, event_time=one.event_time) for file, one in times]
 
 
-def put_again(
-    files: Iterable[LandedFile], versions: Mapping[Key, Sequence[Earlier]], *, follows_deletions: bool = True
-) -> dict[Key, list[Earlier]]:
+def put_again(files: Iterable[LandedFile], versions: Mapping[Key, Sequence[Earlier]]) -> dict[Key, list[Earlier]]:
     """The versions, with the latest time of each file. In a bucket without versions, a key may get the same bytes again. Then a
-    deletion in between, which arrives late, must not take them out. Nor must other bytes that came in between, where the file
-    waits: it is marked, or left out for now."""
+    deletion in between, which arrives late, must not take them out."""
     latest = {file.file_id: file for file in files}
     return {
-        key: [_again(seen, latest.get(seen.file.file_id), some, follows_deletions) for seen in some]
+        key: [_again(seen, latest.get(seen.file.file_id), [one.file for one in some if one.deletes]) for seen in some]
         for key, some in versions.items()
     }
 
 
-def _again(seen: Earlier, file: LandedFile | None, versions: Sequence[Earlier], follows_deletions: bool) -> Earlier:
-    if file is None or seen.file.version_id not in (None, "null"):
+def _again(seen: Earlier, file: LandedFile | None, deletions: Iterable[LandedFile]) -> Earlier:
+    if file is None or not (seen.is_marked or (seen.final and seen.has_bytes)):
         return seen
-    if not written_later(file, seen.file) or is_same_put(file, seen.file):
+    if not is_put_again(file, seen):
         return seen
-    if not (seen.is_marked or seen.left_out_for_now or (follows_deletions and _stays(seen, versions))):
-        return seen
+    if seen.came_back or is_deleted(seen.file, deletions):
+        return seen  # it is back, and is loaded again
     latest = replace(seen.file, sequencer=file.sequencer, event_time=file.event_time)
     return Earlier(latest, seen.with_time_of(file), put_again=True)
 
 
-def _stays(seen: Earlier, versions: Sequence[Earlier]) -> bool:
-    """Others are back, and are loaded again."""
-    deletions = (one.file for one in versions if one.deletes)
-    return seen.final and seen.has_bytes and not (seen.came_back or is_deleted(seen.file, deletions))
+def is_put_again(file: LandedFile, seen: Earlier) -> bool:
+    """Whether the same bytes were put once more since the ledger's row was written, in a bucket without versions."""
+    plain = seen.file.version_id in (None, "null")
+    return plain and written_later(file, seen.file) and not is_same_put(file, seen.file)

@@ -99,9 +99,8 @@ class Ledger:
         gives the same, until `remember` adds rows."""
         earlier = self._versions_of(files)
         files = as_written_last(files, earlier)
-        forgets = service.on_delete == "forget"
-        earlier = put_again(files, earlier, follows_deletions=forgets)
-        if forgets:
+        if service.on_delete == "forget":
+            earlier = put_again(files, earlier)
             cleared = self.deletions_of_ours(files, earlier) if cleared is None else cleared
         ignored = partial(why_ignored, service, cleared=cleared or ())
         return Claim(files, earlier, service.rule_of, skipped, ignored, service.drops_duplicates)

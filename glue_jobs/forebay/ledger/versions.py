@@ -151,10 +151,6 @@ class Earlier:
     def skipped_by_operator(self) -> bool:
         return self.row.get("reason") == SKIPPED_BY_OPERATOR
 
-    @property
-    def left_out_for_now(self) -> bool:
-        return self.ignored or self.skipped_by_operator
-
 
 @dataclass(frozen=True)
 class Superseded:
