@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from forebay.batch.retrying.plan import Choice
-from forebay.lake.layout import IDS
+from forebay.lake.layout import IDS, QUARANTINE
 from forebay.landed_file import LandedFile
 from forebay.ledger.entry import PUT_AGAIN, REPLAY, ROLLED_BACK, tables_of_earlier_reading
 from tests.batch.model import Put
@@ -142,8 +142,8 @@ class PutsBack(Rollbacks):
         super().none_is_twice(Counter({one: times for one, times in records.items() if one not in left}))
 
     def what_should_stand(self, ledger: Sequence[dict[str, Any]]) -> None:
-        """All of the newest version, if it came after the last of these rollbacks; and nothing of the others. Of a file that was
-        the newest before, and is again, although nobody could read what came in between, that is what a rollback left."""
+        """All of the newest version, if it came after the last of these rollbacks; and nothing of the others. Of a file that
+        was the newest before, and is again because nobody could read what came in between, what a rollback left of it."""
         rows = {row["file_id"]: row for row in ledger}
         for put in self.model.puts.values():
             row, newest = rows[put.file.file_id], self.model.newest[put.file.key]
@@ -432,6 +432,19 @@ def test_rows_of_an_earlier_version_leave_also_where_the_declarations_no_longer_
         remove_leftovers_in(patch, play.lake, play.service, AT)
         assert [row["id"] for row in play.lake.rows("alpha")] == ["0"]
         assert roll_back_in(patch, play.lake, ["beta"], 2, replay=False)
+
+
+def test_rows_of_an_earlier_version_leave_once_records_of_the_later_one_are_dropped_that_are_refused_by_now() -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        two_versions(play)
+        for row in play.lake.rows(QUARANTINE):
+            row["fate"] = "quarantine"
+        play.start_again()
+        assert [row["id"] for row in play.lake.rows("alpha")] == ["0", "1"]
+        play.retries(Choice("quarantine", give_up=True))
+        play.start_again()
+        assert [row["id"] for row in play.lake.rows("alpha")] == ["0"]
 
 
 def test_a_first_notice_that_comes_late_once_more_is_no_older_than_the_bytes_that_were_put_again() -> None:
