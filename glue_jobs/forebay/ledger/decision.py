@@ -97,10 +97,9 @@ class _Decision:
         final = any(seen.final and not seen.ignored for seen in his) and not self._is_back(file, his)
         if file.file_id in self.here or stays or final:
             self.known.append(file)
-            if stays:  # it may be read later: bytes from in between must not count as newer
-                self.put_again += [
-                    replace(seen, row=seen.with_time_of(file)) for seen in his if is_put_again(file, seen)
-                ]
+            # One that stays may be read later: bytes from in between must not count as newer.
+            put = (seen for seen in his if seen.put_again or (stays and is_put_again(file, seen)))
+            self.put_again += [replace(seen, row=seen.with_time_of(file)) for seen in put]
             return
         self.here.add(file.file_id)
         if any(seen.is_marked and self._leaves(seen) for seen in his):
@@ -327,9 +326,7 @@ class _Decision:
         stand_ins = {file.file_id: seen for file in replayed if (seen := self._stand_in(file)) is not None}
         found = Sorted(fresh, tuple(self.known), tuple(self.left_out), superseded, *again, stand_ins)
         leaving = {one.earlier.file.file_id for one in superseded}
-        stay = (seen for file in self.known for seen in self._earlier(file) if seen.file.file_id == file.file_id)
-        later = (*(seen for seen in stay if seen.put_again), *self.put_again)
-        put_again = {seen.file.file_id: seen for seen in later if seen.file.file_id not in leaving}
+        put_again = {seen.file.file_id: seen for seen in self.put_again if seen.file.file_id not in leaving}
         found = replace(found, put_again=tuple(put_again.values()), landed=frozenset(self.readable))
         by = {one.earlier.file.file_id: one.by for one in superseded}
         returning = tuple(seen for seen in self.returning if not _is_outdone_by(by.get(seen.file.file_id), seen))
