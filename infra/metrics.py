@@ -16,6 +16,7 @@ import forebay.merge.events as merge_events
 import forebay.source.events as file_events
 import forebay.table.events as table_events
 import forebay.upkeep.accounts.events as accounts_events
+import forebay.upkeep.after_load.events as after_load_events
 import forebay.upkeep.compaction.events as compaction_events
 import forebay.upkeep.maintenance.events as maintenance_events
 import forebay.upkeep.reconcile.events as reconcile_events
@@ -35,6 +36,7 @@ SOURCES = (
     reconcile_events,
     merge_events,
     accounts_events,
+    after_load_events,
     health,
     freshness_events,
     job_events,

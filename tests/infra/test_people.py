@@ -164,7 +164,7 @@ def rights_of(service: Synthesized, role: str) -> Needs:
 def test_an_operator_has_the_rights_of_every_command_and_of_the_runbook(emr: Synthesized) -> None:
     """Files of an adopted bucket, which has a key, move to an archive."""
     has = rights_of(emr, "Operator")
-    assert COMMANDS.keys() - {"privacy"} == ASKED_OF.keys()
+    assert COMMANDS.keys() - {"privacy"} == ASKED_OF.keys(), "ASKED_OF has what each command asks of AWS"
     lacks = {command: sorted(asked - has) for command, asked in {**ASKED_OF, "by hand": BY_HAND}.items() if asked - has}
     assert lacks == {}
 
