@@ -145,6 +145,14 @@ def test_the_version_has_an_entry_in_the_changelog() -> None:
     assert f"## {version}" in (ROOT / "CHANGELOG.md").read_text()
 
 
+def test_the_documents_and_the_image_are_of_this_version() -> None:
+    """As a part of names that a reader copies: of the wheel, of the image, and of the producer of lineage events."""
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    for file in (*DOCUMENTS, ROOT / "Dockerfile"):
+        found = re.findall(r"forebay[-:](\d+\.\d+\.\d+)", file.read_text())
+        assert {*found} <= {version}, f"{file.relative_to(ROOT)}: write {version}"
+
+
 def test_a_reason_of_the_quarantine_is_spelt_in_one_place() -> None:
     """A constant of `batch.reasons`, or one of the reader's, which are types."""
     from forebay.batch import reasons
