@@ -17,7 +17,7 @@ from forebay.batch.one_pass.driver import FUNCTIONS_APART, OnePass
 from forebay.batch.one_pass.jobs import Jobs
 from forebay.batch.one_pass.landed import HeldFile
 from forebay.batch.one_pass.outcome import Pass, ReadAgain
-from forebay.batch.one_pass.told import Held, Told
+from forebay.batch.one_pass.spec import Held, PassSpec
 from forebay.content.end import PieceEnd
 from forebay.content.limits import Limits
 from forebay.declaration.loading import parse_service
@@ -36,20 +36,20 @@ ONE_SHORT = "gave different records when it was read again"
 
 @dataclass
 class Tasks:
-    """`answer` is called with what the tasks are told."""
+    """`answer` is called with the spec of the tasks."""
 
-    answer: Callable[[Told], Answer]
-    asked: list[Told] = field(default_factory=list)
+    answer: Callable[[PassSpec], Answer]
+    asked: list[PassSpec] = field(default_factory=list)
 
-    def __call__(self, jobs: Jobs, told: Told, *_: Any) -> list[Answer]:
-        self.asked.append(told)
-        return [self.answer(told)]
+    def __call__(self, jobs: Jobs, spec: PassSpec, *_: Any) -> list[Answer]:
+        self.asked.append(spec)
+        return [self.answer(spec)]
 
 
-def answered(told: Told, documents: int = 2, rows: int = 2, **more: Any) -> Answer:
+def answered(spec: PassSpec, documents: int = 2, rows: int = 2, **more: Any) -> Answer:
     """Two records of each file, and their rows in alpha."""
-    ends = [PieceEnd(piece=piece.number, outcome="loaded", documents=documents) for piece in told.pieces]
-    fates = Counter({Judged(piece.file.file_id, "write", "alpha", 0): rows for piece in told.pieces})
+    ends = [PieceEnd(piece=piece.number, outcome="loaded", documents=documents) for piece in spec.pieces]
+    fates = Counter({Judged(piece.file.file_id, "write", "alpha", 0): rows for piece in spec.pieces})
     return Answer(ends=ends, fates=fates, **more)
 
 
@@ -64,8 +64,8 @@ def one_pass(monkeypatch: pytest.MonkeyPatch) -> OnePass:
 @pytest.fixture
 def tasks(monkeypatch: pytest.MonkeyPatch) -> Tasks:
     made = Tasks(answered)
-    monkeypatch.setattr(Jobs, "of_pieces", lambda jobs, *told: made(jobs, *told))
-    monkeypatch.setattr(Jobs, "of_held", lambda jobs, *told: made(jobs, *told))
+    monkeypatch.setattr(Jobs, "of_pieces", lambda jobs, *spec: made(jobs, *spec))
+    monkeypatch.setattr(Jobs, "of_held", lambda jobs, *spec: made(jobs, *spec))
     return made
 
 
@@ -95,7 +95,7 @@ def test_tasks_are_told_the_tables_that_are_known(
     passed(one_pass)
     passed(one_pass, known={"beta": "of the pass before"})
     remembered = {"alpha": "file:///lake/alpha"}
-    assert [told.known for told in tasks.asked] == [remembered, remembered | {"beta": "of the pass before"}]
+    assert [spec.known for spec in tasks.asked] == [remembered, remembered | {"beta": "of the pass before"}]
 
 
 def test_sql_is_parsed_once_for_each_set_of_tables(
@@ -105,8 +105,8 @@ def test_sql_is_parsed_once_for_each_set_of_tables(
     monkeypatch.setattr(driver, "questions_of", lambda service: parsed.append(service.drops_duplicates) or parsed[-1])
     monkeypatch.setattr(driver, "conditions_of", lambda service: "conditions")
     for service in (PLAIN, PLAIN, DEDUPED, PLAIN):
-        told = one_pass._told([], parse_service({"service.toml": service}), {}, {})
-        assert (told.questions, told.conditions) == (service == DEDUPED, "conditions")
+        spec = one_pass._told([], parse_service({"service.toml": service}), {}, {})
+        assert (spec.questions, spec.conditions) == (service == DEDUPED, "conditions")
     assert parsed == [False, True, False]
 
 
@@ -115,48 +115,48 @@ def test_a_task_with_most_of_the_ids_may_answer_with_all(
     one_pass: OnePass, tasks: Tasks, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
     monkeypatch.setattr(driver, "IDS_AT_MOST", most)
-    tasks.answer = lambda told: answered(told, lacks_ids=told.ids_at_most <= 2 * most)
+    tasks.answer = lambda spec: answered(spec, lacks_ids=spec.ids_at_most <= 2 * most)
     assert passed(one_pass, DEDUPED).read_twice == "one task had most of the ids"
-    assert [told.ids_at_most > 2 * most for told in tasks.asked] == [False, True]
+    assert [spec.ids_at_most > 2 * most for spec in tasks.asked] == [False, True]
 
 
 def test_a_batch_with_too_many_ids_leaves_files_out(
     one_pass: OnePass, tasks: Tasks, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "IDS_AT_MOST", 3)
-    tasks.answer = lambda told: answered(told, lacks_ids=True)
+    tasks.answer = lambda spec: answered(spec, lacks_ids=True)
     with pytest.raises(ReadAgain, match="4 rows have ids, and the limit is 3") as again:
         passed(one_pass, DEDUPED)
     assert ([end.file for end in again.value.files], len(tasks.asked)) == ([B], 1)
 
 
 def test_a_table_whose_file_cannot_be_put_is_tried_twice_and_fails_alone(one_pass: OnePass, tasks: Tasks) -> None:
-    tasks.answer = lambda told: answered(told, files=[{"table": "alpha", "error": "no space"}])
+    tasks.answer = lambda spec: answered(spec, files=[{"table": "alpha", "error": "no space"}])
     made = passed(one_pass)
     assert (made.written.failed, made.read_twice, len(tasks.asked)) == ({"alpha": "no space"}, "no space", 2)
 
 
 def test_a_table_of_ours_that_cannot_be_put_ends_the_pass(one_pass: OnePass, tasks: Tasks) -> None:
-    tasks.answer = lambda told: answered(told, files=[{"table": "_forebay/quarantine", "error": "no space"}])
+    tasks.answer = lambda spec: answered(spec, files=[{"table": "_forebay/quarantine", "error": "no space"}])
     with pytest.raises(ReadAgain, match="no space"):
         passed(one_pass)
 
 
 def test_a_table_whose_function_is_broken_is_not_tried_again(one_pass: OnePass, tasks: Tasks) -> None:
-    tasks.answer = lambda told: answered(told, broken={"alpha": "no such function"})
+    tasks.answer = lambda spec: answered(spec, broken={"alpha": "no such function"})
     made = passed(one_pass)
     assert (made.written.failed, made.read_twice, len(tasks.asked)) == ({"alpha": "no such function"}, "", 1)
 
 
 def test_an_odd_answer_ends_the_pass_at_once(one_pass: OnePass, tasks: Tasks) -> None:
-    tasks.answer = lambda told: answered(told, odd="twins", files=[{"table": "alpha", "error": "no space"}])
+    tasks.answer = lambda spec: answered(spec, odd="twins", files=[{"table": "alpha", "error": "no space"}])
     with pytest.raises(ReadAgain, match="twins"):
         passed(one_pass)
     assert len(tasks.asked) == 1
 
 
 def test_a_record_without_a_fate_ends_the_pass_except_where_others_are_written(one_pass: OnePass, tasks: Tasks) -> None:
-    tasks.answer = lambda told: answered(told, rows=1)
+    tasks.answer = lambda spec: answered(spec, rows=1)
     with pytest.raises(ReadAgain, match=f"s3://landing/a.json {ONE_SHORT}"):
         passed(one_pass)
     assert len(passed(one_pass, only_unwritten=True).ends) == 2
@@ -170,28 +170,28 @@ def test_a_file_that_kills_its_task_alone_is_refused(
 ) -> None:
     quoting = f"{KILLED}\nValueError: player@example.org"
 
-    def kills(told: Told) -> Answer:
-        if any(piece.file == B for piece in told.pieces):
+    def kills(spec: PassSpec) -> Answer:
+        if any(piece.file == B for piece in spec.pieces):
             raise RuntimeError(quoting)
-        return answered(told)
+        return answered(spec)
 
     tasks.answer = kills
     made = passed(one_pass, service)
     assert [(end.file, end.outcome) for end in made.ends] == [(A, "loaded"), (B, "unreadable")]
     assert ("player@example.org" in (made.ends[1].detail or "")) != is_private
-    assert {tuple(piece.file.key for piece in told.pieces) for told in tasks.asked} >= {("a.json",), ("b.json",)}
+    assert {tuple(piece.file.key for piece in spec.pieces) for spec in tasks.asked} >= {("a.json",), ("b.json",)}
 
 
 def test_functions_run_apart_before_a_file_is_blamed(one_pass: OnePass, tasks: Tasks) -> None:
-    def kills(told: Told) -> Answer:
-        if not told.functions_apart:
+    def kills(spec: PassSpec) -> Answer:
+        if not spec.functions_apart:
             raise RuntimeError(KILLED)
-        return answered(told)
+        return answered(spec)
 
     tasks.answer = kills
     made = passed(one_pass, TRANSFORMED)
     assert ([end.outcome for end in made.ends], made.read_twice) == (["loaded", "loaded"], FUNCTIONS_APART)
-    tasks.answer = lambda told: replace(kills(told), read_twice="memory is running short")
+    tasks.answer = lambda spec: replace(kills(spec), read_twice="memory is running short")
     assert passed(one_pass, TRANSFORMED).read_twice == "memory is running short"
 
 
@@ -200,10 +200,10 @@ def test_functions_run_apart_once_memory_is_short(
 ) -> None:
     """A row that needs too much memory is then refused alone."""
     lean = Tasks(answered)
-    monkeypatch.setattr(driver, "Lean", lambda told, *_: SimpleNamespace(answer=lambda: lean(one_pass.jobs, told)[0]))
+    monkeypatch.setattr(driver, "Lean", lambda spec, *_: SimpleNamespace(answer=lambda: lean(one_pass.jobs, spec)[0]))
     tasks.answer = crowded
     assert passed(one_pass).read_twice == "no room"
-    assert [told.functions_apart for told in lean.asked] == [True]
+    assert [spec.functions_apart for spec in lean.asked] == [True]
 
 
 def held(one_pass: OnePass, service: str) -> Pass:
@@ -211,21 +211,21 @@ def held(one_pass: OnePass, service: str) -> Pass:
     return one_pass.of_held(rows, HELD, declared, Held(), shared={}, known={})  # type: ignore[arg-type]
 
 
-def crowded(told: Told) -> Answer:
+def crowded(spec: PassSpec) -> Answer:
     return Answer(odd="no room", is_crowded=True)
 
 
-def killed(told: Told) -> Answer:
+def killed(spec: PassSpec) -> Answer:
     raise RuntimeError(KILLED)
 
 
 @pytest.mark.parametrize("fails", [crowded, killed])
 def test_held_records_are_read_again_with_their_functions_apart(
-    one_pass: OnePass, tasks: Tasks, fails: Callable[[Told], Answer]
+    one_pass: OnePass, tasks: Tasks, fails: Callable[[PassSpec], Answer]
 ) -> None:
-    tasks.answer = lambda told: answered(told) if told.functions_apart else fails(told)
+    tasks.answer = lambda spec: answered(spec) if spec.functions_apart else fails(spec)
     assert [end.outcome for end in held(one_pass, TRANSFORMED).ends] == ["loaded"]
-    assert [told.functions_apart for told in tasks.asked] == [False, True]
+    assert [spec.functions_apart for spec in tasks.asked] == [False, True]
 
 
 @pytest.mark.parametrize("service", [PLAIN, TRANSFORMED], ids=["plain", "transformed"])
@@ -241,13 +241,13 @@ def test_held_records_that_cannot_be_read_end_the_retry(one_pass: OnePass, tasks
 
 
 def test_a_fault_of_ours_is_not_tried_again_for_held_records(one_pass: OnePass, tasks: Tasks) -> None:
-    def wrong(told: Told) -> Answer:
+    def wrong(spec: PassSpec) -> Answer:
         raise KeyError("ours")
 
     tasks.answer = wrong
     with pytest.raises(KeyError):
         held(one_pass, TRANSFORMED)
-    tasks.answer = lambda told: answered(told, odd="twins")
+    tasks.answer = lambda spec: answered(spec, odd="twins")
     with pytest.raises(ReadAgain, match="twins"):
         held(one_pass, TRANSFORMED)
     assert len(tasks.asked) == 2
