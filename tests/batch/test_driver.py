@@ -105,7 +105,7 @@ def test_sql_is_parsed_once_for_each_set_of_tables(
     monkeypatch.setattr(driver, "questions_of", lambda service: parsed.append(service.drops_duplicates) or parsed[-1])
     monkeypatch.setattr(driver, "conditions_of", lambda service: "conditions")
     for service in (PLAIN, PLAIN, DEDUPED, PLAIN):
-        spec = one_pass._told([], parse_service({"service.toml": service}), {}, {})
+        spec = one_pass._spec([], parse_service({"service.toml": service}), {}, {})
         assert (spec.questions, spec.conditions) == (service == DEDUPED, "conditions")
     assert parsed == [False, True, False]
 
