@@ -65,7 +65,7 @@ def _widget(widget: Mapping[str, Any]) -> Iterator[str]:
     x, y = widget["x"] * UNIT_WIDTH, widget["y"] * UNIT_HEIGHT
     width, height = widget["width"] * UNIT_WIDTH - GAP, min(widget["height"], HIGHEST) * UNIT_HEIGHT - GAP
     yield f'  <rect x="{x + 0.5}" y="{y + 0.5}" width="{width}" height="{height}" rx="4"/>'
-    title, content = _said(widget)
+    title, content = _content(widget)
     line_length = int((width - 20) / CHARACTER)
     titles = wrap(title, line_length)
     for number, line in enumerate([*titles, *wrap(content, line_length)], 1):
@@ -73,7 +73,7 @@ def _widget(widget: Mapping[str, Any]) -> Iterator[str]:
         yield f'  <text{kind} x="{x + 10}" y="{y + 2 + number * LINE}">{escape(line)}</text>'
 
 
-def _said(widget: Mapping[str, Any]) -> tuple[str, str]:
+def _content(widget: Mapping[str, Any]) -> tuple[str, str]:
     """The title of a widget, and what it shows."""
     has = widget["properties"]
     match widget["type"]:

@@ -20,7 +20,7 @@ from infra.adopted import problems_of_adopted, said_account
 from infra.context import engine_in, place_of_declarations, settings_in
 from infra.declarations import declared
 from infra.forebay import Forebay, tags_of
-from infra.regions import problems_of_region, said_region
+from infra.regions import problems_of_region, region_in
 from infra.review import review
 from infra.settings import Settings
 
@@ -85,7 +85,7 @@ def main(argv: Sequence[str]) -> int:
         app, _ = build(
             context,
             outdir=os.environ.get("CDK_OUTDIR", "cdk.out"),
-            region=said_region(os.environ),
+            region=region_in(os.environ),
             account=said_account(os.environ),
             reviewed=not options.without_review,
         )

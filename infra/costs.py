@@ -75,7 +75,7 @@ class Size:
     settings: Settings = field(default_factory=Settings)
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         return (
             f"{counted(self.files_a_day, 'file')} a day of {self.kilobytes_a_file:g} KB, "
             f"{counted(self.tables, 'table')}; {self._how}. "
@@ -268,7 +268,7 @@ def main(argv: Sequence[str]) -> int:
         print(f"forebay: {refused}", file=sys.stderr)
         return 2
     for size in SIZES:
-        print(f"{size.name}: {size.said}")
+        print(f"{size.name}: {size.summary}")
     print(f"\n{amounts()}\n\nUSD, by prices of {prices.date} in {prices.region}, from {prices.source}:\n")
     print(bill(prices))
     return 0

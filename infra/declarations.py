@@ -52,8 +52,8 @@ def one_text(service: Service) -> str:
     lines = [f"{key} = {_toml(value)}" for key, value in facts.items()]
     for table in service.tables:
         lines += ["", "[[tables]]"]
-        said = table.model_dump(exclude_unset=True, exclude_none=True)
-        lines += [f"{key} = {_toml(value)}" for key, value in said.items()]
+        fields = table.model_dump(exclude_unset=True, exclude_none=True)
+        lines += [f"{key} = {_toml(value)}" for key, value in fields.items()]
     return "\n".join(lines) + "\n"
 
 

@@ -53,10 +53,10 @@ class Named(Protocol):
 
 
 class Engine(Protocol):
-    """`said` is its name in the environment of functions."""
+    """`reference` names it in the environment of functions."""
 
     @property
-    def said(self) -> str: ...
+    def reference(self) -> str: ...
     @property
     def principal(self) -> str: ...
     @property
@@ -87,7 +87,7 @@ def engine_of(scope: Construct, settings: Settings) -> Engine:
 
 
 class Glue:
-    said = "glue"
+    reference = "glue"
     principal = "glue.amazonaws.com"
     logs = ("output", "error")
     """The output of the script, and that of Spark and Glue.
@@ -200,7 +200,7 @@ class EmrServerless(Construct):
                 cpu=f"{vcpus} vCPU", memory=f"{vcpus * GB_OF_A_VCPU} GB"
             ),
         )
-        self.said = f"emr-serverless:{self._application.attr_application_id}"
+        self.reference = f"emr-serverless:{self._application.attr_application_id}"
 
     def define(self, scope: Construct, definition: Definition) -> CfnResource:
         described = {

@@ -50,9 +50,9 @@ def beyond_quotas(settings: Settings) -> Iterator[str]:
         if (count := len(listed(getattr(settings, name)))) > most:
             yield f"{name} names {counted(count, what)}; a function takes {most} at most"
     buckets = listed(settings.landing_bucket)
-    said = sum(AROUND_A_BUCKET + len(bucket) + len(settings.landing_prefix) for bucket in buckets)
-    if said > MOST_IN_A_STATEMENT:
-        yield f"landing_bucket and landing_prefix make {said:,} characters of a policy; {MOST_IN_A_STATEMENT:,} fit"
+    characters = sum(AROUND_A_BUCKET + len(bucket) + len(settings.landing_prefix) for bucket in buckets)
+    if characters > MOST_IN_A_STATEMENT:
+        yield f"landing_bucket and landing_prefix make {characters:,} characters of a policy; {MOST_IN_A_STATEMENT:,} fit"
     if settings.engine == "emr-serverless":
         yield from _beyond_a_parameter(settings, buckets)
 

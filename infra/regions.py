@@ -16,7 +16,7 @@ SERVICES = ("cloudwatch", "events", "kms", "lambda", "logs", "s3", "scheduler", 
 BY_ENVIRONMENT = ("CDK_DEFAULT_REGION", "AWS_REGION", "AWS_DEFAULT_REGION")
 
 
-def said_region(env: Mapping[str, str]) -> str:
+def region_in(env: Mapping[str, str]) -> str:
     return next((env[name] for name in BY_ENVIRONMENT if env.get(name)), "")
 
 

@@ -13,7 +13,7 @@ from aws_cdk import Aws, Stack, Token
 from constructs import IConstruct
 
 from forebay.aws.console import console_domain
-from infra.regions import said_region
+from infra.regions import region_in
 from infra.settings import Settings
 
 README = Path(__file__).with_name("README.md")
@@ -26,8 +26,8 @@ def dashboard_name(settings: Settings) -> str:
 
 def region_of(scope: IConstruct) -> str:
     """As the stack says it, or else the environment; empty where nobody does."""
-    said = Stack.of(scope).region
-    return said_region(os.environ) if Token.is_unresolved(said) else said
+    region = Stack.of(scope).region
+    return region_in(os.environ) if Token.is_unresolved(region) else region
 
 
 def place_in_runbook(settings: Settings, alarm: str, region: str) -> str:

@@ -19,6 +19,6 @@ def _names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in fields(kind))
 
 
-def known(kind: type, told: Mapping[str, Any]) -> dict[str, Any]:
+def known(kind: type, values: Mapping[str, Any]) -> dict[str, Any]:
     """The values of its fields, without what newer code may have added."""
-    return {name: value for name, value in told.items() if name in _names(kind)}
+    return {name: value for name, value in values.items() if name in _names(kind)}

@@ -137,8 +137,8 @@ def _pairs(argv: Sequence[str], cls: type[JobSettings]) -> Iterator[tuple[str, s
 
 
 def _ignored(pairs: Sequence[tuple[str, str | bool | None]]) -> list[str]:
-    said = [str(value) for name, value in pairs if name == IGNORE_ARGUMENTS]
-    return [name.replace("-", "_") for name in names_in(",".join(said))]
+    given = [str(value) for name, value in pairs if name == IGNORE_ARGUMENTS]
+    return [name.replace("-", "_") for name in names_in(",".join(given))]
 
 
 class IngestSettings(JobSettings):

@@ -138,10 +138,10 @@ _BESIDE = _Beside()
 def reason_of(failure: BaseException) -> str:
     """An exception as text that Arrow can keep, whatever its own text is."""
     try:
-        said = f": {failure}"
+        text = f": {failure}"
     except Exception:
-        said = ""
-    return f"{type(failure).__name__}{said}"[:MOST_REASON].encode(errors="replace").decode()
+        text = ""
+    return f"{type(failure).__name__}{text}"[:MOST_REASON].encode(errors="replace").decode()
 
 
 def line_of(failure: BaseException) -> str:

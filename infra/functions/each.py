@@ -30,7 +30,7 @@ def start_ingest(functions: Functions, on: Foundation, ingest: Job) -> lam.Funct
     settings, lake = on.settings, on.lake
     function = functions.make(
         "start_ingest",
-        ENGINE=on.engine.said,
+        ENGINE=on.engine.reference,
         JOB=ingest.name,
         QUEUE_URL=on.landing.queue.queue_url,
         CHECKPOINT=on.lake.checkpoint,
@@ -62,7 +62,7 @@ def job_ended(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.
         "job_ended",
         SERVICE=on.service.name,
         NAMESPACE=on.settings.namespace,
-        ENGINE=on.engine.said,
+        ENGINE=on.engine.reference,
         ALARM_TOPIC=on.alarms_to.topic_arn,
         RUNBOOK=place_in_runbook(on.settings, "job-failed", region_of(functions)),
     )
@@ -104,7 +104,7 @@ def publish_freshness(functions: Functions, on: Foundation, ingest: Job, upkeep:
         KEYS=on.keys.data.key_arn,
         SCHEDULE_GROUP=on.settings.name,
         SCHEDULES=",".join(schedules),
-        ENGINE=on.engine.said,
+        ENGINE=on.engine.reference,
     )
     grants.look_at_key(function, on.keys.data)
     if schedules:
@@ -126,7 +126,7 @@ def plan_compaction(functions: Functions, on: Foundation, compact: Job) -> lam.F
     """Starts the compaction job for tables with many small files."""
     function = functions.make(
         "plan_compaction",
-        ENGINE=on.engine.said,
+        ENGINE=on.engine.reference,
         JOB=compact.name,
         LAKE=on.lake.uri,
         TABLES_THAT_WAIT=tables_that_wait(on.service),
@@ -158,7 +158,7 @@ def status_page(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> la
     jobs, lake = list(jobs), on.lake
     function = functions.make(
         "status_page",
-        ENGINE=on.engine.said,
+        ENGINE=on.engine.reference,
         NAME=on.settings.name,
         SERVICE=on.service.name,
         NAMESPACE=on.settings.namespace,
@@ -184,7 +184,7 @@ def start_job(functions: Functions, on: Foundation, jobs: Iterable[Job]) -> lam.
     jobs = list(jobs)
     function = functions.make(
         "start_job",
-        ENGINE=on.engine.said,
+        ENGINE=on.engine.reference,
         ARTEFACTS=on.lake.artefacts.bucket_name,
         JOBS=",".join(job.name for job in jobs),
     )

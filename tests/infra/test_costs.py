@@ -32,7 +32,7 @@ def test_the_readme_has_the_bill_as_it_is_counted_and_what_is_assumed() -> None:
     assert costs.bill(prices) in page, f"infra/README.md: the bill is now\n{costs.bill(prices)}"
     assert f"written down on {prices.date} for {prices.region}" in page
     for size in SIZES:
-        assert f"{size.name}: {size.said}" in page, f"infra/README.md: {size.name}: {size.said}"
+        assert f"{size.name}: {size.summary}" in page, f"infra/README.md: {size.name}: {size.summary}"
 
 
 def test_the_page_about_other_services_compares_as_it_is_counted() -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from forebay.errors import InvalidConfiguration
 from infra import app
-from infra.regions import SERVICES, problems_of_region, regions_of, said_region
+from infra.regions import SERVICES, problems_of_region, region_in, regions_of
 
 KNOWN = {"emr-serverless": {"eu-west-1"}, "sqs": {"eu-west-1", "eu-south-9"}, "glue": {"eu-west-1", "eu-south-9"}}
 
@@ -37,9 +37,9 @@ def test_the_list_of_botocore_knows_the_engines_and_all_services() -> None:
 
 
 def test_the_cdk_commands_region_counts_before_the_environments() -> None:
-    assert said_region({"CDK_DEFAULT_REGION": "eu-west-1", "AWS_REGION": "us-east-1"}) == "eu-west-1"
-    assert said_region({"AWS_DEFAULT_REGION": "us-east-1"}) == "us-east-1"
-    assert said_region({}) == ""
+    assert region_in({"CDK_DEFAULT_REGION": "eu-west-1", "AWS_REGION": "us-east-1"}) == "eu-west-1"
+    assert region_in({"AWS_DEFAULT_REGION": "us-east-1"}) == "us-east-1"
+    assert region_in({}) == ""
 
 
 def test_a_wrong_region_is_told_with_everything_else_that_is_wrong(

@@ -115,4 +115,4 @@ def test_a_state_that_somebody_changed_by_hand_is_named_until_the_next_merge(
     table(tmp_path, "later", merged(0), commit, merged(3))
     lag = lag_of(str(tmp_path), "later", {"forebay.derivedFrom": "changes"})
     assert lag is not None
-    assert lag.told == ""
+    assert lag.note == ""

@@ -23,7 +23,7 @@ if sys.argv[1] == "asked":
     with shutdown.question():
         print("asked", flush=True)
         until = time.monotonic() + 60
-        while not shutdown.told and time.monotonic() < until:
+        while not shutdown.requested and time.monotonic() < until:
             time.sleep(0.01)
         print("given back", flush=True)
 elif sys.argv[1] == "left":

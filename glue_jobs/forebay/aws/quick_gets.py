@@ -78,12 +78,12 @@ class QuickGets:
             answer = connection.getresponse()
             if answer.status in (200, 206):
                 return _answered(answer, connection, place.connections)
-            said = answer.read()
+            body = answer.read()
         except (OSError, HTTPException):
             connection.close()
             return None
         place.connections.give_back(connection)
-        found = CODE.search(said)
+        found = CODE.search(body)
         code = found[1].decode() if found else str(answer.status)
         if answer.status == 429 or answer.status >= 500 or code == KMS_THROTTLES:
             raise _failed(answer.status, code)

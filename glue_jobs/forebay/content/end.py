@@ -93,22 +93,22 @@ def file_ends(pieces: Sequence[Piece], ends: Iterable[PieceEnd]) -> list[FileEnd
 
 def _file_end(file: LandedFile, ends: list[PieceEnd]) -> FileEnd:
     worst = next((e for e in ends if e.outcome not in ("loaded", "empty")), None)
-    said = worst or next((e for e in ends if e.outcome == "loaded"), ends[0])
+    chosen = worst or next((e for e in ends if e.outcome == "loaded"), ends[0])
     lines_before, lines = {}, 0
     for end in ends:
         lines_before[end.piece] = lines
         lines += end.lines
     return FileEnd(
         file=file,
-        outcome=said.outcome,
-        reason=said.reason,
-        detail=said.detail,
+        outcome=chosen.outcome,
+        reason=chosen.reason,
+        detail=chosen.detail,
         documents=0 if worst else sum(e.documents for e in ends),
         refused=0 if worst else sum(e.refused for e in ends),
         bytes_read=sum(e.bytes_read for e in ends),
         expanded_bytes=sum(e.expanded_bytes for e in ends),
         requests=sum(e.requests for e in ends),
-        head=said.head,
+        head=chosen.head,
         lines_before=lines_before,
         content_hash="" if worst else _hash_of([end.content_hash for end in ends]),
     )
@@ -120,8 +120,8 @@ def unread_end(
     """The end of a file that is not read. A `forgotten` file and a deletion land without a record, so the
     earlier rows are removed."""
     nothing: dict[str, Any] = dict.fromkeys(("documents", "refused", "bytes_read", "expanded_bytes", "requests"), 0)
-    said: dict[str, Any] = {"outcome": outcome, "reason": reason, "detail": detail, "content_hash": content_hash}
-    return FileEnd(file=file, head="", **said, **nothing)
+    facts: dict[str, Any] = {"outcome": outcome, "reason": reason, "detail": detail, "content_hash": content_hash}
+    return FileEnd(file=file, head="", **facts, **nothing)
 
 
 def hash_of(content: bytes) -> str:

@@ -209,14 +209,14 @@ def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:
 def _meaning(file: LandedFile, error: aws.ClientError) -> Unread:
     code = str(error.response.get("Error", {}).get("Code", ""))
     status = int(error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0))
-    said = f"{status} {code}: {error.response.get('Error', {}).get('Message', '')}".strip()
+    detail = f"{status} {code}: {error.response.get('Error', {}).get('Message', '')}".strip()
     if code in TRANSIENT_CODES or status >= 500 or status == 429:
-        raise TryAgain(f"{file.uri}: {said}") from error
+        raise TryAgain(f"{file.uri}: {detail}") from error
     if code in OUR_FAULT:
         raise error
     if code.startswith("KMS."):
-        return Unread("denied", "key-denied", said)
+        return Unread("denied", "key-denied", detail)
     outcome, reason = MEANING.get(code) or MEANING_OF_STATUS.get(status, ("unavailable", "refused-by-s3"))
     if status == 403 and outcome == "denied":
-        said += f" (S3 also answers this for a missing object if the role has no s3:ListBucket on {file.bucket})"
-    return Unread(outcome, reason, said)
+        detail += f" (S3 also answers this for a missing object if the role has no s3:ListBucket on {file.bucket})"
+    return Unread(outcome, reason, detail)

@@ -157,14 +157,14 @@ def _named(batch: pa.RecordBatch, members: Sequence[tuple[Member, int]]) -> pa.R
     plain_names = pa.array([member.name for member, _ in members], pa.string()).take(which)
     places = pc.add(batch.column("byte_offset"), bases)
     is_refused = batch.column("problem").is_valid()
-    told = pc.binary_join_element_wise(batch.column("detail"), plain_names, "; in ")
+    detail = pc.binary_join_element_wise(batch.column("detail"), plain_names, "; in ")
     values = _own_renamed(batch.column("value").cast(pa.binary()))
     is_empty = pc.match_substring_regex(values, r"^\{\s*\}")
     comma, rest = pc.if_else(is_empty, b"", pa.scalar(b",")), pc.binary_replace_slice(values, 0, 1, b"")
     named = pc.binary_join_element_wise(b"{" + spelt(MEMBER) + b":", names, comma, rest, b"")
     columns = {
         "byte_offset": places,
-        "detail": pc.if_else(is_refused, told, batch.column("detail")),
+        "detail": pc.if_else(is_refused, detail, batch.column("detail")),
         "value": pc.if_else(is_refused, batch.column("value").cast(pa.binary()), named).cast(pa.string()),
     }
     for name, column in columns.items():

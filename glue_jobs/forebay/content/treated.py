@@ -122,12 +122,12 @@ def _treated(
     if not which.any():
         return texts
     secret = secret_at(form.secret) if form.secret else b""
-    told = None if originals is None else dict[int, Original]()
+    kept = None if originals is None else dict[int, Original]()
     mask = pa.array(which)
-    treated = treated_texts(texts.filter(mask), fields, secret, subject=_subject_paths(form), originals=told)
-    if originals is not None and told:
+    treated = treated_texts(texts.filter(mask), fields, secret, subject=_subject_paths(form), originals=kept)
+    if originals is not None and kept:
         rows = np.flatnonzero(which).tolist()
-        originals |= {rows[at]: one for at, one in told.items()}
+        originals |= {rows[at]: one for at, one in kept.items()}
     return pc.replace_with_mask(texts, mask, treated)
 
 

@@ -144,8 +144,8 @@ class Complete(Declared):
         """The prefixes of all files of the period. `below` lists the folders with a prefix; it is called only if there is a
         *."""
         local = period.start.astimezone(self._tz)
-        said = re.sub("%([YmdH])", lambda token: local.strftime(token[0]).zfill(DIGITS[token[1]]), self.folder)
-        return [*_expanded("", said, below)]
+        folder = re.sub("%([YmdH])", lambda token: local.strftime(token[0]).zfill(DIGITS[token[1]]), self.folder)
+        return [*_expanded("", folder, below)]
 
 
 def _expanded(done: str, rest: str, below: Callable[[str], Sequence[str]]) -> Iterator[str]:

@@ -145,10 +145,10 @@ class Feed(Envelope):
         begins = {"key": (self.key, re.split("[{]", self.key)[0])}
         if self.complete is not None:
             begins["complete"] = (self.complete.folder, re.split("[%*]", self.complete.folder)[0])
-        for name, (said, fixed) in begins.items():
+        for name, (pattern, fixed) in begins.items():
             if not (fixed.startswith(self.prefix) or self.prefix.startswith(fixed)):
                 raise ValueError(
-                    f"{name}: no file under {self.prefix} has such a key, because {said} begins with {fixed}"
+                    f"{name}: no file under {self.prefix} has such a key, because {pattern} begins with {fixed}"
                 )
         return self
 

@@ -133,8 +133,8 @@ class Merge(Declared):
         fits = re.fullmatch(made, log)
         if fits is None:
             return None
-        said = {field: fits[f"_{at}"] for at, field in enumerate(_fields(name))}
-        return re.sub(r"\{([^{}]*)\}", lambda found: said[found[1]], self.into)
+        fields = {field: fits[f"_{at}"] for at, field in enumerate(_fields(name))}
+        return re.sub(r"\{([^{}]*)\}", lambda found: fields[found[1]], self.into)
 
 
 def _fields(name: str) -> list[str]:

@@ -24,7 +24,7 @@ def refusals() -> tuple[type[Exception], ...]:
     return PySparkException, Py4JJavaError
 
 
-def said(refused: Exception) -> str:
+def message_of(refused: Exception) -> str:
     java = getattr(refused, "java_exception", None)
     return str(refused if java is None else java.toString()).splitlines()[0]
 

@@ -176,9 +176,9 @@ def _climbs(pattern: str) -> bool:
     return False
 
 
-def _rounds(said: str) -> float:
-    last = said.strip("{}").rpartition(",")[2]
-    return float(last) if last.isdigit() else 1 if said == "?" else math.inf
+def _rounds(repeats: str) -> float:
+    last = repeats.strip("{}").rpartition(",")[2]
+    return float(last) if last.isdigit() else 1 if repeats == "?" else math.inf
 
 
 def _of_nested_xml(node: Node) -> Size:

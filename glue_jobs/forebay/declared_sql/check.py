@@ -14,7 +14,7 @@ from forebay.declaration.column import Column
 from forebay.declaration.column_type import is_nested
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.declared_sql.analysis import forbidden_in, refusals, said
+from forebay.declared_sql.analysis import forbidden_in, message_of, refusals
 from forebay.declared_sql.attempt import attempt
 from forebay.declared_sql.bound import unsafe
 from forebay.declared_sql.check_rollups import rollup_problems
@@ -85,7 +85,7 @@ def _refused(rows: DataFrame, *asked: Expression) -> str | None:
     try:
         rows.select(*asked).collect()
     except refusals() as refused:
-        return said(refused)
+        return message_of(refused)
     return None
 
 
@@ -123,7 +123,7 @@ def _faults(rows: DataFrame, check: str, wanted: str) -> Iterator[str]:
             yield "must name its columns, without *"
             return
     except refusals() as refused:
-        yield f"is not valid SQL: {said(refused)}"
+        yield f"is not valid SQL: {message_of(refused)}"
         return
     plan = _analysed(asked)
     if plan.nodeName() != "Project":

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
-from forebay.declared_sql.analysis import forbidden_in, refusals, said
+from forebay.declared_sql.analysis import forbidden_in, message_of, refusals
 from forebay.declared_sql.columns import OWN_COLUMNS, spark_type
 from forebay.errors import Problem
 from forebay.table.schema import has_map
@@ -152,10 +152,10 @@ def _condition(refused: Any) -> str:
 
 
 def _meant(refused: Exception) -> str:
-    return MEANS.get(_condition(refused).partition(".")[0], f"is not valid SQL: {said(refused)}")
+    return MEANS.get(_condition(refused).partition(".")[0], f"is not valid SQL: {message_of(refused)}")
 
 
 def _first_part(refused: Any) -> str:
     """The first part of the name that Spark did not find, such as `a`.`b`."""
-    told = str(refused.getMessageParameters()["objectName"])
-    return told[1:].partition("`")[0] if told.startswith("`") else told.partition(".")[0]
+    name = str(refused.getMessageParameters()["objectName"])
+    return name[1:].partition("`")[0] if name.startswith("`") else name.partition(".")[0]

@@ -22,7 +22,7 @@ def generation_of(checkpoint: Objects) -> str:
     stream = _stream(checkpoint)
     if stream is None:
         raise Halt(f"{checkpoint.place}/{STREAM} disappeared while the stream was running; start again")
-    stored = _told(checkpoint)
+    stored = _stored(checkpoint)
     if stored.get("stream") == stream:
         return stored["generation"]
     # Before generations were bound to streams, the object held the name alone.
@@ -33,7 +33,7 @@ def generation_of(checkpoint: Objects) -> str:
 
 def known_generation(checkpoint: Objects) -> str | None:
     """None where no batch of the current stream has begun. Writes nothing."""
-    stream, stored = _stream(checkpoint), _told(checkpoint)
+    stream, stored = _stream(checkpoint), _stored(checkpoint)
     return stored.get("generation") if stream is not None and stored.get("stream", stream) == stream else None
 
 
@@ -42,7 +42,7 @@ def _stream(checkpoint: Objects) -> str | None:
     return None if content is None else str(json.loads(content)["id"])
 
 
-def _told(checkpoint: Objects) -> dict[str, str]:
+def _stored(checkpoint: Objects) -> dict[str, str]:
     content = checkpoint.read(NAME)
     if content is None:
         return {}

@@ -22,7 +22,7 @@ class FolderLease:
     @classmethod
     def take(cls, folder: Path, *, wait_s: float, emit: Emit = lambda _: None) -> FolderLease:
         folder.mkdir(parents=True, exist_ok=True)
-        file, until, told = (folder / OBJECT).open("a+"), time.monotonic() + wait_s, False
+        file, until, reported = (folder / OBJECT).open("a+"), time.monotonic() + wait_s, False
         while True:
             file.seek(0)
             try:
@@ -30,8 +30,8 @@ class FolderLease:
             except BlockingIOError:
                 driver = json.loads(file.read() or "{}").get("who", "another driver")
                 if time.monotonic() < until:
-                    if not told:
-                        told = True
+                    if not reported:
+                        reported = True
                         emit(LeaseAwaited(place=str(folder), holder=driver, seconds=None))
                     time.sleep(0.1)
                     continue

@@ -51,7 +51,7 @@ class S3Lease:
         sleep: Callable[[float], None] = time.sleep,
         emit: Emit = lambda _: None,
     ) -> S3Lease:
-        (bucket, key), until, told = place(folder), clock() + wait_s, False
+        (bucket, key), until, reported = place(folder), clock() + wait_s, False
         while True:
             there = look(s3, bucket, key)
             if there is None or there.left_s <= 0:
@@ -61,8 +61,8 @@ class S3Lease:
                     return cls(s3, bucket, key, etag, holder)
             if clock() >= until:
                 raise LeaseHeld(folder, there.holder.who if there else "another driver", wait_s)
-            if there and there.left_s > 0 and not told:
-                told = True
+            if there and there.left_s > 0 and not reported:
+                reported = True
                 emit(LeaseAwaited(place=folder, holder=there.holder.who, seconds=round(there.left_s)))
             sleep(min(1.0, max(0.05, there.left_s if there else 0.05)))
 

@@ -40,7 +40,7 @@ class Lag:
     by_hand: str = ""
 
     @property
-    def told(self) -> str:
+    def note(self) -> str:
         """All that a person should know of it; empty where all is well."""
         return "; ".join(filter(None, (self.trouble, self.by_hand)))
 
@@ -64,14 +64,14 @@ def lag_of(lake: str, state: str, configuration: Mapping[str, str]) -> Lag | Non
     by = configuration.get(DERIVED_BY, "")
     if by.startswith(APPS) and not is_of(by, definition_of(changes).id):
         return Lag(state, log, None, newest, trouble=origin_replaced(state, log))
-    said = (
+    note = (
         f"{state}: {by_hand} changed its rows by hand; the next changes of {log} compute it from scratch"
         if by_hand
         else ""
     )
     if merged is None or merged >= newest:
-        return Lag(state, log, merged, newest, by_hand=said)
-    return Lag(state, log, merged, newest, committed_at(changes, merged + 1), by_hand=said)
+        return Lag(state, log, merged, newest, by_hand=note)
+    return Lag(state, log, merged, newest, committed_at(changes, merged + 1), by_hand=note)
 
 
 def is_of(by: str, log_id: str) -> bool:

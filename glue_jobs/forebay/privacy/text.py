@@ -122,32 +122,32 @@ def _value(text: str, at: int, level: Level | None, originals: Originals) -> tup
         return _object(text, at, level, originals)
     if level is not None and text[at] == "[":
         return _array(text, at, level, originals)
-    said, end = DECODER.raw_decode(text, at)
+    decoded, end = DECODER.raw_decode(text, at)
     if level is None:
         return text[at:end], end
-    if level.whole is None and text[at] == '"' and (begins := start_of_json(said)) is not None:
-        return _within(text[at:end], said, begins, level, originals), end
+    if level.whole is None and text[at] == '"' and (begins := start_of_json(decoded)) is not None:
+        return _within(text[at:end], decoded, begins, level, originals), end
     return level.treated(text[at:end]), end
 
 
-def start_of_json(said: str) -> int | None:
+def start_of_json(decoded: str) -> int | None:
     """Where a text begins to say an object or an array that may have keys."""
-    begins = _past_blanks(said, 0)
-    return begins if said[begins : begins + 1] in ("{", "[") and '"' in said else None
+    begins = _past_blanks(decoded, 0)
+    return begins if decoded[begins : begins + 1] in ("{", "[") and '"' in decoded else None
 
 
-def _within(value: str, said: str, begins: int, level: Level, originals: Originals) -> str:
+def _within(value: str, decoded: str, begins: int, level: Level, originals: Originals) -> str:
     """A text that holds JSON: a declared array, struct or map reads it. Of what is not JSON nobody knows what is personal."""
     found: Originals = []
     try:
-        treated, end = _value(said, begins, level, found)
-        is_json = _past_blanks(said, end) == len(said)
+        treated, end = _value(decoded, begins, level, found)
+        is_json = _past_blanks(decoded, end) == len(decoded)
     except (ValueError, IndexError, RecursionError):
         is_json = False
     if not is_json:
         return f'"{MASK}"'
     originals += found
-    return value if treated == said[begins:end] else json.dumps(treated)
+    return value if treated == decoded[begins:end] else json.dumps(treated)
 
 
 def _object(text: str, start: int, level: Level, originals: Originals) -> tuple[str, int]:

@@ -41,8 +41,8 @@ LATE = re.compile(r"^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$", re.MULTILINE)
 PLACE = re.compile(rf'File "[^"]*\b{PACKAGE}/([^"]+)", line (\d+)')
 """Of the traceback behind it, which begins with the latest call."""
 LOG_BYTES = 64 << 10
-"""The end of what a process said: a function that hangs may print without end."""
-ASKED, ROWS, IMPORTED, ANSWER, NO_ROOM, SAID = "asked", "rows", "imported", "answer", "no-room", "said"
+"""The end of the output of a process: a function that hangs may print without end."""
+ASKED, ROWS, IMPORTED, ANSWER, NO_ROOM, OUTPUT = "asked", "rows", "imported", "answer", "no-room", "output"
 """The files between the two processes."""
 
 
@@ -93,7 +93,7 @@ class ApartTransform(Transform):
         with pa.ipc.new_stream(folder / ROWS, rows.schema) as stream:  # a pickle has the other rows of the task, too
             stream.write_table(rows)
         code = self._run(folder, self.import_s + self.seconds_for(rows) + GRACE_S)
-        log = _end_of(folder / SAID)
+        log = _end_of(folder / OUTPUT)
         sys.stderr.write(log)
         if not (folder / ANSWER).exists():
             if (folder / NO_ROOM).exists():
@@ -110,7 +110,7 @@ class ApartTransform(Transform):
         """The exit code of the process; None if it had to be killed. Processes that it started end with it."""
         command = [sys.executable, "-P", "-c", "from forebay.record.apart import answer; answer()", str(folder)]
         env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-        with (folder / SAID).open("wb") as log:
+        with (folder / OUTPUT).open("wb") as log:
             process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=env, start_new_session=True
             )

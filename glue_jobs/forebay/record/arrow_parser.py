@@ -141,8 +141,8 @@ def may_be_whole(array: pa.Array, known: Kind | None) -> bool:
 def _times(kind: pa.DataType) -> Iterator[pa.Field]:
     """The fields, down to the innermost, that Arrow must read as text."""
     for child in kind:
-        if (told := _as_text(child.type)) is not None:
-            yield pa.field(child.name, told)
+        if (text := _as_text(child.type)) is not None:
+            yield pa.field(child.name, text)
 
 
 def _as_text(kind: pa.DataType) -> pa.DataType | None:

@@ -170,9 +170,9 @@ def _members(text: str) -> list[tuple[str, str | None]] | None:
     if type(read) is not dict:
         return None
     made = [(text_of_field(key), value, text_of_field(value)) for key, value in read.items()]
-    if any(key is None or (said is None and value is not None) for key, value, said in made):
+    if any(key is None or (text is None and value is not None) for key, value, text in made):
         return None
-    return [(key, said) for key, _, said in made if key is not None]
+    return [(key, text) for key, _, text in made if key is not None]
 
 
 KINDS: dict[str, Callable[[str], Any]] = {
@@ -192,9 +192,9 @@ def _is_of_format(text: str, pattern: str) -> bool:
     letters = ["".join(part) for part in parts if part[0]]
     if any(letter not in LETTERS for letter in letters):
         return True
-    said = re.sub(r"'([^']*)'|([A-Za-z])\2*", lambda m: m[1] if m[2] is None else LETTERS[m[0]], pattern)
+    strptime_format = re.sub(r"'([^']*)'|([A-Za-z])\2*", lambda m: m[1] if m[2] is None else LETTERS[m[0]], pattern)
     try:
-        datetime.strptime(text, said)
+        datetime.strptime(text, strptime_format)
     except ValueError:
         return False
     return True

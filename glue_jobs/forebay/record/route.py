@@ -83,8 +83,8 @@ def text_of(service: Service, path: str, record: Any, origin: Origin) -> str | N
         return origin.metadata.get(name) or None
     feed = service.feed_of(origin.bucket, origin.key)
     if wanted.origin == "object":
-        said = {"key": origin.key, "file": origin.key.rpartition("/")[2], "bucket": origin.bucket}
-        return (said | {"feed": feed.name if feed else ""})[name] or None
+        of_file = {"key": origin.key, "file": origin.key.rpartition("/")[2], "bucket": origin.bucket}
+        return (of_file | {"feed": feed.name if feed else ""})[name] or None
     if feed is None or name not in object_key.names(feed.key):
         return None
     found = re.match(object_key.pattern(feed.key), origin.key)

@@ -159,19 +159,19 @@ def _count(array: pa.Array, shape: Shape, depth: int) -> None:
     if not values:
         return
     if pa.types.is_struct(kind):
-        told = with_a_value(array)
-        if not told.any():
+        filled = with_a_value(array)
+        if not filled.any():
             return
-        shape.count("object", int(told.sum()))
+        shape.count("object", int(filled.sum()))
         if depth > 0:
             for child, column in zip(kind, children(array), strict=True):
                 if column.null_count < len(column):
                     _count(column, shape.field(child.name), depth - 1)
     elif pa.types.is_list(kind):
-        told = np.asarray(_says_something(array))
-        if not told.any():
+        filled = np.asarray(_says_something(array))
+        if not filled.any():
             return
-        shape.count("list", int(told.sum()))
+        shape.count("list", int(filled.sum()))
         _count(array.flatten(), shape.of_elements(), depth)
     elif not pa.types.is_null(kind):
         if pa.types.is_floating(kind) and pc.any(pc.greater_equal(pc.abs(array), EXACT)).as_py():

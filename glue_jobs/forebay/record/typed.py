@@ -148,9 +148,9 @@ def _walked(
     values, misfits = [], list[dict[str, Any]]()
     for column, path in zip(columns, paths, strict=True):
         found = value_at(record, path)
-        said = text_of_field(found)
-        values.append(None if said is None else converted(said, column))
-        if found is None or (said is not None and fits(said, column)) or (path.has_position and not keeps_arrays):
+        written = text_of_field(found)
+        values.append(None if written is None else converted(written, column))
+        if found is None or (written is not None and fits(written, column)) or (path.has_position and not keeps_arrays):
             continue
         misfit = _as_written(record, path.keys)
         if misfit not in misfits:

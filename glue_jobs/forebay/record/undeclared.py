@@ -30,10 +30,10 @@ def with_a_value(array: pa.StructArray) -> np.ndarray[Any, Any]:
     columns = children(array) if array.type.num_fields else []
     if not all(column.null_count for column in columns):
         return np.ones(len(array), bool)
-    told = np.zeros(len(array), bool)
+    filled = np.zeros(len(array), bool)
     for column in columns:
-        told |= np.asarray(pc.is_valid(column))
-    return told
+        filled |= np.asarray(pc.is_valid(column))
+    return filled
 
 
 def _struct_of(names: list[str], arrays: list[pa.Array], like: pa.StructArray) -> pa.StructArray:

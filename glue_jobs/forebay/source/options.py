@@ -80,16 +80,18 @@ class SourceOptions:
         problems = [_unknown(name) for name in texts if name not in _BY_LOWER_NAME]
         values: dict[str, Any] = {}
         for option in OPTIONS:
-            said = {name: texts[name.lower()].strip() for name in (option.name, *option.also) if name.lower() in texts}
-            name, text = next(((name, text) for name, text in said.items() if text), (option.name, ""))
+            given = {name: texts[name.lower()].strip() for name in (option.name, *option.also) if name.lower() in texts}
+            name, text = next(((name, text) for name, text in given.items() if text), (option.name, ""))
             text = text or (option.default if option.name != "manifestPath" else _manifests(texts, env))
             try:
                 values[option.field] = option.read(text)
             except ValueError:
                 problem = f"{text!r} is not allowed" if text != REQUIRED else "is missing"
                 problems.append(Problem(name, problem, f"allowed: {option.allowed}"))
-            if len(set(said.values())) > 1:
-                problems.append(Problem(option.name, f"is set twice, as {' and '.join(said)}", "leave one of them out"))
+            if len(set(given.values())) > 1:
+                problems.append(
+                    Problem(option.name, f"is set twice, as {' and '.join(given)}", "leave one of them out")
+                )
         if values.get("file_format") and values.get("with_deletes"):
             problems.append(Problem("withDeletes", "is not possible with fileFormat", "a deletion has no contents"))
         if problems:

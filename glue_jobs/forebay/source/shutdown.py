@@ -32,8 +32,8 @@ class Shutdown:
     def __init__(self, last_words: Callable[[], None]) -> None:
         self._last_words = last_words
         self._questions = 0
-        self._said = False
-        self.told = False
+        self._reported = False
+        self.requested = False
 
     def expect(self) -> None:
         """From now on the signal to end is answered, and an ordinary end as well."""
@@ -48,20 +48,20 @@ class Shutdown:
             yield
         finally:
             self._questions -= 1
-            self._go_if_told()
+            self._go_if_requested()
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self.told = True
+        self.requested = True
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.alarm(_PATIENCE_S)
-        self._go_if_told()
+        self._go_if_requested()
 
-    def _go_if_told(self) -> None:
-        if self.told and not self._questions and not self._said:  # otherwise it goes when that is done
+    def _go_if_requested(self) -> None:
+        if self.requested and not self._questions and not self._reported:  # otherwise it goes when that is done
             self._say_last_words()
             os._exit(0)
 
     def _say_last_words(self) -> None:
-        if not self._said:
-            self._said = True
+        if not self._reported:
+            self._reported = True
             self._last_words()

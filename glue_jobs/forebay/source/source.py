@@ -175,7 +175,7 @@ class FileNamesReader(DataSourceStreamReader):
         return self._opened
 
     def _told_to_end(self) -> bool:
-        return self._shutdown is not None and self._shutdown.told
+        return self._shutdown is not None and self._shutdown.requested
 
     def _question(self) -> AbstractContextManager[None]:
         return self._shutdown.question() if self._shutdown else nullcontext()

@@ -56,9 +56,9 @@ def jvm_ended(failure: Exception) -> int | None:
     return status
 
 
-def _pass_on(said: IO[bytes]) -> None:
+def _pass_on(output: IO[bytes]) -> None:
     """The JVM's output, without its greetings, into our stderr."""
-    for line in said:
+    for line in output:
         if not line.startswith(GREETINGS):
             sys.stderr.write(line.decode("utf-8", "replace"))
             sys.stderr.flush()

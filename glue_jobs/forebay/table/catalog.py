@@ -66,7 +66,7 @@ class Catalog:
             except self._glue.exceptions.AlreadyExistsException:  # another driver was quicker
                 found = self._glue.get_table(**where, Name=name)["Table"]
         if not _is_ours(found, wanted):
-            return _said(found)
+            return _described(found)
         parameters = {**found.get("Parameters", {}), **wanted["Parameters"]}
         kept = {key: found[key] for key in ("Description", "Owner", "Retention") if key in found}
         self._glue.update_table(**where, TableInput={**kept, **wanted, "Parameters": parameters})
@@ -80,7 +80,7 @@ def remove_entry(glue: Any, database: str, name: str, path: str) -> str | None:
     try:
         found = glue.get_table(**where)["Table"]
         if not _is_ours(found, {"StorageDescriptor": {"Location": path}}):
-            return f"it is {_said(found)}"
+            return f"it is {_described(found)}"
         glue.delete_table(**where)
     except glue.exceptions.EntityNotFoundException:
         return None
@@ -100,7 +100,7 @@ def _is_a_view(found: dict[str, Any]) -> bool:
     return "ViewDefinition" in found or str(found.get("TableType")).endswith("VIEW")
 
 
-def _said(found: dict[str, Any]) -> str:
+def _described(found: dict[str, Any]) -> str:
     kind = _format(found) or found.get("TableType") or ("a link" if "TargetTable" in found else "a table")
     return f"{kind} at {_place(found) or 'no place'}"
 
@@ -111,8 +111,8 @@ def _place(entry: dict[str, Any]) -> str:
 
 
 def _format(entry: dict[str, Any]) -> str:
-    said = entry.get("Parameters", {})
-    return str(said.get("table_type") or said.get("spark.sql.sources.provider") or "").upper()
+    parameters = entry.get("Parameters", {})
+    return str(parameters.get("table_type") or parameters.get("spark.sql.sources.provider") or "").upper()
 
 
 def _entry(name: str, path: str, schema: StructType) -> dict[str, Any]:

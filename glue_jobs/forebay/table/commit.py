@@ -92,5 +92,5 @@ def until_it_commits(commit: Callable[[], Any], why_not: str, again: Callable[[E
 
 def is_conflict(refused: Exception) -> bool:
     """Whether Spark's Delta refused a commit because another writer's came first. Then it may be tried again."""
-    told = f"{type(refused).__name__}: {refused}"
-    return any(word in told for word in ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "Concurrent", "MetadataChanged"))
+    text = f"{type(refused).__name__}: {refused}"
+    return any(word in text for word in ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "Concurrent", "MetadataChanged"))

@@ -55,12 +55,12 @@ def exchange(
 
 @contextmanager
 def of_session(spark: SparkSession, txn: Txn, mark: str | None = None) -> Iterator[None]:
-    told = {"write.txnAppId": txn.app_id, "write.txnVersion": str(txn.version)}
-    told |= {"commitInfo.userMetadata": mark} if mark else {}
-    for name, value in told.items():
+    options = {"write.txnAppId": txn.app_id, "write.txnVersion": str(txn.version)}
+    options |= {"commitInfo.userMetadata": mark} if mark else {}
+    for name, value in options.items():
         spark.conf.set(f"{DELTA}.{name}", value)
     try:
         yield
     finally:
-        for name in told:
+        for name in options:
             spark.conf.unset(f"{DELTA}.{name}")

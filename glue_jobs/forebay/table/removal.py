@@ -142,5 +142,5 @@ def _unfinished(table: Destination, why: ForebayError) -> Halt:
 
 
 def _failed(table: Destination, refused: Exception) -> Failed:
-    said = (str(refused).strip().splitlines() or [type(refused).__name__])[0]
-    return unanswered(refused, said) or Failed(NotReplaced(f"table {table.name} at {table.path}: {said}"))
+    reason = (str(refused).strip().splitlines() or [type(refused).__name__])[0]
+    return unanswered(refused, reason) or Failed(NotReplaced(f"table {table.name} at {table.path}: {reason}"))

@@ -162,12 +162,12 @@ def _failed(logs: TableLogs, table: Destination, txn: Txn, failure: Exception) -
             return Skipped()
     except LogFailed as unknown:
         return Failed(unknown, may_be_in=True)
-    said = str(failure).strip().splitlines()[0]
-    return unanswered(failure, said) or Failed(NotReplaced(f"table {table.name} at {table.path}: {said}"))
+    reason = str(failure).strip().splitlines()[0]
+    return unanswered(failure, reason) or Failed(NotReplaced(f"table {table.name} at {table.path}: {reason}"))
 
 
-def unanswered(failure: Exception, said: str) -> Failed | None:
+def unanswered(failure: Exception, reason: str) -> Failed | None:
     """The outcome of a commit whose answer was lost; None where it is known that it did not arrive."""
     if any(name == COMMIT_UNKNOWN for name, _ in causes(java_exception(failure))):
-        return Failed(CommitUnknown("CommitUnknown", said), may_be_in=True)
+        return Failed(CommitUnknown("CommitUnknown", reason), may_be_in=True)
     return None

@@ -105,22 +105,22 @@ class StagedTable:
             {**{name: getattr(file, name) for name in OF_A_FILE}, "partitions": file.partitions} for file in self.files
         ]
         columns = None if self.columns is None else json_of(self.columns)
-        told = {"name": self.name, "fixed": self.fixed, "columns": columns, "files": files}
-        return {**told, "partition_columns": self.partition_columns, "replaces": self.replaces}
+        facts = {"name": self.name, "fixed": self.fixed, "columns": columns, "files": files}
+        return {**facts, "partition_columns": self.partition_columns, "replaces": self.replaces}
 
     @classmethod
-    def of_json(cls, told: Mapping[str, Any]) -> StagedTable:
+    def of_json(cls, stored: Mapping[str, Any]) -> StagedTable:
         def file(one: Mapping[str, Any]) -> DataFile:
             partitions = tuple((name, value) for name, value in one["partitions"])
-            return DataFile(told["name"], partitions=partitions, **{name: one[name] for name in OF_A_FILE})
+            return DataFile(stored["name"], partitions=partitions, **{name: one[name] for name in OF_A_FILE})
 
         return cls(
-            told["name"],
-            told["fixed"],
-            None if told["columns"] is None else columns_of_json(told["columns"]),
-            tuple(told["partition_columns"]),
-            tuple(file(one) for one in told["files"]),
-            told["replaces"],
+            stored["name"],
+            stored["fixed"],
+            None if stored["columns"] is None else columns_of_json(stored["columns"]),
+            tuple(stored["partition_columns"]),
+            tuple(file(one) for one in stored["files"]),
+            stored["replaces"],
         )
 
 

@@ -105,7 +105,7 @@ class Chaos:
         expected = [file for file in there if file.identity not in dropped]
         vanished = [_gone(file) for file in expected if rng.random() < self.vanish]
         mentions = [file for file in (*expected, *vanished) for _ in range(self._times(rng))]
-        things = list(self._said(mentions, rng))
+        things = list(self._things(mentions, rng))
         return Announcement(
             messages=tuple(self._planned([thing.body for thing in things], rng)),
             expected=tuple(expected),
@@ -122,18 +122,18 @@ class Chaos:
             times += 1
         return times
 
-    def _said(self, mentions: Sequence[LandedFile], rng: random.Random) -> Iterator[_Said]:
+    def _things(self, mentions: Sequence[LandedFile], rng: random.Random) -> Iterator[_Thing]:
         at = 0
         while at < len(mentions):
             group = mentions[at : at + rng.randint(1, self.records)]
             at += len(group)
             shape = rng.choice(self.shapes)
             broken = [rng.choice(_BROKEN_EVENTS)] if rng.random() < self.spoil else []
-            yield _Said(body(group, shape, also=broken), kept=bool(broken))
+            yield _Thing(body(group, shape, also=broken), kept=bool(broken))
             if rng.random() < self.noise:
                 yield _noise(group[0], shape, rng)
             if rng.random() < self.garbage:
-                yield _Said(rng.choice(GARBAGE), kept=True)
+                yield _Thing(rng.choice(GARBAGE), kept=True)
 
     def _planned(self, bodies: Sequence[str], rng: random.Random) -> list[Message]:
         order = [rng.uniform(0, len(bodies)) if rng.random() < self.reorder else at for at in range(len(bodies))]
@@ -145,7 +145,7 @@ class Chaos:
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
+class _Thing:
     body: str
     kept: bool = False
     ignored: str = ""
@@ -176,7 +176,7 @@ _NOT_DATA = {
 }
 
 
-def _noise(file: LandedFile, shape: Wrapping, rng: random.Random) -> _Said:
+def _noise(file: LandedFile, shape: Wrapping, rng: random.Random) -> _Thing:
     """One event that is understood and announces no file, about `file` or near it."""
     reason = rng.choice([*_NOT_CREATED, *_NOT_DATA, "folder-marker", "test-event", "empty-records"])
     if reason in _NOT_CREATED:
@@ -189,7 +189,7 @@ def _noise(file: LandedFile, shape: Wrapping, rng: random.Random) -> _Said:
         text = setup_event(file.bucket, shape)
     else:
         text = body([], shape)
-    return _Said(text, ignored=reason)
+    return _Thing(text, ignored=reason)
 
 
 def _gone(file: LandedFile) -> LandedFile:

@@ -175,13 +175,13 @@ def _page(line: str, chance: random.Random) -> list[str]:
     return ["<html>", f"<head><title>{title}</title></head>", f"<body><h1>{title}</h1></body>", "</html>"]
 
 
-def _said(text: str) -> Callable[[str, random.Random], list[str]]:
+def _constant(text: str) -> Callable[[str, random.Random], list[str]]:
     return lambda line, chance: [text]
 
 
 SPOILED: tuple[Callable[[str, random.Random], list[str]], ...] = (
     *(_cut_off, _cut_off, _garbled, _page),
-    *map(_said, ("connection reset by peer", "42", "null", "[7]", '"maintenance"')),
+    *map(_constant, ("connection reset by peer", "42", "null", "[7]", '"maintenance"')),
 )
 """Replacements of lines that are not JSON objects; a page of HTML is several lines, and so several records."""
 

@@ -118,10 +118,10 @@ def _make_or_update(cloudformation: Any, assembly: Assembly, bucket_url: str) ->
         except cloudformation.exceptions.AlreadyExistsException:
             _update(cloudformation, arguments)
     except ClientError as refusal:
-        raise _told(assembly, refusal.response["Error"]["Message"]) from refusal
+        raise _failed(assembly, refusal.response["Error"]["Message"]) from refusal
     if _status(cloudformation, assembly.stack) == ROLLED_BACK:
         events = cloudformation.describe_stack_events(StackName=assembly.stack)["StackEvents"]
-        raise _told(assembly, next(one["ResourceStatusReason"] for one in events if one.get("ResourceStatusReason")))
+        raise _failed(assembly, next(one["ResourceStatusReason"] for one in events if one.get("ResourceStatusReason")))
 
 
 def _update(cloudformation: Any, arguments: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ def _status(cloudformation: Any, stack: str) -> str:
     return str(found["StackStatus"])
 
 
-def _told(assembly: Assembly, why: str) -> Halt:
+def _failed(assembly: Assembly, why: str) -> Halt:
     return Halt(f"{assembly.folder} cannot be deployed into the twin: {why}")
 
 

@@ -99,12 +99,12 @@ def _lag(lag: Lag | None) -> dict[str, object]:
     if lag is None:
         return {}
     behind: dict[str, object] = {"merged_from": lag.log, "commits_behind": lag.commits, "behind_since": lag.since}
-    return {**behind, "trouble": lag.told} if lag.told else behind
+    return {**behind, "trouble": lag.note} if lag.note else behind
 
 
 def _said(lag: Lag) -> str:
-    if lag.told:
-        return lag.told
+    if lag.note:
+        return lag.note
     if lag.commits is None:
         return f"{lag.state}: no recent commit is a merge of {lag.log}; run `forebay merge {lag.state}`"
     if not lag.commits:

@@ -60,13 +60,13 @@ def _part(texts: list[bytes], row: int, limits: Limits) -> Part:
 
 
 def _header(cursor: Cursor) -> _File:
-    told = {cursor.take(cursor.number()): cursor.take(cursor.number()) for _ in cursor.items()}
-    if b"avro.schema" not in told:
+    metadata = {cursor.take(cursor.number()): cursor.take(cursor.number()) for _ in cursor.items()}
+    if b"avro.schema" not in metadata:
         raise ValueError("it has no schema")
-    name = told.get(b"avro.codec", b"null").decode()
+    name = metadata.get(b"avro.codec", b"null").decode()
     if name not in CODECS:
         raise ValueError(f"no codec is called {name!r}; there are {', '.join(CODECS)}")
-    return _File(writer_of(json.loads(told[b"avro.schema"])), CODECS[name], cursor.take(SYNC_BYTES))
+    return _File(writer_of(json.loads(metadata[b"avro.schema"])), CODECS[name], cursor.take(SYNC_BYTES))
 
 
 @dataclass(frozen=True, slots=True)

@@ -116,8 +116,10 @@ def _names(places: Sequence[tuple[int, int]], window: bytes, dialect: Dialect) -
         if dialect.quote and name.startswith(dialect.quote):
             name = _unquoted(name, dialect)
         elif b"\r" in name.rstrip(b"\r"):
-            said = f"the name of column {number} contains a carriage return: lines may end with carriage returns alone"
-            raise NotTaken("bad-header", said, kept_text(window[:LONGEST_NAME], LONGEST_NAME))
+            detail = (
+                f"the name of column {number} contains a carriage return: lines may end with carriage returns alone"
+            )
+            raise NotTaken("bad-header", detail, kept_text(window[:LONGEST_NAME], LONGEST_NAME))
         else:
             name = _bare(name, dialect)
         if len(name) > LONGEST_NAME:

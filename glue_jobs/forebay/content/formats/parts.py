@@ -37,12 +37,12 @@ def parts_of(content: Content, form: Form, limits: Limits) -> Iterator[Part]:
     try:
         yield from _parts(content, form, limits)
     except TooMany as too_many:
-        raise NotTaken(too_many.reason, _told(content, too_many.detail), content.head) from too_many
+        raise NotTaken(too_many.reason, _detail_of(content, too_many.detail), content.head) from too_many
     except NotTaken as refusal:
-        raise NotTaken(refusal.why.reason, _told(content, refusal.why.detail), refusal.why.head) from refusal
+        raise NotTaken(refusal.why.reason, _detail_of(content, refusal.why.detail), refusal.why.head) from refusal
 
 
-def _told(content: Content, detail: str) -> str:
+def _detail_of(content: Content, detail: str) -> str:
     return f"in {content.key}: {detail}" if content.is_member else detail
 
 

@@ -44,7 +44,7 @@ def service_for(place: str, lake: str, deployed: str = "") -> Service:
     kept = kept_names(objects)
     known = sorted({*kept, *open_objects(writers_of(lake)).folders()})
     if len(known) > 1 or (known and known != kept and known != [example.name]):
-        problem = f"is missing: this lake has files of {_said(known)}"
+        problem = f"is missing: this lake has files of {_listed(known)}"
         raise InvalidConfiguration.one("--service", problem, "name the folder with the declarations of that service")
     if not kept:
         return example
@@ -55,5 +55,5 @@ def kept_names(objects: Objects) -> list[str]:
     return [name.removesuffix(".json") for name in objects.names(SERVICES) if name.endswith(".json")]
 
 
-def _said(services: list[str]) -> str:
+def _listed(services: list[str]) -> str:
     return f"the service {services[0]}" if len(services) == 1 else f"the services {', '.join(services)}"

@@ -73,7 +73,7 @@ def definition_of(table: Objects) -> Definition:
     replay = _Replay()
     for name in listing.checkpoint:
         replay.checkpoint(content_of(table, name))
-    for lines in _said(table, listing.commits):
+    for lines in _definition_lines(table, listing.commits):
         replay.commit(lines)
     if (now := replay.definition(listing.version, listing.newest.astimezone(UTC))) is None:
         raise BrokenLog(f"{table.place}: its log has no metadata")
@@ -95,8 +95,8 @@ def history_of(table: Objects) -> TableHistory:
     made = [] if commits and commits[0][0] == 0 else list(_before(table, found, commits, replay))
     if not commits and not made:
         raise NoTable(f"{table.place} is not a Delta table: it has no log")
-    said = _said(table, [one.name for _, one in commits])
-    for (version, commit), lines in zip(commits, said, strict=True):
+    lines_of_commits = _definition_lines(table, [one.name for _, one in commits])
+    for (version, commit), lines in zip(commits, lines_of_commits, strict=True):
         if replay.commit(lines) and (now := replay.definition(version, commit.modified.astimezone(UTC))) is not None:
             made.append(now)
     if not made:
@@ -117,13 +117,13 @@ def _before(
             yield made
 
 
-def _said(table: Objects, names: Iterable[str]) -> list[list[bytes]]:
-    """The lines of each commit that say something of the table itself. The others are not kept: a log may be long."""
+def _definition_lines(table: Objects, names: Iterable[str]) -> list[list[bytes]]:
+    """The lines of each commit that define the table. The others are not kept: a log may be long."""
 
-    def said(name: str) -> list[bytes]:
+    def lines_of(name: str) -> list[bytes]:
         return [line for line in content_of(table, name).splitlines() if any(word in line[:32] for word in WORDS)]
 
-    return in_threads(said, names, at_once=32)
+    return in_threads(lines_of, names, at_once=32)
 
 
 @dataclass

@@ -70,8 +70,8 @@ def _parquet(rows: pa.Table) -> bytes:
 
 def _add(path: str, partition: str, value: str, size: int, rows: int) -> dict[str, Any]:
     stats = json.dumps({"numRecords": rows})
-    told = {"path": path, "partitionValues": {partition: value}, "size": size, "modificationTime": _now()}
-    return {"add": {**told, "dataChange": True, "stats": stats}}
+    added = {"path": path, "partitionValues": {partition: value}, "size": size, "modificationTime": _now()}
+    return {"add": {**added, "dataChange": True, "stats": stats}}
 
 
 def _removes(snapshot: Snapshot | None, partition: str, rows: Mapping[str, Any]) -> Iterator[dict[str, Any]]:

@@ -52,8 +52,8 @@ def write_files(
     zone = rows.sparkSession.conf.get("spark.sql.session.timeZone") or "UTC"
     partitions = {name: place.partition_columns for name, place in places.items()}
     destination = destination_column(F.col(quoted(table_column)), partitions, kinds, zone)
-    told = rows.withColumn(DESTINATION, destination).drop(table_column)
-    in_order = (told.hint("rebalance", DESTINATION) if gather else told).sortWithinPartitions(DESTINATION)
+    placed = rows.withColumn(DESTINATION, destination).drop(table_column)
+    in_order = (placed.hint("rebalance", DESTINATION) if gather else placed).sortWithinPartitions(DESTINATION)
     return collect_answers(map_in_arrow(in_order, _Task(dict(places), storage), ANSWER_DDL).collect())
 
 
