@@ -14,12 +14,13 @@ this zip and these jars. `SHA256SUMS` beside them has the hashes.
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -63,12 +64,19 @@ def package_zip(to: Path, package: Path = PACKAGE, *, functions: Path | None = N
     files = {f"{package.name}/{file.relative_to(package).as_posix()}": file.read_bytes() for file in ours}
     if functions is not None:
         files |= modules_of(functions)
-    with zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as archive:
+    to.write_bytes(zipped(files))
+    return to
+
+
+def zipped(files: Mapping[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> bytes:
+    """The same bytes each time."""
+    body = io.BytesIO()
+    with zipfile.ZipFile(body, "w") as archive:
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, EARLIEST)
             entry.external_attr = 0o644 << 16
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED)
-    return to
+            archive.writestr(entry, content, how)
+    return body.getvalue()
 
 
 def modules_of(functions: Path) -> dict[str, bytes]:

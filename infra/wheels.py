@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import io
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
 from forebay.errors import InvalidConfiguration
-from infra.bundle import EARLIEST, ROOT
+from infra.bundle import ROOT, zipped
 
 JOB_PACKAGES = ROOT / ".forebay" / "job-packages"
 SUFFIX = ".gluewheels.zip"
@@ -69,13 +68,3 @@ def tag(wheel: str) -> str:
 
 def digest(content: bytes) -> str:
     return base64.urlsafe_b64encode(hashlib.sha256(content).digest()).rstrip(b"=").decode()
-
-
-def zipped(files: Mapping[str, bytes], how: int = zipfile.ZIP_DEFLATED) -> bytes:
-    body = io.BytesIO()
-    with zipfile.ZipFile(body, "w") as archive:
-        for name, content in files.items():
-            entry = zipfile.ZipInfo(name, EARLIEST)
-            entry.external_attr = 0o644 << 16
-            archive.writestr(entry, content, how)
-    return body.getvalue()
