@@ -44,7 +44,7 @@ class Compaction(Declared):
 def partition_problems(
     partitions: Sequence[str], patterns: Mapping[str, str], columns: Sequence[Column]
 ) -> Iterator[str]:
-    """Problems of the columns by which a table is partitioned, and with the patterns of their values."""
+    """Mistakes in the columns by which a table is partitioned, and in the patterns of their values."""
     kinds = {column.name: column.type for column in columns}
     for name in partitions:
         if name not in kinds:
@@ -65,7 +65,7 @@ def partition_problems(
 def cluster_problems(
     cluster_by: Sequence[str], partitions: Sequence[str], columns: Sequence[Column], compaction: Compaction
 ) -> Iterator[str]:
-    """Problems of the columns by which OPTIMIZE groups rows, by the limits of Delta."""
+    """Mistakes in the columns by which OPTIMIZE groups rows, by the limits of Delta."""
     kinds = {column.name: column.type for column in columns}
     if cluster_by and partitions:
         yield "cluster_by: cannot be combined with partitions"

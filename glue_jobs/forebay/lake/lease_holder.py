@@ -1,4 +1,4 @@
-"""The holder of a lease, and the message that another driver gets about it."""
+"""The holder of a lease, and the event and the error that name it."""
 
 from __future__ import annotations
 

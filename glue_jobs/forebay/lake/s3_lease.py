@@ -142,7 +142,7 @@ def place(folder: str) -> tuple[str, str]:
 
 
 def look(s3: Any, bucket: str, key: str) -> _There | None:
-    """The object that is there now; None without one."""
+    """The current object; None without one."""
     try:
         answer = s3.get_object(Bucket=bucket, Key=key)
     except ClientError as refused:

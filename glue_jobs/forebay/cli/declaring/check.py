@@ -1,4 +1,4 @@
-"""`forebay tables check`: problems of the declarations, and how the tables of a lake differ from them."""
+"""`forebay tables check`: mistakes in declarations, and the tables of a lake that differ from them."""
 
 from __future__ import annotations
 

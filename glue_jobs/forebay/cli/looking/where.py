@@ -1,4 +1,4 @@
-"""`forebay where`: the end of a file, or the file that a row came from."""
+"""`forebay where`: the life of a file, or the file that a row came from."""
 
 from __future__ import annotations
 
