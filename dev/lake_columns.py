@@ -82,7 +82,7 @@ LEDGER = {
     "tables": "Rows by table.",
     "sequencer": "The order of versions of one key, by S3.",
     "superseded_by": "The `file_id` of the later version that replaced this one.",
-    "tries": "How many batches asked S3 for the file.",
+    "tries": "How many batches asked S3 for the file. While it waits as `put-again`: how often it was announced.",
     "content_hash": "The hash of the bytes. Later hashes are of the object as an erasure rewrote it.",
 }
 HELD = {

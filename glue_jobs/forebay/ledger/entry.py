@@ -95,7 +95,8 @@ class Entry:
     dropped: int = 0
     tables: dict[str, int] = field(default_factory=dict)
     tries: int = 1
-    """The number of batches in which S3 was asked for the file."""
+    """The number of batches in which S3 was asked for the file. The row of a file that waits counts its announcements instead
+    (`PUT_AGAIN`)."""
     content_hash: str = ""
     """The hash of the bytes that were read; empty if the file did not land. After a space follow the hashes of the object's
     rewritten bytes."""
