@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -69,6 +70,33 @@ def test_an_hour_that_the_clocks_leave_out_is_in_no_period_and_a_day_without_its
     assert berlin.period_of(file("in/2026/03/29/03/a")) == Period(three, three.replace(hour=2))
     cairo = rule(**DAY | {"zone": "Africa/Cairo"}).period_of(file("in/dt=2026-04-24/a"))
     assert cairo == Period(datetime(2026, 4, 23, 22, tzinfo=UTC), datetime(2026, 4, 24, 21, tzinfo=UTC))
+
+
+def test_hours_follow_each_other_where_clocks_jump_in_the_middle_of_one_or_over_two() -> None:
+    """On Chatham from 02:45 to 03:45, at Troll from 01:00 to 03:00, on Lord Howe by half an hour."""
+    for zone, day in (
+        ("Pacific/Chatham", "2026/09/27"),
+        ("Antarctica/Troll", "2026/03/29"),
+        ("Australia/Lord_Howe", "2026/10/04"),
+        ("Europe/Berlin", "2026/03/29"),
+    ):
+        hours = rule(**HOUR | {"zone": zone})
+        found = [(hour, hours.period_of(file(f"in/{day}/{hour:02}/a"))) for hour in range(24)]
+        there = [(hour, period) for hour, period in found if period is not None]
+        for (_, one), (_, following) in pairwise(there):
+            assert one.end == following.start, zone
+        for hour, period in there:
+            assert hours.has(period), zone
+            assert hours.prefixes(period, list) == [f"in/{day}/{hour:02}/"]
+        minutes = [(period.end - period.start) // timedelta(minutes=1) for _, period in there]
+        assert sum(minutes) == {"Australia/Lord_Howe": 1410, "Antarctica/Troll": 1320}.get(zone, 1380)
+
+
+@pytest.mark.parametrize("at", [datetime.max, datetime.min])
+@pytest.mark.parametrize("zone", ["UTC", "Asia/Tokyo", "America/New_York"])
+def test_a_time_at_the_end_of_time_is_in_no_period(at: datetime, zone: str) -> None:
+    """A message may say so. A batch must not fail because of it."""
+    assert rule(quiet_minutes=5, zone=zone).period_of(file("a", at.replace(tzinfo=UTC))) is None
 
 
 def test_a_year_that_is_written_twice_must_be_the_same() -> None:

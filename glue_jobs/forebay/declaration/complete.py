@@ -98,23 +98,28 @@ class Complete(Declared):
 
     def period_of(self, file: LandedFile) -> Period | None:
         """The period of a file; None if neither its key nor its time names one, or if clocks skip that hour."""
+        try:
+            local = self._local_time_of(file)
+            period = None if local is None or local.year not in YEARS else self._at(local)
+        except (ValueError, OverflowError):
+            return None
+        return period if period and period.start < period.end else None
+
+    def _local_time_of(self, file: LandedFile) -> datetime | None:
+        """The hour that its key names, or when S3 received it."""
         if not self.folder:
-            return self._at(file.event_time.astimezone(self._tz)) if file.event_time else None
+            return file.event_time.astimezone(self._tz) if file.event_time else None
         found = _pattern(self.folder).match(file.key)
         if found is None:
             return None
         year, month, day, hour = (int(found.groupdict().get(f"_{token}", 0)) for token in DIGITS)
-        try:
-            period = self._at(datetime(year, month, day, hour, tzinfo=self._tz))
-        except (ValueError, OverflowError):
-            return None
-        return period if year in YEARS and period.start < period.end else None
+        return datetime(year, month, day, hour, tzinfo=self._tz)
 
     def _at(self, local: datetime) -> Period:
         """By the clock of the time zone: a day may have 23 hours, and a repeated hour is one period."""
         start = local.replace(minute=0, second=0, microsecond=0, fold=0)
         start = start.replace(hour=0) if self.period == "day" else start
-        return Period(start.astimezone(UTC), (start + LENGTHS[self.period]).astimezone(UTC))
+        return Period(_moment_of(start), _moment_of(start + LENGTHS[self.period]))
 
     def period_before(self, moment: datetime) -> Period:
         """The one that holds the time right before this moment."""
@@ -146,6 +151,18 @@ class Complete(Declared):
         local = period.start.astimezone(self._tz)
         folder = re.sub("%([YmdH])", lambda token: local.strftime(token[0]).zfill(DIGITS[token[1]]), self.folder)
         return [*_expanded("", folder, below)]
+
+
+def _moment_of(local: datetime) -> datetime:
+    """When the clocks show a time for the first time, or jump over it."""
+    late, early = local.astimezone(UTC), local.replace(fold=1).astimezone(UTC)
+    if early >= late:
+        return late
+    while late - early > timedelta(seconds=1):
+        middle = early + (late - early) // 2
+        has_jumped = middle.astimezone(local.tzinfo).utcoffset() == late.astimezone(local.tzinfo).utcoffset()
+        early, late = (early, middle) if has_jumped else (middle, late)
+    return late.replace(microsecond=0)
 
 
 def _expanded(done: str, rest: str, below: Callable[[str], Sequence[str]]) -> Iterator[str]:
