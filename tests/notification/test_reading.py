@@ -190,6 +190,8 @@ def test_a_key_of_eventbridge_is_never_decoded(key: str) -> None:
         ("2024-05-01T12:00:00", datetime(2024, 5, 1, 12, tzinfo=UTC)),
         ("yesterday", None),
         ("0001-01-01T00:00:00+23:00", None),
+        ("0001-01-01T00:00:00Z", None),  # what .NET has for no time
+        ("9999-12-31T23:59:59.999Z", None),
         (1714564800.5, None),
         (None, None),
     ],

@@ -55,6 +55,8 @@ _LONGEST_KEY_BYTES = 1024
 _LONGEST_ID = 1024
 _LARGEST_SIZE = 2**63 - 1  # what a column of Spark's `long` holds
 _LONGEST_SIZE_DIGITS = 20
+_YEARS = range(1970, 9999)
+"""Others mean that the sender had no time. Whoever adds a day to them, or takes one away, would fail."""
 
 
 def read_s3_event(record: JsonObject) -> LandedFile | Ignored:
@@ -236,6 +238,7 @@ def _time(text: Any) -> datetime | None:
         return None
     try:
         time = datetime.fromisoformat(text)
-        return time.replace(tzinfo=UTC) if time.tzinfo in (None, UTC) else time.astimezone(UTC)
+        time = time.replace(tzinfo=UTC) if time.tzinfo in (None, UTC) else time.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+    return time if time.year in _YEARS else None
