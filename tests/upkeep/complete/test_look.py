@@ -48,7 +48,7 @@ class S3:
         """Keys whose latest version is a delete marker."""
 
     def get_paginator(self, name: str) -> S3:
-        assert name in ("list_object_versions", "list_objects_v2")
+        assert name == "list_object_versions", "it also has the folders whose objects were deleted"
         return self
 
     def paginate(self, *, Bucket: str, Prefix: str, Delimiter: str = "") -> Iterator[dict[str, Any]]:  # noqa: N803
@@ -139,6 +139,14 @@ def test_an_hour_waits_for_no_deleted_file_where_a_deletion_takes_rows_out(
     story = Story(tmp_path, S3(HOUR + "a", HOUR + "gone", HOUR + "_DONE"), declared)
     story.s3.deleted.append(HOUR + "gone")
     assert ("gone" in story.batch("a", "_DONE", rows=(row("a"),)).why) is waits
+
+
+def test_an_hour_waits_for_a_deleted_version_also_if_its_folder_has_no_other_file(tmp_path: Path) -> None:
+    """A star stands for folders, and one of them has no object any more, but a version."""
+    declared = service('folder = "*/%Y/%m/%d/%H/", quiet_minutes = 5')
+    story = Story(tmp_path, S3(HOUR + "a", "out/2026/11/24/10/unread"), declared)
+    story.s3.deleted.append("out/2026/11/24/10/unread")
+    assert "out/2026/11/24/10/unread" in story.batch("a", rows=(row("a"),)).why
 
 
 @pytest.mark.parametrize("row_of", ["unreadable", ""])

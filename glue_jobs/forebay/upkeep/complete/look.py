@@ -85,7 +85,7 @@ class Landing:
         return content
 
     def _folders(self, bucket: str, prefix: str) -> list[str]:
-        pages = self.s3.get_paginator("list_objects_v2").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
+        pages = self.s3.get_paginator("list_object_versions").paginate(Bucket=bucket, Prefix=prefix, Delimiter="/")
         return [found["Prefix"] for page in pages for found in page.get("CommonPrefixes", ())]
 
 
