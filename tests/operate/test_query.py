@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from datetime import UTC, date, datetime
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -45,6 +47,16 @@ def test_words_that_write_may_stand_in_texts_and_in_quoted_names(lake: str) -> N
 def test_what_is_no_json_is_text_in_it(lake: str) -> None:
     (line,) = ran("query", "select 0.0 / 0 as x, -1.0 / 0 as y, 'NaN' as z", "--lake", lake, "--json").splitlines()
     assert json.loads(line, parse_constant=pytest.fail) == {"x": "NaN", "y": "-Infinity", "z": "NaN"}
+
+
+def test_times_and_decimals_in_arrays_and_structs_are_written_like_those_in_columns(lake: str) -> None:
+    part = pa.struct([("at", pa.timestamp("us", "UTC")), ("price", pa.decimal128(10, 2)), ("day", pa.date32())])
+    one = {"at": datetime(2026, 11, 24, 10, tzinfo=UTC), "price": Decimal("1.50"), "day": date(2026, 11, 24)}
+    table = {"parts": pa.array([[one, None]], pa.list_(part)), "sku": pa.array([{"x": "a'b", "n": None}])}
+    write_deltalake(f"{lake}/carts", pa.table(table))
+    said = ran("query", "select parts, sku from carts", "--lake", lake).splitlines()[1]
+    parts = "[{'at': 2026-11-24 10:00:00+00:00, 'price': 1.50, 'day': 2026-11-24}, None]"
+    assert said == parts + """  {'n': None, 'x': "a'b"}"""
 
 
 @pytest.mark.parametrize(

@@ -42,8 +42,17 @@ def query(
 
 
 def _text(value: object) -> str:
-    text = "-" if value is None else str(value)
+    text = "-" if value is None else value if isinstance(value, str) else _inner(value)
     return f"{text[:WIDEST]}…" if console.is_terminal and len(text) > WIDEST else text
+
+
+def _inner(value: object) -> str:
+    """Also of parts of arrays and structs, whose texts have quotes."""
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{name!r}: {_inner(part)}' for name, part in value.items())}}}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_inner, value))}]"
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 def _show(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
