@@ -163,6 +163,16 @@ def test_of_a_line_with_many_records_those_are_shown_that_may_be_the_row(lake: L
     assert lake.texts("x", column="made") == events[: record.MOST_OF_A_LINE], "only those of the table"
 
 
+def test_where_a_function_may_have_made_the_value_no_record_of_the_table_is_left_out(tmp_path: Path, s3: str) -> None:
+    """The row with n = 2 may come from the record with n = 1."""
+    doubles = 'where = { game = "alpha" }\ncolumns = [{ name = "n", type = "long" }]\ntransform = "shop:double"'
+    lake = Lake(tmp_path / "lake", s3, SERVICE.replace('where = { game = "alpha" }', doubles))
+    events = [event("alpha", f"e{n}", n=n) for n in range(9)]
+    lake.loaded(" ".join([event("beta", "x"), *events]).encode(), {"event_id": "e1", "n": 2})
+    assert lake.texts("2", column="n") == [events[2], *events[:2], *events[3:5]], "the one with the value comes first"
+    assert lake.texts("e1") == [events[1]], "the function does not get this column"
+
+
 def test_a_record_that_goes_elsewhere_by_now_is_still_shown(lake: Lake) -> None:
     lake.loaded(event("beta", "x").encode(), {"event_id": "x"})
     said = ran("where", "x", "--row", "alpha", "--lake", lake.place, "--text")

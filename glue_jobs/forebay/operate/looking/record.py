@@ -116,7 +116,10 @@ def _traced(lake: str, file: LedgerFile, lines: set[int], asked: tuple[str, str,
     maker = next((one for one in service.tables if one.may_merge_into(table)), None) or service.maker_of(table)
     metadata: Metadata = {}
     get = OrCopy.over(Retrying.over_s3(s3 or s3_client(1), LIMITS, metadata), service, metadata)
-    choice = _Choice(service, maker, table, _source(maker, column), value)
+    may_change = (
+        maker is not None and column in {one.name for one in service.transformed(maker)} and bool(maker.transform)
+    )
+    choice = _Choice(service, maker, table, _source(maker, column), value, may_change)
     not_read = None
     for row in _rows(file, lines, service, get):
         if isinstance(row, NotRead):
@@ -152,13 +155,15 @@ def _rows(file: LedgerFile, lines: set[int], service: Service, get: Get) -> Iter
 
 @dataclass
 class _Choice:
-    """Chooses the records of a line that may be the row: those with its value, else those that its table takes, else all."""
+    """Chooses the records of a line that may be the row: those with its value, else those that its table takes, else all.
+    If a function of the table `may_change` the value, those with it only come first."""
 
     service: Service
     maker: Table | None
     table: str
     source: str | None
     value: str
+    may_change: bool
     of_line: dict[int, tuple[int, list[Record]]] = field(default_factory=dict)
 
     def add(self, line: int, byte_offset: int, text: str, origin: Origin) -> None:
@@ -169,14 +174,14 @@ class _Choice:
         table = route_of(self.service, read, origin).table
         if table is not None and self.maker is not None and self.table == self.maker.state_of(table):
             table = self.table
-        likeness = int(table == self.table)
-        if self.source is not None and text_of(self.service, self.source, read, origin) == self.value:
-            likeness += 2
+        has_value = self.source is not None and text_of(self.service, self.source, read, origin) == self.value
+        likeness = int(table == self.table) + (0 if self.may_change else 2 * has_value)
         best, some = self.of_line.get(line, (-1, []))
         if likeness > best:
             self.of_line[line] = (likeness, some := [])
-        if likeness >= best and len(some) < MOST_OF_A_LINE:
-            some.append(Record(line, byte_offset, text, table))
+        if likeness >= best:
+            some.insert(0 if has_value and self.may_change else len(some), Record(line, byte_offset, text, table))
+            del some[MOST_OF_A_LINE:]
 
 
 def _source(maker: Table | None, column: str) -> str | None:
