@@ -44,6 +44,14 @@ def test_words_that_write_may_stand_in_texts_and_in_quoted_names(lake: str) -> N
     assert rows(lake, 'select sum("set") n from alpha /* drop */') == [{"n": 2}]
 
 
+def test_a_quote_in_a_name_begins_no_text(lake: str) -> None:
+    write_deltalake(f"{lake}/notes", pa.table({"it's": ["o'x"], "a;b": [1]}))
+    asked = """select "it's" as x, "a;b" as y from notes where "it's" is not null"""
+    assert rows(lake, asked) == [{"x": "o'x", "y": 1}]
+    hidden = """with "a'" as (select 1) insert into alpha select * from "a'" """
+    assert "has the word insert" in failed(2, "query", hidden, "--lake", lake)
+
+
 def test_what_is_no_json_is_text_in_it(lake: str) -> None:
     (line,) = ran("query", "select 0.0 / 0 as x, -1.0 / 0 as y, 'NaN' as z", "--lake", lake, "--json").splitlines()
     assert json.loads(line, parse_constant=pytest.fail) == {"x": "NaN", "y": "-Infinity", "z": "NaN"}

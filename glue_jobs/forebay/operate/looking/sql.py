@@ -20,7 +20,8 @@ from forebay.operate.lake_view import LakeView, lost_table, without_log
 
 BEGINS = ("select", "with", "explain", "describe", "values")
 WRITES = ("insert", "update", "delete", "merge", "copy", "create", "drop", "alter", "truncate", "set", "into")
-TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.S)
+TEXT = re.compile(r"""("(?:[^"]|"")*")|'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/""", re.S)
+"""A text or a comment; or a name in quotes, which may have a quote of a text."""
 FILE_GONE = re.compile(r"Object at location (.*?) not found")
 NAMED = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
 
@@ -65,7 +66,7 @@ def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidCo
 
 def _words(sql: str) -> list[tuple[str, bool]]:
     """Every name in the text, and whether it is in quotes."""
-    bare = TEXT.sub(" ", sql)
+    bare = TEXT.sub(lambda found: found[1] or " ", sql)
     return [(quoted.replace('""', '"') or plain.lower(), bool(quoted)) for quoted, plain in NAMED.findall(bare)]
 
 
