@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -239,6 +240,24 @@ def test_a_column_whose_values_have_no_text_names_no_row(lake: str, kind: pa.Dat
         write_deltalake(f"{lake}/{name}", pa.table(rows))
         said = failed(2, "where", "x", "--row", name, "--by", "it", "--lake", lake)
         assert said == "forebay: --by it: has values without a text (choose a column of texts, numbers or times)\n"
+
+
+def test_a_row_is_found_by_each_value_as_a_query_shows_it(lake: str) -> None:
+    file_id = json.loads(ran("files", "show", "s3://landing/in/a b.json", "--lake", lake, "--json"))["file_id"]
+    values: dict[str, tuple[pa.DataType, object]] = {
+        "at": (pa.timestamp("us", "UTC"), datetime(2026, 11, 24, 10, 0, 0, 250_000, tzinfo=UTC)),
+        "day": (pa.date32(), date(2026, 11, 24)),
+        "price": (pa.decimal128(10, 2), Decimal("1.50")),
+        "ok": (pa.bool_(), True),
+        "share": (pa.float64(), 1e22),
+        "it's": (pa.string(), "o'\"x"),
+    }
+    rows = {name: pa.array([value, None], kind) for name, (kind, value) in values.items()}
+    write_deltalake(f"{lake}/kinds", pa.table({"_file_id": pa.array([file_id, "other"]), **rows}))
+    for name in values:
+        shown = ran("query", f'select "{name}" from kinds where "{name}" is not null', "--lake", lake).splitlines()[1]
+        told = given(("where", shown, "--row", "kinds", "--by", name, "--lake", lake), "")
+        assert told[1].startswith("s3://landing/in/a b.json"), (shown, *told)
 
 
 def test_of_a_file_that_the_ledger_does_not_know_the_ways_to_look_on_are_told(lake: str) -> None:

@@ -29,6 +29,8 @@ from forebay.lake.objects import open_objects
 from forebay.lake.origin import table_lost
 from forebay.lake.rows import python_rows
 from forebay.ledger.entry import REPLAY
+from forebay.record.moment import micros_of
+from forebay.record.number import NUMBER
 from forebay.threads import answers_by
 
 MOST_MEANT = 3
@@ -90,17 +92,30 @@ def known_service(view: LakeView, name: str) -> str:
     return name
 
 
-def known_column(view: LakeView, table: str, name: str, *, option: str = "column") -> str:
-    """The name, of a column of a table that is there, whose values a query compares as texts; else `InvalidConfiguration`,
-    which names the option that has it."""
+def known_column(view: LakeView, table: str, name: str, *, option: str = "column") -> Any:
+    """The type of a column of a table that is there; else `InvalidConfiguration`, which names the option that has it."""
     kinds = columns_there(view, table)
     if name not in kinds:
         hint = meant(name, sorted(kinds), f"there are {', '.join(kinds)}", most=MOST_MEANT)
         raise InvalidConfiguration.one(f"{option} {name}", f"is not a column of table {table}", hint)
-    if not _has_texts(kinds[name]):
+    return kinds[name]
+
+
+def having(view: LakeView, table: str, name: str, value: str, *, option: str = "column") -> str:
+    """In SQL: whether a row has this value in a column, written as in the record or as `forebay query` shows it."""
+    kind = known_column(view, table, name, option=option)
+    if not _has_texts(kind):
         hint = "choose a column of texts, numbers or times"
         raise InvalidConfiguration.one(f"{option} {name}", "has values without a text", hint)
-    return name
+    column, plain = '"' + name.replace('"', '""') + '"', getattr(kind, "type", "")
+    either = [f"cast({column} as string) = {quoted(value)}"]
+    if plain == "timestamp" and (micros := micros_of(value)) is not None:
+        either.append(f"cast({column} as bigint) = {micros}")
+    elif plain in ("double", "float") and NUMBER.fullmatch(value):
+        either.append(f"{column} = cast({quoted(value)} as double)")
+    elif plain == "boolean":
+        either.append(f"cast({column} as string) = {quoted(value.lower())}")
+    return " or ".join(either)
 
 
 def _has_texts(kind: Any) -> bool:

@@ -24,7 +24,7 @@ from forebay.declaration.kept.in_force import kept_service
 from forebay.declaration.service import Service
 from forebay.declaration.table import Table
 from forebay.errors import InvalidConfiguration
-from forebay.operate.lake_view import LakeView, known_column, quoted
+from forebay.operate.lake_view import LakeView, having, known_column
 from forebay.operate.looking.files import LedgerFile
 from forebay.privacy.erased import without_erased
 from forebay.record.number import read_json
@@ -89,10 +89,8 @@ def rows_traced(
     view: LakeView, table: str, column: str, value: str, files: Iterable[LedgerFile], *, s3: Any = None
 ) -> tuple[dict[str, Traced], bool]:
     """The first rows with this value, by the ids of their files; and whether there are more."""
-    for name in (column, "_line"):
-        known_column(view, table, name)
-    named = column.replace('"', '""')
-    where = f'cast("{named}" as string) = {quoted(value)}'
+    where = having(view, table, column, value)
+    known_column(view, table, "_line")
     sql = f"select distinct _file_id, _line from t where {where} order by _file_id, _line limit {MOST_ROWS + 1}"
     rows = view.query(table, sql)
     lines: dict[str, set[int]] = {}

@@ -18,7 +18,7 @@ from forebay.lake.layout import LEDGER, PARKED, QUARANTINE, application, table_p
 from forebay.lake.log.listing import LOG, version_of_commit
 from forebay.lake.objects import Objects, open_objects
 from forebay.ledger.entry import DELETED
-from forebay.operate.lake_view import LakeView, columns_there, known_column, quoted
+from forebay.operate.lake_view import LakeView, columns_there, having, quoted
 from forebay.operate.looking.files import Away, LedgerFile, away_of, versions_of
 
 CLOCKS_DIFFER = timedelta(minutes=10)
@@ -75,13 +75,11 @@ def lives_of(view: LakeView, bucket: str, key: str) -> list[Life]:
 
 def file_of_row(view: LakeView, table: str, column: str, value: str) -> list[tuple[str, str]]:
     """Bucket and key of the files that brought the rows with this value."""
-    known_column(view, table, column, option="--by")
+    has_value = having(view, table, column, value, option="--by")
     if "_file_id" not in columns_there(view, table):
         hint = "the rows of a rollup come from many files: name a table that it reads"
         raise InvalidConfiguration.one(f"--row {table}", "its rows do not name a file", hint)
-    named = column.replace('"', '""')
-    sql = f'select distinct _file_id from t where cast("{named}" as string) = {quoted(value)}'
-    ids = [row["_file_id"] for row in view.query(table, sql)]
+    ids = [row["_file_id"] for row in view.query(table, f"select distinct _file_id from t where {has_value}")]
     return sorted({(row["bucket"], row["key"]) for row in view.rows_with(LEDGER, "bucket, key", "file_id", ids)})
 
 
