@@ -22,9 +22,13 @@ from deltalake import DeltaTable
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from forebay.batch.plan import Plan, Plans
 from forebay.declaration.kept.in_force import keep_in_force
 from forebay.declaration.service import Service
 from forebay.events import Event
+from forebay.lake.layout import PLANS
+from forebay.lake.objects import open_objects
+from forebay.landed_file import LandedFile
 from forebay.upkeep.after_load import job
 from forebay.upkeep.after_load.job import clear_landed, landed_due
 from tests.operate.ledger import AT, write_ledger
@@ -64,6 +68,8 @@ class Play:
     copies: dict[str, str] = field(default_factory=dict)
     taken: list[Version] = field(default_factory=list)
     number: int = 0
+    busy: set[str] = field(default_factory=set)
+    """The keys of a batch that has a plan, and no rows in the ledger yet."""
 
     def begin(self) -> None:
         shutil.rmtree(self.place, ignore_errors=True)
@@ -99,6 +105,25 @@ class Play:
         if self.rows:
             one = self.draw.choice([*self.rows])
             self.rows[one] = {**self.rows[one], "outcome": "replay"}
+
+    def loses_rows(self) -> None:
+        """By a rollback: the object may be the only copy."""
+        if self.rows:
+            one = self.draw.choice([*self.rows])
+            self.rows[one] = {**self.rows[one], "reason": "rolled-back"}
+
+    def a_batch_begins(self) -> None:
+        """Another version of some of the keys, or a replay."""
+        self.a_batch_ends()
+        keys = {key for key, _, _ in self.rows}
+        self.busy = {*self.draw.sample(sorted(keys), self.draw.randint(0, len(keys)))}
+        files = tuple(LandedFile("landing", key, 1, "of another version") for key in sorted(self.busy))
+        plan = Plan(generation="g", batch=1, began_at=AT, service={}, files=files, ends=(), fates=())
+        Plans(open_objects(f"{self.place}/{PLANS}"), "games").pin(plan)
+
+    def a_batch_ends(self) -> None:
+        shutil.rmtree(self.place / PLANS, ignore_errors=True)
+        self.busy = set()
 
     def is_put_right_there(self) -> None:
         if self.theirs:
@@ -153,6 +178,7 @@ class Play:
         """All files are old, and then everything is put right: what may leave has left, and nothing else."""
         self.now += timedelta(days=8)
         self.maintenance_runs(undisturbed=True)
+        self.a_batch_ends()
         open_ones = [one for one, row in self.rows.items() if not self._is_clear(row)]
         self.rows |= {one: self._row(one, {}) for one in open_ones}
         self.read_again.update(open_ones)
@@ -179,7 +205,8 @@ class Play:
 
     def _may_leave(self, one: Version) -> bool:
         mine, theirs = self.rows[one], self.theirs.get(one)
-        if not self._is_clear(mine) or mine["committed_at"] > self.now - timedelta(days=self.days):
+        is_young = mine["committed_at"] > self.now - timedelta(days=self.days)
+        if is_young or one[0] in self.busy or not self._is_clear(mine):
             return False
         if theirs is not None:
             return self._is_clear(theirs)
@@ -204,7 +231,8 @@ class Play:
         self.begin()
         steps = {
             self.lands: 6, self.comes_again: 1, self.is_put_right: 2, self.is_wanted_again: 1, self.is_put_right_there: 1,
-            self.is_deleted: 1, self.time_passes: 4, self.maintenance_runs: 4,
+            self.is_deleted: 1, self.loses_rows: 1, self.a_batch_begins: 1, self.a_batch_ends: 1, self.time_passes: 4,
+            self.maintenance_runs: 4,
         }  # fmt: skip
         for step in self.draw.choices([*steps], [*steps.values()], k=30):
             step()
