@@ -154,24 +154,24 @@ def _files_at(place: Path) -> list[tuple[Path, str]]:
 @app.command()
 def feed(
     state: State = HOME,
-    files: Annotated[int, typer.Option(min=1, help="The number of different files to drop.")] = 200,
+    files: Annotated[int, typer.Option(min=1, help="The number of different files to put.")] = 200,
     games: Annotated[int, typer.Option(min=1, max=10_000, help="The number of games.")] = 8,
     rate: Annotated[float, typer.Option(min=0, help="Files a second; 0: no limit.")] = 0,
     records: Annotated[int, typer.Option(min=1, help="Records in a file, on average.")] = 250,
-    seed: Annotated[int, typer.Option(help="The same seed drops the same files.")] = 1,
+    seed: Annotated[int, typer.Option(help="The same seed puts the same files.")] = 1,
     chaos: Annotated[
         bool, typer.Option("--chaos", help="Also announce files twice, late or in other wrappings, and send junk.")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Drop generated game telemetry, some of it dirty, late or duplicated, and count what was dropped."""
+    """Put generated game telemetry into the landing bucket, some of it dirty, late or duplicated, and count it."""
     from forebay_local.feed import SPAN, Recipe, drop, plan, send_messages
 
     twin = _running(state)
     recipe = Recipe(
         start=datetime.now(UTC) - SPAN, files=files, games=games, mean_records=records, seed=seed, prefix=twin.prefix
     )
-    with console.status("dropping files ..."):
+    with console.status("putting files ..."):
         dropped = drop(twin.client("s3"), twin.landing_bucket, plan(recipe), rate=rate or None)
     tally, sent = dropped.tally, 0
     if chaos:

@@ -26,13 +26,13 @@ STATE = Path(".forebay/demo")
 
 
 def demo(
-    files: Annotated[int, typer.Option(min=1, help="The number of different files to drop.")] = 200,
+    files: Annotated[int, typer.Option(min=1, help="The number of different files to put.")] = 200,
     games: Annotated[int, typer.Option(min=1, help="The number of games.")] = 8,
     keep: Annotated[bool, typer.Option(help="Leave the twin running afterwards, to look around.")] = True,
 ) -> None:
     """Run the whole service once, with generated files.
 
-    Starts a twin, drops game telemetry, ingests it, compacts a table, and checks that every sum holds.
+    Starts a twin, puts game telemetry into its bucket, ingests it, compacts a table, and checks that every sum holds.
     """
     from forebay_local.twin import twin as twins
 

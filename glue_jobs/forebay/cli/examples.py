@@ -11,9 +11,12 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay ingest --lake s3://studio-lake", "keep running; FOREBAY_QUEUE_URL names the queue"),
         ("forebay ingest --service ./my-service --drain", "load what is in the queue, then end"),
     ),
-    "stop": (("forebay stop", "ask the job to stop, and wait"), ("forebay stop --wait-s 0", "ask only")),
+    "stop": (
+        ("forebay stop", "ask the job to stop, and wait"),
+        ("forebay stop --wait-s 0", "ask the job, and do not wait"),
+    ),
     "status": (
-        ("forebay status", "one look"),
+        ("forebay status", "the state now"),
         ("forebay status --stack forebay-prod --tables", "with alarms, failed runs, cost, and every table's lag"),
         ("forebay status --watch", "a live view"),
         ("forebay status --json", "as JSON"),
@@ -21,7 +24,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
     "doctor": (
         ("forebay doctor --stack forebay-prod --before", "the account, before the first deployment"),
         ("forebay doctor --stack forebay-prod", "the deployment; reads only"),
-        ("forebay doctor --stack forebay-prod --probe", "one object travels the whole way"),
+        ("forebay doctor --stack forebay-prod --probe", "send one object through the whole service"),
         ("forebay doctor --stack forebay-prod --rights", "the policy that the command needs"),
     ),
     "report": (
@@ -56,10 +59,10 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay query 'select outcome, count(*) from ledger group by outcome'", "the ledger"),
         ("forebay query 'select * from alpha limit 10' --json", "a table, as JSON"),
     ),
-    "queue": (("forebay queue dlq", "the dead letters, and why they are dead"),),
+    "queue": (("forebay queue dlq", "the dead letters, with the reason for each"),),
     "queue peek": (("forebay queue peek --limit 3", "which files wait"),),
     "queue dlq": (
-        ("forebay queue dlq", "the dead letters, and why they are dead"),
+        ("forebay queue dlq", "the dead letters, with the reason for each"),
         ("forebay queue dlq --drop", "shows those that announce nothing, and asks whether to delete them"),
         ("forebay queue dlq --json", "as JSON"),
     ),
@@ -82,7 +85,9 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay privacy erase --from people.txt --service ./my-service", "thousands at once; asks first"),
         ("forebay privacy erase --service ./my-service --now", "finish what is left, and delete old files at once"),
     ),
-    "privacy report": (("forebay privacy report 3 --service ./my-service", "what was erased, and when it is gone"),),
+    "privacy report": (
+        ("forebay privacy report 3 --service ./my-service", "what was erased, and when the files are deleted"),
+    ),
     "privacy secret": (("forebay privacy secret s3://studio-secrets/forebay-tokens", "once, before the first token"),),
     "privacy show": (
         ("forebay privacy show user-4711", "what do we store about this person?"),
@@ -196,7 +201,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay compact alpha --now", "one table, ignoring thresholds"),
     ),
     "merge": (
-        ("forebay merge", "all states that lack changes"),
+        ("forebay merge", "all states that are behind"),
         ("forebay merge players --json", "one table, as JSON"),
     ),
     "maintain": (

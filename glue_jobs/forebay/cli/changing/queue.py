@@ -87,12 +87,14 @@ def redrive(
     queue_url: QueueUrl,
     lake: InLake = "",
     of: Of = "",
-    every: Annotated[bool, typer.Option("--all", help="All of them.")] = False,
-    key: Annotated[str, typer.Option(help=f"Those that announce a file with {SUCH_A_KEY}")] = "",
+    every: Annotated[bool, typer.Option("--all", help="All dead letters.")] = False,
+    key: Annotated[str, typer.Option(help=f"Dead letters that announce a file with {SUCH_A_KEY}")] = "",
     message: Annotated[
         list[str] | None, typer.Option("--message", help="The message with this id; may be repeated.")
     ] = None,
-    unknown: Annotated[bool, typer.Option("--unknown", help="Those with files that still have to be read.")] = False,
+    unknown: Annotated[
+        bool, typer.Option("--unknown", help="Dead letters with files that still have to be read.")
+    ] = False,
     limit: Most = 1000,
     dry_run: DryRun = False,
     yes: Yes = False,

@@ -40,7 +40,8 @@ def replay(
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Announce again what an earlier replay has not loaded yet, or not into each table."
+            "--resume",
+            help="Announce again the files that an earlier replay has not loaded yet, or not into every table.",
         ),
     ] = False,
     most_waiting: Annotated[
@@ -103,7 +104,7 @@ def _batches_of(files: Sequence[LedgerFile]) -> str:
 def replay_into(
     files: ChosenFiles,
     other_lake: Annotated[
-        str, typer.Argument(callback=as_lake, help="Where their tables will be: s3://bucket/prefix.")
+        str, typer.Argument(callback=as_lake, help="The other lake: s3://bucket/prefix, or a folder.")
     ],
     lake: Lake,
     service: Service = "",

@@ -33,7 +33,7 @@ def rollback(
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Names of tables.")],
     to: Annotated[str, typer.Option(help="A version of the table, or a time in UTC, such as 2026-05-01T12:00.")],
     and_replay: Annotated[
-        bool, typer.Option("--and-replay", help="Read the files whose rows are removed again.")
+        bool, typer.Option("--and-replay", help="Read again the files whose rows are removed.")
     ] = False,
     queue_url: QueueUrl = "",
     checkpoint: Checkpoint = "",

@@ -187,7 +187,8 @@ def push(
 ) -> None:
     """Put the declarations in force; a running job uses them from its next batch on.
 
-    With --lake, `forebay history` of that lake shows it. Exit status 1 if a table differs from them so that its rows wait.
+    With --lake, `forebay history` of that lake shows it. Exit status 1 if a table differs so much that its
+    rows wait in the quarantine.
     """
     from forebay.declaration.loading import parse_service
     from forebay.lake.objects import open_objects

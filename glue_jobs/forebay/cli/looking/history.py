@@ -24,7 +24,7 @@ def history(
 ) -> None:
     """List what happened, and when.
 
-    Shows batches and operators' commands on one time line. --table adds each version of the table. --all-tables adds those of
+    Shows batches and operators' commands in one timeline. --table adds each version of the table. --all-tables adds those of
     all tables, except versions that only add rows. --stack adds deployments and alarms. If something can be undone, its line
     has the command.
     """

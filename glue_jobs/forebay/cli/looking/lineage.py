@@ -24,7 +24,9 @@ AGAIN = "an event that is sent twice changes nothing"
 def lineage(
     lake: Lake,
     to: Annotated[str, typer.Option(help="Send the events to this OpenLineage endpoint instead.", metavar="URL")] = "",
-    since: Annotated[datetime | None, moment("Batches that ended since this time, in UTC; by default a day.")] = None,
+    since: Annotated[
+        datetime | None, moment("Batches that ended since this time, in UTC; by default the last day.")
+    ] = None,
     until: Annotated[datetime | None, moment("Batches that ended before this time, in UTC.")] = None,
     batch: Annotated[int | None, typer.Option(help="Only this batch, whenever it ended.")] = None,
     of: Of = "",

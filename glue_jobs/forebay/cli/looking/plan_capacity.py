@@ -23,7 +23,7 @@ def plan_capacity(
     ] = CHOICES,
     days: Annotated[int, typer.Option(min=1, max=365, help="How many days of arrivals to replay.")] = 30,
     budget_usd_month: Annotated[
-        int, typer.Option(min=0, help="The most that all of it may cost per month; 0: no budget.")
+        int, typer.Option(min=0, help="The most that the service may cost per month; 0: no budget.")
     ] = 0,
     workers: Annotated[int, typer.Option(min=2, max=100, help="The number of workers in the deployment.")] = 2,
     worker_type: Annotated[str, typer.Option(help="The deployment's worker_type.")] = "G.1X",

@@ -32,8 +32,8 @@ def where(
 ) -> None:
     """Show what became of a file, or which file a row came from.
 
-    Shows each step from the notification to the rows, which it counts in the tables. Exit status 1 if the ledger does not know
-    the file, if rows are missing, or if --text finds no record.
+    Shows each step from the notification to the rows, and counts the rows in the tables. Exit status 1 if the ledger does not
+    know the file, if rows are missing, or if --text finds no record.
     """
     from forebay.operate.looking.where import file_of_row, lives_of
     from forebay.operate.named_lake import begun_view
