@@ -114,6 +114,15 @@ def test_of_a_table_everything_is_shown_that_is_declared_defaults_included(mine:
     assert "no declaration defines it" in failed(2, "tables", "show", "Upper Case!", "--service", mine)
 
 
+def test_a_table_whose_name_is_a_keyword_is_added_with_a_warning(mine: str) -> None:
+    says = {
+        "order": "is a keyword of SQL, so queries must write it in quotes",
+        "ledger": "`forebay query` then reads this",
+    }
+    for name, said in says.items():
+        assert f"  table {name}: {said}" in ran("tables", "add", mine, name, "--where", f"event={name}")
+
+
 def test_a_difference_is_told_and_nothing_is_changed_until_it_is_pushed(mine: str, tmp_path: Path) -> None:
     place = str(tmp_path / "in-force")
     first = ran("tables", "diff", mine, place).splitlines()

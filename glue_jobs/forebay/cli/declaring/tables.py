@@ -224,6 +224,7 @@ def add(
     """Add the declaration of a table."""
     from forebay.declaration.loading import load_service
     from forebay.operate.declaring import declarations as declared
+    from forebay.operate.trying.sql_names import needs_quotes
 
     pairs = [one.partition("=") for one in where or []]
     such_as = "such as --where event=review"
@@ -233,7 +234,7 @@ def add(
     wrote = declared.with_table(folder, name, {key: value for key, _, value in pairs})
     console.print(f"wrote {wrote}")
     service = load_service(str(folder))
-    notes = [*declared.tried_before(service, name), *declared.gets_few(service)]
+    notes = [*declared.tried_before(service, name), *declared.gets_few(service), *needs_quotes(name)]
     tell(wrote=str(wrote), notes=notes)
     for said in notes:
         console.print(f"  {said}")

@@ -23,6 +23,8 @@ WRITES = ("insert", "update", "delete", "merge", "copy", "create", "drop", "alte
 TEXT = re.compile(r"""("(?:[^"]|"")*")|'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/""", re.S)
 """A text or a comment; or a name in quotes, which may have a quote of a text."""
 FILE_GONE = re.compile(r"Object at location (.*?) not found")
+NO_COLUMN = re.compile(r"No field named \"?(.+?)\"?\.(?:\s+Did you mean '([^']*)'\?|\s|$)")
+UNPARSED = re.compile(r'ParserError\("(.*)"\)', re.S)
 NAMED = re.compile(r'"((?:[^"]|"")*)"|(\w+)')
 
 
@@ -49,10 +51,7 @@ def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidCo
     known = ", ".join(there[:20])
     missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
     if missing is None:
-        quotes = """write names in "double" quotes, and texts in 'single' quotes; """ if '"' in sql else ""
-        return InvalidConfiguration.one(
-            "query", said, f"{quotes if 'No field named' in said else ''}tables are {known}"
-        )
+        return _of_engine(said, sql, known)
     if missing[1] in OWN_NAMES:
         problem = f"{missing[1]} has no rows yet"
         return InvalidConfiguration.one("query", problem, "forebay creates this table with its first row")
@@ -62,6 +61,20 @@ def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidCo
         return lost
     meant = "".join(f"did you mean {name}? " for name in get_close_matches(missing[1], there, 1))
     return InvalidConfiguration.one("query", f"there is no table {missing[1]}", f"{meant}Tables are {known}")
+
+
+def _of_engine(said: str, sql: str, known: str) -> InvalidConfiguration:
+    """In one line, and without advice about settings of the engine, which nobody can change here."""
+    if column := NO_COLUMN.search(said):
+        quotes = """write names in "double" quotes, and texts in 'single' quotes; """ if '"' in sql else ""
+        meant = f"did you mean {column[2]}? " if column[2] else ""
+        there = "".join(f"; columns are {names}" for names in re.findall(r"Valid fields are (.*?)\.?$", said, re.S))
+        return InvalidConfiguration.one(
+            "query", f"there is no column {column[1]}{there}", f"{meant}{quotes}tables are {known}"
+        )
+    if unparsed := UNPARSED.search(said):
+        return InvalidConfiguration.one("query", f"is not SQL: {unparsed[1]}", f"tables are {known}")
+    return InvalidConfiguration.one("query", " ".join(said.split()), f"tables are {known}")
 
 
 def _words(sql: str) -> list[tuple[str, bool]]:

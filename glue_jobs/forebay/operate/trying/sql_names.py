@@ -29,3 +29,10 @@ TAKEN = {*KEYWORDS.split(), *WRITES, *OWN_NAMES}
 
 def unquoted(name: str) -> str:
     return f"{name}_events" if name in TAKEN else name
+
+
+def needs_quotes(name: str) -> list[str]:
+    """For the person who chose the name."""
+    if name in OWN_NAMES:
+        return [f"table {name}: `forebay query` then reads this table, and no longer forebay's own"]
+    return [f"table {name}: is a keyword of SQL, so queries must write it in quotes"] if name in TAKEN else []
