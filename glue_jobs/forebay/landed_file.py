@@ -1,4 +1,4 @@
-"""The noun that travels through the journey: one version of one object in S3, as a notification named it.
+"""A file: one version of one object in S3, as a notification named it.
 
 Made once, by `forebay.notification`, and never changed afterwards. Two notifications of the same object version make
 equal identities, however they were wrapped.

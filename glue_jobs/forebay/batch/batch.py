@@ -1,5 +1,4 @@
-"""The heart: a batch of file names becomes rows, each exactly once in the table that it belongs to. The ledger is written
-last.
+"""A batch: its file names become rows, each exactly once in the table that it belongs to. The ledger is written last.
 
 foreachBatch calls `Batch.process`. Spark may call it again with the same files. Every commit carries the transaction (service
 and checkpoint generation, batch id), so a finished commit is recognised and a missing one is made. One bad record, file or

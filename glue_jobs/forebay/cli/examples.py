@@ -232,5 +232,6 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
 
 def examples(command: str) -> str:
     """The text that click shows at the end of a command's help, line by line."""
+    assert command in EXAMPLES, f"write an example of `forebay {command}` into EXAMPLES"
     lines = [f"  $ {typed}\n      {does}" for typed, does in EXAMPLES[command]]
     return "\b\nExamples:\n" + "\n".join(lines)
