@@ -116,7 +116,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay files retry --forgotten --key in/a.json", "bring back what was forgotten"),
     ),
     "files forget": (
-        ("forebay files forget s3://studio-drops/in/a.json", "shows what leaves, and asks"),
+        ("forebay files forget s3://studio-drops/in/a.json", "shows the rows to remove, and asks"),
         ("forebay files forget 's3://studio-drops/in/test-*' --dry-run", "only show it"),
     ),
     "files skip": (("forebay files skip s3://studio-drops/in/a.json", "read no version of it"),),
@@ -138,7 +138,7 @@ EXAMPLES: dict[str, tuple[tuple[str, str], ...]] = {
         ("forebay replay-into s3://lake-of-tests --table alpha --service ./new", "what new declarations do with them"),
     ),
     "rollback": (
-        ("forebay rollback alpha --to 41 --dry-run", "which rows would leave"),
+        ("forebay rollback alpha --to 41 --dry-run", "which rows would be removed"),
         ("forebay rollback alpha beta --to 2026-05-01T12:00 --and-replay", "both tables, and read their files again"),
     ),
     "audit": (
