@@ -77,10 +77,6 @@ def test_a_mistyped_table_of_schema_gets_a_suggestion_without_spark(
         (("lease", "break", "--yes", "--of", "gmaes"), "never loaded files here (known services: games)"),
         (("lease", "show", "--table", "alpah"), "did you mean alpha?"),
         (("files", "skip"), "forebay: files skip: names no file (give an address, or --file-id)"),
-        (
-            ("files", "skip", "s3://b/k", "--file-id", "x"),
-            "forebay: files skip: takes an address or --file-id, not both",
-        ),
         (("tables", "health", "alpah"), "did you mean alpha?"),
         (("tables", "health", "_forebay/leger"), "did you mean _forebay/ledger?"),
         (("compact", "alpah", "--dry-run"), "did you mean alpha?"),
