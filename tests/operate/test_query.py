@@ -79,13 +79,15 @@ def test_times_and_decimals_in_arrays_and_structs_are_written_like_those_in_colu
             "query: there is no column V; columns are alpha.v, alpha.text, alpha.set (did you mean alpha.v?",
         ),
         ('select v from alpha where text = "a b"', "query: there is no column a b; columns are alpha.v,"),
-        ("select zzz", "query: there is no column zzz (tables are"),
+        ("select zzz", "query: there is no column zzz (tables are after_load, alpha, complete, ledger,"),
         ("select abs('x') from alpha", "query: "),
     ],
 )
 def test_what_the_engine_refuses_is_one_line(lake: str, sql: str, says: str) -> None:
+    (Path(lake) / "declarations").mkdir()
     said = failed(2, "query", sql, "--lake", lake)
     assert says in said
+    assert "declarations" not in said
     assert said.count("\n") == 1
     assert not {"Schema error", "enable_ident"} & {word for word in ("Schema error", "enable_ident") if word in said}
 

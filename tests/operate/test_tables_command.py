@@ -178,6 +178,8 @@ def test_declarations_that_make_rows_wait_are_pushed_with_status_1(mine: str, tm
     for is_new in (True, False):
         said = failed(1, "tables", "push", mine, str(place), "--lake", lake)
         assert (waits in said, "in force: " in said) == (True, is_new)
+    _, out, _ = given(("tables", "push", mine, str(place), "--lake", lake, "--json"), "")
+    assert json.loads(out) == {"place": str(place), "pushed": False, "rows_wait": True}
 
 
 @pytest.mark.parametrize("named", [False, True])

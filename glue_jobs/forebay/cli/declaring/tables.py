@@ -202,6 +202,7 @@ def push(
     lake = begun(lake)
     tell(place=place, pushed=False)
     changes = _diff(texts, place, lake)
+    tell(rows_wait=changes.hold_rows)
     if changes.new:
         declared.push(texts, open_objects(place))
         version = parse_service(texts).version

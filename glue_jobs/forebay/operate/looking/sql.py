@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import re
 from difflib import get_close_matches
+from functools import partial
 
 import pyarrow as pa
 from deltalake import QueryBuilder
 from deltalake.exceptions import DeltaError
 
 from forebay.errors import InvalidConfiguration
-from forebay.lake.layout import OWN_NAMES
+from forebay.lake.layout import OWN_NAMES, table_path
+from forebay.lake.log.listing import has_log
+from forebay.lake.objects import open_objects
 from forebay.operate.lake_view import LakeView, lost_table, without_log
 
 BEGINS = ("select", "with", "explain", "describe", "values")
@@ -48,7 +51,7 @@ def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidCo
     if gone := FILE_GONE.search(said):
         problem = f"the data file {gone[1]} was deleted"
         return InvalidConfiguration.one("query", problem, "see docs/disasters.md, Deleted objects")
-    known = ", ".join(there[:20])
+    known = ", ".join(filter(partial(_is_table, view), there[:20]))
     missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
     if missing is None:
         return _of_engine(said, sql, known)
@@ -61,6 +64,11 @@ def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidCo
         return lost
     meant = "".join(f"did you mean {name}? " for name in get_close_matches(missing[1], there, 1))
     return InvalidConfiguration.one("query", f"there is no table {missing[1]}", f"{meant}Tables are {known}")
+
+
+def _is_table(view: LakeView, name: str) -> bool:
+    """A lake has other folders, too, such as that of its declarations."""
+    return name in OWN_NAMES or has_log(open_objects(table_path(view.lake, name)))
 
 
 def _of_engine(said: str, sql: str, known: str) -> InvalidConfiguration:
