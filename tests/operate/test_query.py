@@ -142,6 +142,8 @@ def test_a_data_file_that_was_deleted_is_named_with_the_page_that_says_what_to_d
 def test_a_table_of_forebay_that_no_batch_has_needed_yet_is_told_to_be_empty(lake: str) -> None:
     said = failed(2, "query", "select * from quarantine", "--lake", lake)
     assert said == "forebay: query: quarantine has no rows yet (forebay creates this table with its first row)\n"
+    for table, needs in (("complete", "feeds that declare `complete`"), ("quality", "that tables declare")):
+        assert needs in failed(2, "query", f"select * from {table}", "--lake", lake)
 
 
 def test_control_characters_of_data_do_not_reach_the_terminal(lake: str) -> None:

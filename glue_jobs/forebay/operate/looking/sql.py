@@ -23,6 +23,12 @@ from forebay.operate.lake_view import LakeView, lost_table, without_log
 
 BEGINS = ("select", "with", "explain", "describe", "values")
 WRITES = ("insert", "update", "delete", "merge", "copy", "create", "drop", "alter", "truncate", "set", "into")
+DECLARED = {
+    "complete": "it has hours of feeds that declare `complete`",
+    "quality": "it has the expectations that tables declare",
+    "after_load": "it has files of services that declare `after_load`",
+}
+"""The declarations that fill these tables."""
 TEXT = re.compile(r"""("(?:[^"]|"")*")|'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/""", re.S)
 """A text or a comment; or a name in quotes, which may have a quote of a text."""
 FILE_GONE = re.compile(r"Object at location (.*?) not found")
@@ -57,7 +63,8 @@ def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidCo
         return _of_engine(said, sql, known)
     if missing[1] in OWN_NAMES:
         problem = f"{missing[1]} has no rows yet"
-        return InvalidConfiguration.one("query", problem, "forebay creates this table with its first row")
+        filled = f"; {DECLARED[missing[1]]}" if missing[1] in DECLARED else ""
+        return InvalidConfiguration.one("query", problem, f"forebay creates this table with its first row{filled}")
     if missing[1] in there:
         return without_log(view, missing[1])
     if (lost := lost_table(view, missing[1])) is not None:
