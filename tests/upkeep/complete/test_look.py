@@ -469,3 +469,13 @@ def test_reconcile_looks_at_all_that_are_open(tmp_path: Path, monkeypatch: pytes
     assert periods_of(str(tmp_path)).rows()[one.key] == replace(
         periods_of(str(tmp_path)).rows()[one.key], files=1, rows=2, told=True, check=""
     )
+
+
+@pytest.mark.parametrize("outcome", ["denied", "loaded"])
+def test_without_a_folder_a_file_whose_notification_has_no_time_is_of_the_hour_in_which_s3_lists_it(
+    outcome: str, tmp_path: Path
+) -> None:
+    story = Story(tmp_path, S3(HOUR + "a", HOUR + "timeless"), service("quiet_minutes = 5"))
+    timeless = {**row("timeless", outcome=outcome), "event_time": None}
+    found = story.batch("a", rows=(row("a"), timeless))
+    assert (found.why == "", found.files) == ((True, 2) if outcome == "loaded" else (False, 1)), found.why

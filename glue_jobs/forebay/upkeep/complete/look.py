@@ -165,6 +165,10 @@ class Looker:
         since = min([one.since for one in wanted] + [at for file in listed if (at := file.event_time)])
         rows = {row["file_id"]: row for row in self.ledger_rows(_names(service), since - CLOCKS_DIFFER)}
         of_period = _by_period(service, rules, rows.values())
+        timeless = {one for one, known in rows.items() if known["event_time"] is None}
+        for one in wanted if timeless else ():
+            ids = timeless & _ids_in(_period(one), rules[one.feed][1], seen[one.key].listed, _names(service))
+            of_period[one.key] = [*{*of_period.get(one.key, ()), *ids}]
         files = [*listed, *map(_file, (rows[one] for ids in of_period.values() for one in ids))]
         skipped = self.skipped(one for file in files for one in as_services_know(file, _names(service)))
         return {
@@ -222,6 +226,12 @@ def _by_period(
             if period is not None:
                 found.setdefault((service.name, feed.name, period.start), []).append(row["file_id"])
     return found
+
+
+def _ids_in(period: Period, rule: Complete, listed: Iterable[LandedFile], services: Sequence[str]) -> set[str]:
+    """By S3's listing, which has a time for each file. The notification of a file may have had none."""
+    files = (file for file in listed if rule.period_of(file) == period)
+    return {known.file_id for file in files for known in as_services_know(file, services)}
 
 
 def _file(row: Mapping[str, Any]) -> LandedFile:
