@@ -99,7 +99,7 @@ def test_what_is_open_is_said_with_what_it_waits_for(lake: str) -> None:
 def test_a_wait_for_a_file_names_the_command_that_leaves_it_out(lake: str) -> None:
     rule, hour = Complete(folder="in/%Y/%m/%d/%H/", marker="_DONE"), Period(TEN, TEN + timedelta(hours=1))
     file = LandedFile("landing", "in/2026/11/24/10/a", 1, "e", event_time=TEN)
-    known = Known(services=("games",), listed=[file], said={folder_uri(rule, file): b""}, rows={})
+    known = Known(services=("games",), listed=[file], markers={folder_uri(rule, file): b""}, rows={})
     why = judge(rule, hour, known, TEN + timedelta(days=1)).why
     assert Open("clicks", TEN, why).waits_for_files
     Periods(open_objects(f"{lake}/_forebay/complete")).change(

@@ -17,13 +17,13 @@ import typer
 from forebay.cli.options import AsJson
 from forebay.cli.show import print_json
 
-_told: ContextVar[dict[str, Any] | None] = ContextVar("told", default=None)
+_answer: ContextVar[dict[str, Any] | None] = ContextVar("answer", default=None)
 
 
 def tell(**values: Any) -> None:
-    told = _told.get()
-    if told is not None:
-        told.update(values)
+    answer = _answer.get()
+    if answer is not None:
+        answer.update(values)
 
 
 def answers(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -32,16 +32,16 @@ def answers(command: Callable[..., Any]) -> Callable[..., Any]:
         if not as_json:
             command(*arguments, **options)
             return
-        told = {name: value for name, value in options.items() if name == "dry_run"}
-        before = _told.set(told)
+        answer = {name: value for name, value in options.items() if name == "dry_run"}
+        before = _answer.set(answer)
         try:
             command(*arguments, **options)
         except typer.Exit:
-            print_json([told])
+            print_json([answer])
             raise
         finally:
-            _told.reset(before)
-        print_json([told])
+            _answer.reset(before)
+        print_json([answer])
 
     typed = inspect.signature(command, eval_str=True)
     option = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, default=False, annotation=AsJson)

@@ -223,18 +223,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
         with folder_defaults():
             status = app(args=arguments, prog_name="forebay", standalone_mode=False)
     except Exception as problem:
-        told = _as_told(problem)
-        if told is None or "--debug" in arguments:
+        refusal = _as_ours(problem)
+        if refusal is None or "--debug" in arguments:
             raise
         from forebay.cli.show import printable
 
-        for line in str(told).splitlines():
+        for line in str(refusal).splitlines():
             print(f"forebay: {printable(line)}", file=sys.stderr)
-        sys.exit(3 if isinstance(told, Unreachable) else 2 if isinstance(told, InvalidConfiguration) else 1)
+        sys.exit(3 if isinstance(refusal, Unreachable) else 2 if isinstance(refusal, InvalidConfiguration) else 1)
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _as_told(problem: Exception) -> ForebayError | None:
+def _as_ours(problem: Exception) -> ForebayError | None:
     """The errors that forebay and boto3 raise on purpose. None for a bug, whose traceback is worth reading."""
     if isinstance(problem, ForebayError):
         return problem

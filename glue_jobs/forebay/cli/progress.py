@@ -48,9 +48,9 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def tell(self, said: str, done: int | None = None) -> None:
+    def tell(self, text: str, done: int | None = None) -> None:
         if self._bar is not None:
-            self._bar.update(self._bar.task_ids[0], description=said, completed=done)
+            self._bar.update(self._bar.task_ids[0], description=text, completed=done)
         elif self._clock() >= self._next or (done is not None and done == self._total):
             self._next = self._clock() + LINE_EVERY_S
-            self._console.print(said)
+            self._console.print(text)

@@ -37,7 +37,7 @@ def row(of: LandedFile, outcome: str = "loaded", reason: str | None = None, **mo
 
 def known(*rows: dict[str, Any], listed: tuple[LandedFile, ...] = (), **more: Any) -> Known:
     by_id = {one["file_id"]: one for one in rows}
-    said = {"said": {PLACE: b""}} | more
+    said = {"markers": {PLACE: b""}} | more
     return Known(services=("s",), listed=listed, rows=by_id, of_period=tuple(by_id), **said)
 
 
@@ -87,7 +87,7 @@ def test_a_folder_whose_files_after_load_moved_still_needs_its_marker(outcome: s
     """Not one whose files were deleted, and their rows with them."""
     rule = Complete(folder="in/*/%Y-%m-%d/%H/", marker="_DONE")
     a, b = (LandedFile("drops", f"in/{who}/2026-11-24/10/x", 7, who, event_time=TEN) for who in "ab")
-    seen = known(row(a), row(b, outcome), listed=(a,), said={"s3://drops/in/a/2026-11-24/10/": b""})
+    seen = known(row(a), row(b, outcome), listed=(a,), markers={"s3://drops/in/a/2026-11-24/10/": b""})
     assert why(rule, seen) == ("waits for s3://drops/in/b/2026-11-24/10/_DONE" if is_waited_for else "")
 
 
@@ -117,7 +117,7 @@ def test_each_folder_with_files_needs_a_marker_of_its_own() -> None:
     other = LandedFile("drops", "out/2026/11/24/10/a", 7, "e")
     seen = known(row(file()), row(other), listed=(file(), other))
     assert why(two, seen) == "waits for s3://drops/out/2026/11/24/10/_DONE"
-    assert why(two, replace(seen, said={PLACE: b"", "s3://drops/out/2026/11/24/10/": b""})) == ""
+    assert why(two, replace(seen, markers={PLACE: b"", "s3://drops/out/2026/11/24/10/": b""})) == ""
 
 
 def test_a_folder_of_each_bucket_needs_a_marker_of_its_own() -> None:
@@ -128,7 +128,7 @@ def test_a_folder_of_each_bucket_needs_a_marker_of_its_own() -> None:
 
 def test_an_hour_without_files_is_complete_by_its_marker_and_never_by_silence() -> None:
     assert why(MARKER, known()) == ""
-    assert why(MARKER, known(said={})) == "waits for _DONE"
+    assert why(MARKER, known(markers={})) == "waits for _DONE"
     assert why(QUIET, known(), NOW + timedelta(days=900)) == "waits for its first file"
 
 
@@ -151,7 +151,7 @@ def test_an_hour_without_files_is_complete_by_its_marker_and_never_by_silence() 
     ],
 )
 def test_a_manifest_is_held_against_files_and_records(content: bytes, told: str) -> None:
-    said = why(MANIFEST, known(row(file()), listed=(file(),), said={PLACE: content}))
+    said = why(MANIFEST, known(row(file()), listed=(file(),), markers={PLACE: content}))
     assert told in said
     assert bool(told) == bool(said)
 
@@ -182,5 +182,5 @@ def test_silence_is_not_enough_where_a_file_is_withheld_or_unread() -> None:
 def test_without_the_ledger_only_what_the_bucket_rules_out_is_said() -> None:
     bare = Known(services=("s",), listed=(file(),))
     assert why(MARKER, bare) == f"waits for {PLACE}_DONE"
-    found = judge(MARKER, PERIOD, replace(bare, said={PLACE: b""}), NOW)
+    found = judge(MARKER, PERIOD, replace(bare, markers={PLACE: b""}), NOW)
     assert (found.why, found.files, found.rows) == ("", None, None)

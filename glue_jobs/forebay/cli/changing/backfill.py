@@ -145,10 +145,10 @@ def backfill(
     )
 
 
-def _tell(shown: Progress, said: Step | Waits) -> None:
+def _tell(shown: Progress, step: Step | Waits) -> None:
     from forebay.upkeep.reconcile.backfill import Waits
 
-    if isinstance(said, Waits):
-        shown.tell(f"{counted(said.messages, 'message', 'waits')} in the queue: the backfill lets them go first")
+    if isinstance(step, Waits):
+        shown.tell(f"{counted(step.messages, 'message', 'waits')} in the queue: the backfill lets them go first")
     else:
-        shown.tell(f"{said.looked_at:,} looked at, {said.announced:,} announced, up to {said.marker[0]}")
+        shown.tell(f"{step.looked_at:,} looked at, {step.announced:,} announced, up to {step.marker[0]}")

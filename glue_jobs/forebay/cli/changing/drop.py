@@ -52,7 +52,7 @@ def drop(
     if not dry_run and rollback_plan(view.lake) is not None:
         with interrupts_wait(FINISHES):
             earlier = finish_earlier(view)
-            _told(view, earlier)
+            _record(view, earlier)
         tables = [name for name in tables if name not in earlier.names]
     tell(tables=[], dropped=earlier.names)
     if tables:
@@ -65,7 +65,7 @@ def drop(
         stop_the_job(view, with_tombstones(plan.names), checkpoint, wait_s, yes=yes)
         with interrupts_wait(FINISHES):
             done = drop_tables(view, plan, catalog)
-            _told(view, done)
+            _record(view, done)
     tell(dropped=[*earlier.names, *done.names])
     raise typer.Exit(1 if earlier.stay or done.stay else 0)
 
@@ -77,8 +77,8 @@ def _show(plan: Drop) -> None:
         shown.add_row(one.table, f"{one.rows:,}", f"{one.files:,}", f"{one.objects:,}", size(one.bytes))
     console.print(shown)
     for one in plan.tables:
-        for said in _stays(one):
-            console.print(said)
+        for line in _stays(one):
+            console.print(line)
 
 
 def _stays(one: TableGone) -> list[str]:
@@ -94,7 +94,7 @@ def _stays(one: TableGone) -> list[str]:
     return found
 
 
-def _told(view: LakeView, done: Dropped) -> None:
+def _record(view: LakeView, done: Dropped) -> None:
     names = ", ".join(done.names)
     again = "; ".join(f"forebay replay --table {name}" for name in done.names)
     leave_record(view.lake, f"tables drop: {names}", undo=f"declare the table again, then {again}")

@@ -57,8 +57,8 @@ def list_files(
         known_table(view, table)
     away = away_of(view, found)
     if as_json:
-        told = ((file, away.get(file.file_id)) for file in found)
-        print_json({"uri": file.uri, **asdict(file), "away": it and asdict(it)} for file, it in told)
+        both = ((file, away.get(file.file_id)) for file in found)
+        print_json({"uri": file.uri, **asdict(file), "away": it and asdict(it)} for file, it in both)
         return
     more = (*(("=landed file",) if away else ()), *(("why",) if is_wide() else ()))
     shown = columns("=at", "=outcome", ">records", ">written", *more, "~file")

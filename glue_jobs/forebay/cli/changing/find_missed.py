@@ -72,7 +72,7 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
         console.print(file.uri)
     for key in done.refused:
         error_console.print(f"the queue refused {key}")
-    said = "missed, and announced now" if done.missed and not plan else "missed"
+    outcome = "missed, and announced now" if done.missed and not plan else "missed"
     if not (done.looked_at or done.too_new):
         error_console.print(f"found no file under {settings.landing}: is it spelled correctly?")
     if done.may_wait:
@@ -87,10 +87,10 @@ def _show_reconciled(done: Reconciled, settings: ReconcileSettings, *, plan: boo
             f"The queue may still have messages for {done.may_wait:,} of them, so {surely} missed{then}"
         )
     else:
-        console.print(f"{counted(done.looked_at, 'file')} checked: {len(done.missed) or 'none'} {said}")
+        console.print(f"{counted(done.looked_at, 'file')} checked: {len(done.missed) or 'none'} {outcome}")
     if done.withheld:
-        said = "withheld by S3" if plan else "withheld by S3, and announced again"
-        console.print(f"{counted(len(done.withheld), 'file', 'was')} {said}")
+        outcome = "withheld by S3" if plan else "withheld by S3, and announced again"
+        console.print(f"{counted(len(done.withheld), 'file', 'was')} {outcome}")
     if done.too_new:
         console.print(
             f"{counted(done.too_new, 'file')} of the newest {settings.settle_hours:g} hours {agreed(done.too_new, 'was')} "

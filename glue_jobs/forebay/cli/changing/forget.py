@@ -70,8 +70,8 @@ def forget_files(
     found = to_forget(view, addresses or (), file_id or (), of)
     computed = computed_from(view, found.rows)
     if as_json:
-        told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
-        print_json([{**told, "computed_from": computed, "left_out": found.left_out, "dry_run": dry_run}])
+        facts = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
+        print_json([{**facts, "computed_from": computed, "left_out": found.left_out, "dry_run": dry_run}])
     else:
         of_them = f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')}"
         console.print(f"{of_them} to forget. These rows leave:")

@@ -299,6 +299,6 @@ def retry_records(
         became = f"{counted(tried.moved - tried.dropped, 'record')} written, {tried.dropped:,} dropped"
         verb = f"{held} drop" if give_up else "parked adopt" if held == "parked" else "quarantine retry"
         leave_record(lake, f"{verb}: {became}", undo=_undo(tried, there, began, give_up=give_up))
-    said = f"{tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
+    sums = f"{tried.moved - tried.dropped:,} written, {tried.dropped:,} dropped, {left:,} left"
     why = ", ".join(f"{rows:,} {reason}" for reason, rows in sorted(tried.refused.items()))
-    console.print(f"{counted(tried.chosen, 'record')}: {said}{why and f': {why}'}")
+    console.print(f"{counted(tried.chosen, 'record')}: {sums}{why and f': {why}'}")

@@ -30,8 +30,8 @@ def preview_landed(settings: MaintainSettings, *, as_json: bool) -> None:
     found = landed_due(settings.lake, service, now=datetime.now(UTC))
     if as_json:
         such_as = [{"uri": uri, "place": place or None} for uri, place in found.due]
-        told = {"files": found.files, "bytes": found.bytes, "waiting": found.waiting, "left": _left(found)}
-        print_json([{**told, "such_as": such_as}])
+        facts = {"files": found.files, "bytes": found.bytes, "waiting": found.waiting, "left": _left(found)}
+        print_json([{**facts, "such_as": such_as}])
         return
     if service.after_load is None:
         error_console.print(f"service {service.name} does not declare after_load: landed files stay")
@@ -92,5 +92,5 @@ def _show_rest(found: Cleared) -> None:
             "table, a batch, or another service. `forebay quarantine` and `forebay parked` retry or drop such records"
         )
     for reason, (files, first) in sorted(found.left.items()):
-        said = f" {counted(files, 'file')}, such as {first.file.uri}: {first.detail}"
-        error_console.print(styled(f"landed files: {reason}", "red", said))
+        example = f" {counted(files, 'file')}, such as {first.file.uri}: {first.detail}"
+        error_console.print(styled(f"landed files: {reason}", "red", example))

@@ -47,9 +47,9 @@ def pause(lake: Lake, tables: Tables, service: Service = "", dry_run: DryRun = F
     if not dry_run:
         pause_tables(view.lake, new)
         if new:
-            leave_record(lake, f"pause: {_said(new)}", undo=f"forebay resume {' '.join(map(_typed, new))}")
+            leave_record(lake, f"pause: {_listed(new)}", undo=f"forebay resume {' '.join(map(_typed, new))}")
     verb = "would be paused" if dry_run else "paused from the next batch on"
-    console.print(f"{_said(new)}: {verb}" if new else "paused already; nothing changed")
+    console.print(f"{_listed(new)}: {verb}" if new else "paused already; nothing changed")
 
 
 @answers
@@ -74,7 +74,7 @@ def resume(lake: Lake, tables: Resumed = None, service: Service = "", dry_run: D
     view = begun_view(lake)
     there = paused_tables(view.lake)
     if not tables:
-        hint = f"paused: {_said([ALL] if ALL in there else sorted(there))}" if there else "no table is paused"
+        hint = f"paused: {_listed([ALL] if ALL in there else sorted(there))}" if there else "no table is paused"
         raise InvalidConfiguration.one("resume", "TABLE is missing", hint)
     declared = service_for(service, lake)
     must_keep_subject(lake, declared)
@@ -91,12 +91,12 @@ def resume(lake: Lake, tables: Resumed = None, service: Service = "", dry_run: D
     verb = ": would be resumed" if dry_run else ": resumed from the next batch on"
     done = sorted(set(names) & there)
     tell(resumed=done, waited=waiting, wait=waiting)
-    console.print(f"{_said(done) + verb if done else 'nothing is paused'}; {counted(waiting, 'row', 'waits')}")
+    console.print(f"{_listed(done) + verb if done else 'nothing is paused'}; {counted(waiting, 'row', 'waits')}")
     if dry_run:
         return
     resume_tables(view.lake, names)
     if done:
-        leave_record(lake, f"resume: {_said(done)}", undo=f"forebay pause {' '.join(map(_typed, done))}")
+        leave_record(lake, f"resume: {_listed(done)}", undo=f"forebay pause {' '.join(map(_typed, done))}")
     if waiting:
         from forebay.cli.changing.held import retry_records
 
@@ -144,5 +144,5 @@ def _typed(name: str) -> str:
     return EVERY if name == ALL else name
 
 
-def _said(names: list[str]) -> str:
+def _listed(names: list[str]) -> str:
     return ", ".join("all tables" if _typed(name) == EVERY else name for name in names)

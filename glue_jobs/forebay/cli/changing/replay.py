@@ -197,8 +197,8 @@ def _load_aside(lake: str, found: Replay, service: Declarations, into: str) -> N
 
 def _show(view: LakeView, found: Replay, what: str, asked: dict[str, object], *, as_json: bool) -> None:
     if as_json:
-        told = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
-        print_json([{**told, "left_out": found.left_out, **asked}])
+        facts = {"files": len(found.files), "records": found.records, "rows": found.rows, **found.held}
+        print_json([{**facts, "left_out": found.left_out, **asked}])
     else:
         console.print(f"{counted(len(found.files), 'file')} of {counted(found.records, 'record')} {what}")
         show_rows(found)
@@ -226,5 +226,5 @@ def show_rows(found: Replay) -> None:
     if shown.row_count:
         console.print(shown)
     if found.left_out:
-        said = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(found.left_out.items()))
-        console.print(f"left out, because none of their rows are in the lake: {said}")
+        outcomes = ", ".join(f"{count:,} {outcome}" for outcome, count in sorted(found.left_out.items()))
+        console.print(f"left out, because none of their rows are in the lake: {outcomes}")

@@ -67,7 +67,7 @@ def rollback(
             if (earlier := finish_earlier(view, tables, target, replay=and_replay)) is not None:
                 if as_json:
                     print_json({**row, "earlier": True} for row in _rows(earlier, dry_run))
-                _told(view, earlier)
+                _record(view, earlier)
                 if earlier.replay and not and_replay:
                     error_console.print("`forebay replay --resume` announces the files that it marked for a replay")
     plan = plan_rollback(view, tables, target, replay=and_replay)
@@ -99,7 +99,7 @@ def _carried_out(view: LakeView, plan: Rollback, *, yes: bool) -> bool:
         confirm("Roll these tables back?", otherwise="no table was changed")
     with interrupts_wait(FINISHES):
         done = roll_back(view, plan)
-        _told(view, done)
+        _record(view, done)
     return bool(done.stay)
 
 
@@ -172,7 +172,7 @@ def stop_the_job(view: LakeView, tables: list[str], checkpoint: str, wait_s: flo
     error_console.print(f"{runs.who} has stopped; start it again after this command")
 
 
-def _told(view: LakeView, done: Rollback) -> None:
+def _record(view: LakeView, done: Rollback) -> None:
     for one in done.tables:
         console.print(
             f"{one.table}: is as in version {one.to}; {counted(one.leaving, 'row')} left, {one.coming:,} came"
@@ -193,8 +193,8 @@ def _announce(view: LakeView, queue_url: str) -> None:
     try:
         found = marked(view)
     except InvalidConfiguration as why:
-        said = f"the tables were rolled back, but no file was announced: {why}; then `forebay replay --resume` announces them"
-        error_console.print(said)
+        what = f"the tables were rolled back, but no file was announced: {why}; then `forebay replay --resume` announces them"
+        error_console.print(what)
         raise typer.Exit(1) from None
     if found.files:
         announce_all(found.files, queue_url)

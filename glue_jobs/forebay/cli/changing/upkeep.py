@@ -208,11 +208,11 @@ def _maintained_rows(ran: MaintenanceResult) -> Iterator[dict[str, object]]:
     for table in ran.tables:
         cared = asdict(table.cared) if table.cared is not None else {}
         kept = table.retention.keep_hours if table.retention is not None else None
-        told = {"reason": table.reason, "detail": table.detail, "seconds": table.seconds}
-        yield {"kind": "table", "table": table.table, **cared, "kept_hours": kept, **told}
+        facts = {"reason": table.reason, "detail": table.detail, "seconds": table.seconds}
+        yield {"kind": "table", "table": table.table, **cared, "kept_hours": kept, **facts}
     for place, found in ran.orphans.items():
-        told = {"files": len(found), "bytes": sum(f.bytes for f in found), "such_as": found[0].name}
-        yield {"kind": "orphans", "place": place, **told, "deleted": ran.deleted}
+        facts = {"files": len(found), "bytes": sum(f.bytes for f in found), "such_as": found[0].name}
+        yield {"kind": "orphans", "place": place, **facts, "deleted": ran.deleted}
 
 
 def _show_maintained(ran: MaintenanceResult) -> None:

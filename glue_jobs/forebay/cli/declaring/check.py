@@ -48,18 +48,18 @@ def check(
 
 
 @dataclass(frozen=True)
-class _Said:
+class _Line:
     """`kind` is note, drift or sum."""
 
     kind: str
-    said: str
+    message: str
 
     @property
     def text(self) -> str:
-        return self.said if self.kind == "sum" else f"  {self.said}"
+        return self.message if self.kind == "sum" else f"  {self.message}"
 
 
-def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
+def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Line]:
     from forebay.declaration.loading import load_service
     from forebay.operate.declaring import declarations as declared
     from forebay.record.apart import check_transforms
@@ -67,15 +67,15 @@ def _checked(place: str, lake: str, *, sql: bool) -> Iterator[_Said]:
     service = load_service(place, strict=True)
     check_transforms(service)
     shared = [*(check_sql(service) if sql else ()), *declared.shares_names(service)]
-    yield from (_Said("note", said) for table in service.tables for said in declared.who_reads(table))
-    yield from (_Said("note", said) for said in (*declared.gets_few(service), *declared.shares_columns(service)))
-    yield from (_Said("note", said) for said in declared.feeds_of(service))
-    yield from (_Said("note", said) for said in shared)
+    yield from (_Line("note", note) for table in service.tables for note in declared.who_reads(table))
+    yield from (_Line("note", note) for note in (*declared.gets_few(service), *declared.shares_columns(service)))
+    yield from (_Line("note", note) for note in declared.feeds_of(service))
+    yield from (_Line("note", note) for note in shared)
     count = len(service.tables)
     well = f"{counted(count, 'declaration')}, " + ("something to look at" if shared else "nothing wrong")
     where = " in the files" if lake else ""  # the tables of the lake may still differ
     where += "; SQL was not checked" if not sql and any(table.has_sql for table in service.tables) else ""
-    yield _Said("sum", f"service {service.name}, version {service.version}: {well}{where}")
+    yield _Line("sum", f"service {service.name}, version {service.version}: {well}{where}")
     if lake := begun(lake):
         yield from _checked_in_lake(service, lake)
 
@@ -116,7 +116,7 @@ def begun(lake: str) -> str:
     return ""
 
 
-def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
+def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Line]:
     from forebay.lake.origin import table_lost
     from forebay.operate.declaring.drift import drift_of_lake
     from forebay.operate.declaring.former_archives import unnamed_archives
@@ -125,13 +125,13 @@ def _checked_in_lake(service: Declarations, lake: str) -> Iterator[_Said]:
     from forebay.upkeep.erase.keeping import must_fit_lake
 
     must_fit_lake(lake, service)
-    yield from (_Said("note", said) for said in (*compared_secret(lake, service), *unnamed_archives(lake, service)))
+    yield from (_Line("note", note) for note in (*compared_secret(lake, service), *unnamed_archives(lake, service)))
     found, lost = drift_of_lake(service, lake), lost_tables(LakeView(lake))
-    yield from (_Said("drift", str(one.problem)) for one in found.drifts if one.by_itself)
+    yield from (_Line("drift", str(one.problem)) for one in found.drifts if one.by_itself)
     for name in found.others:
-        yield _Said("note", f"table {name}: no declaration defines it, so nothing is written to it")
+        yield _Line("note", f"table {name}: no declaration defines it, so nothing is written to it")
     wrong = [Problem(f"table {name}", table_lost(name, its.rows, its.replayed)) for name, its in lost.items()]
     if wrong := [*wrong, *(one.problem for one in found.drifts if not one.by_itself)]:
         raise InvalidConfiguration(wrong)
     comes = ", or will be with their next rows" if found.drifts else ""
-    yield _Said("sum", f"{lake}: {counted(found.tables, 'table')}, all as declared{comes}")
+    yield _Line("sum", f"{lake}: {counted(found.tables, 'table')}, all as declared{comes}")

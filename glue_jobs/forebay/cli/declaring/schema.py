@@ -80,8 +80,8 @@ def diff(
     differs = difference(found.of(before), found.of(after))
     drifted = list(drift(table, declaration_of(service_for(service, lake), table), found.of(found.newest)))
     if as_json:
-        told = {"from": before, "to": after, "difference": asdict(differs)}
-        print_json([{**told, "declaration": [str(one.problem) for one in drifted]}])
+        facts = {"from": before, "to": after, "difference": asdict(differs)}
+        print_json([{**facts, "declaration": [str(one.problem) for one in drifted]}])
         return
     if from_ is None and not differs:
         console.print(f"version {after}: the columns have not changed since version {found.oldest}")

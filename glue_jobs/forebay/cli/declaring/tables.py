@@ -196,8 +196,8 @@ def push(
 
     texts = declared.texts_in_folder(folder)
     if sql:
-        for said in check_sql(parse_service(texts, strict=True)):
-            console.print(f"  {said}")
+        for problem in check_sql(parse_service(texts, strict=True)):
+            console.print(f"  {problem}")
     _must_be_in_reach(place, lake)
     lake = begun(lake)
     tell(place=place, pushed=False)
@@ -237,8 +237,8 @@ def add(
     service = load_service(str(folder))
     notes = [*declared.tried_before(service, name), *declared.gets_few(service), *needs_quotes(name)]
     tell(wrote=str(wrote), notes=notes)
-    for said in notes:
-        console.print(f"  {said}")
+    for note in notes:
+        console.print(f"  {note}")
     console.print(f"next     forebay try FILE --service {shlex.quote(str(folder))}")
 
 
@@ -286,7 +286,7 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
 
     in_force: dict[str, Any] = declared.texts_in_place(open_objects(place))
     before, after = parse_service(in_force) if in_force else None, parse_service(texts, strict=True)
-    said = declared.impact(before, after, compared=bool(lake))
+    effects = declared.impact(before, after, compared=bool(lake))
     drifts: tuple[Drift, ...] = ()
     if lake:
         from forebay.operate.declaring.drift import drift_of_lake
@@ -295,19 +295,19 @@ def _diff(texts: dict[str, str], place: str, lake: str, *, as_json: bool = False
         from forebay.upkeep.erase.keeping import must_fit_lake
 
         must_fit_lake(lake, after)
-        said += [*compared_secret(lake, after), *unnamed_archives(lake, after)]
+        effects += [*compared_secret(lake, after), *unnamed_archives(lake, after)]
         drifts = drift_of_lake(after, lake).drifts
-        said += [str(drift.problem) for drift in drifts]
+        effects += [str(drift.problem) for drift in drifts]
     changes = _Changes(in_force != texts, any(not drift.by_itself for drift in drifts))
     if as_json:
         versions = {"from": before.version if before else None, "to": after.version}
-        print_json([{"changes": said, "same_text": in_force == texts, **versions}])
+        print_json([{"changes": effects, "same_text": in_force == texts, **versions}])
         return changes
     if before is None:
         where = "a deployed job reads the folder `declarations` of its lake"
         console.print(f"nothing is in force at {place} yet; {where}")
-    for sentence in said:
+    for sentence in effects:
         console.print(f"  {sentence}")
-    if not said:
+    if not effects:
         console.print("nothing changes" if in_force == texts else "only comments and layout change")
     return changes

@@ -87,7 +87,7 @@ def _show(on: Deployment, found: list[Finding], checks: int, probe: bool) -> Non
         console.print(f"  fix   {one.fix}")
     where = f"{on.stack} in account {on.account}, {on.region}"
     counts = Counter(one.severity for one in found)
-    said = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in sorted(counts.items())) or "well"
-    console.print(f"{where}: {said}; {checks} checks{' and the probe' if probe and on.is_deployed else ''}")
+    sums = ", ".join(f"{count} {severity}{'s' * (count > 1)}" for severity, count in sorted(counts.items())) or "well"
+    console.print(f"{where}: {sums}; {checks} checks{' and the probe' if probe and on.is_deployed else ''}")
     if not on.is_deployed:
         console.print("Nothing is deployed there yet: only the account was checked.")

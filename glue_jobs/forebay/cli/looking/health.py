@@ -51,14 +51,14 @@ def health(
     else:
         _show(found)
         for lag in lags.values():
-            console.print(_said(lag))
+            console.print(_line(lag))
     show_lost(lost)
     for bad in unreadable:
         error_console.print(styled(f"{bad.name}: {bad.reason}", "red", f" {bad.detail}"))
     for name, waits in waiting.items():
         why = f": {waits.cause}" if waits.cause else ""
-        said = f" {counted(waits.rows, 'row', 'waits')} in the quarantine, because it could not be written{why}"
-        error_console.print(styled(f"{name}: {TABLE_FAILED}", "red", said))
+        what = f" {counted(waits.rows, 'row', 'waits')} in the quarantine, because it could not be written{why}"
+        error_console.print(styled(f"{name}: {TABLE_FAILED}", "red", what))
     raise typer.Exit(1 if lost or unreadable or waiting else 0)
 
 
@@ -84,9 +84,9 @@ def _show(found: list[Health]) -> None:
     console.print(table)
     for one in found:
         if one.left_out:
-            said = f"{counted(one.left_out, 'field')} got no column, such as {one.left_out_such_as}: see _rescued"
+            what = f"{counted(one.left_out, 'field')} got no column, such as {one.left_out_such_as}: see _rescued"
             todo = f"raise `new_columns` or `max_columns`, and run: forebay schema settle {one.table}"
-            console.print(f"{one.table}: {said}; {todo}")
+            console.print(f"{one.table}: {what}; {todo}")
     if not wide:
         error_console.print(f"bytes, logs and vacuums are shown from {WIDE} columns on, and by --json")
 
@@ -102,7 +102,7 @@ def _lag(lag: Lag | None) -> dict[str, object]:
     return {**behind, "trouble": lag.note} if lag.note else behind
 
 
-def _said(lag: Lag) -> str:
+def _line(lag: Lag) -> str:
     if lag.note:
         return lag.note
     if lag.commits is None:

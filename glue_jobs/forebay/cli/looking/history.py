@@ -43,7 +43,7 @@ def history(
     shown = columns("=at", "what", *(("who", "undo") if wide else ()))
     for one in found[:limit]:
         more = (("by", one.who), ("undo:", one.undo))
-        below = "" if wide else "".join(f"\n  {name} {said}" for name, said in more if said)
+        below = "" if wide else "".join(f"\n  {name} {value}" for name, value in more if value)
         shown.add_row(at(one.at), f"{one.what}{below}", *((one.who or "-", one.undo or "-") if wide else ()))
     console.print(shown)
     if not has_ledger(view.lake):

@@ -100,8 +100,8 @@ def _show(trial: Trial) -> None:
             found.add_row(c.name, c.type, _short(c.source or ""), filled, f"{c.misfits or ''}", _short(c.example or ""))
         console.print(found)
         if table.rescued:
-            said = f"  {counted(table.rescued, 'row', 'has')} rescued values in _rescued"
-            _show_lines([said, *(f"    {example}" for example in table.examples)])
+            headline = f"  {counted(table.rescued, 'row', 'has')} rescued values in _rescued"
+            _show_lines([headline, *(f"    {example}" for example in table.examples)])
         if table.at_landing:
             _show_lines([f"  {counted(table.at_landing, 'row', 'gets')} the time of landing as event time"])
         _show_some("changed by the transform", table.transformed)

@@ -62,15 +62,15 @@ def wait(
         error_console.print(
             f"waits for the feed {name} alone; the table {name} may also have rows of {', '.join(others)}"
         )
-    said: list[str] = []
+    shown: list[str] = []
 
     def look() -> list[Open]:
         found = open_periods(declared, feeds, [*periods.rows().values()], begin, end)
         lines = [] if as_json else [str(one) for one in found]
         for line in lines:
-            if line not in said:
+            if line not in shown:
                 error_console.print(line)
-        said[:] = lines
+        shown[:] = lines
         return found
 
     found = wait_for(look, timeout_s, every_s)

@@ -50,15 +50,15 @@ def scan(
     from forebay.operate.named_lake import view_of
     from forebay.operate.people.personal import scanned
 
-    told = scanned(view_of(lake), table, rows)
+    scan = scanned(view_of(lake), table, rows)
     if as_json:
-        print_json(map(asdict, told.found))
+        print_json(map(asdict, scan.found))
         return
-    if not told.found:
-        console.print(f"nothing in {counted(told.rows, 'row')} looks personal")
+    if not scan.found:
+        console.print(f"nothing in {counted(scan.rows, 'row')} looks personal")
         return
     shown = columns("column", "field", "looks like", ">values", ">of")
-    for one in told.found:
+    for one in scan.found:
         shown.add_row(one.column, one.field, one.kind, f"{one.values:,}", f"{one.of:,}")
     console.print(shown)
 
@@ -141,8 +141,8 @@ def erase(
     who, wanted, stay = _people(people or [], source), list[str](), False
     outlook = look(view, declared, who)
     if (last := last_version(view, declared)) and last != declared.text_version:
-        said = f"the newest file was loaded by declarations {last}, and these are {declared.text_version}"
-        error_console.print(f"{said}: late records stay out once the ingest job has these")
+        what = f"the newest file was loaded by declarations {last}, and these are {declared.text_version}"
+        error_console.print(f"{what}: late records stay out once the ingest job has these")
     if not dry_run:
         for plan in erasing.unfinished(view, declared):
             error_console.print(f"continues erasure {plan.number}, of {counted(len(plan.tokens), 'person')}")
@@ -250,7 +250,7 @@ def _carry_out(view: Any, declared: Any, plan: Any, wait_s: float, *, as_json: b
     from forebay.operate.people import erase as erasing
 
     with left_to_do("repeat the command: it finishes this erasure first"), interrupts_wait(FINISHES):
-        done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda said: error_console.print(said))
+        done = erasing.carry_out(view, declared, plan, wait_s=wait_s, tell=lambda line: error_console.print(line))
     rows = sum(one["rows"] for one in done["tables"])
     what = f"privacy erase: {counted(len(plan.tokens), 'person')}, {counted(rows, 'row')}, erasure {plan.number}"
     leave_record(view.lake, what, undo="impossible: they are erased")

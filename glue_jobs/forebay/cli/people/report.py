@@ -13,7 +13,7 @@ from forebay.cli.show import at, columns, console, print_json, size
 from forebay.counted import agreed, counted
 from forebay.errors import Halt, InvalidConfiguration
 
-Told = Mapping[str, Any]
+Report = Mapping[str, Any]
 SHOWN = 20
 """Landed objects that are named."""
 
@@ -54,27 +54,27 @@ def report(
         _show(found)
 
 
-def _show(told: Told) -> None:
-    people = counted(len(told["people"]), "person")
-    console.print(f"erasure {told['erasure']} of {told['service']}, {_time(told['asked_at'])}: {people}")
-    shown = columns("table", f">rows {told['rows_became']}", "gone from disk")
-    for one in told["tables"]:
+def _show(report: Report) -> None:
+    people = counted(len(report["people"]), "person")
+    console.print(f"erasure {report['erasure']} of {report['service']}, {_time(report['asked_at'])}: {people}")
+    shown = columns("table", f">rows {report['rows_became']}", "gone from disk")
+    for one in report["tables"]:
         if one["rows"] or _stays(one):
             shown.add_row(one["table"], f"{one['rows']:,}", _gone_from_disk(one))
     if shown.row_count:
         console.print(shown)
-    for line in _beside_tables(told):
+    for line in _beside_tables(report):
         console.print(line)
-    console.print(_gone(told))
+    console.print(_gone(report))
     console.print("The signature is right")
 
 
-def _gone_from_disk(one: Told) -> str:
+def _gone_from_disk(one: Report) -> str:
     later = f"on {_time(one['due_at'])}" if _lies_ahead(one["due_at"]) else "with the next maintenance"
     return _stays(one) or ("yes" if one["gone"] else later)
 
 
-def _stays(one: Told) -> str:
+def _stays(one: Report) -> str:
     """Why a table does not count as gone, if it is not only a matter of time."""
     if one["refused"]:
         return f"no: the table {one['refused']}"
@@ -83,37 +83,37 @@ def _stays(one: Told) -> str:
     return "" if one["searched"] or one["dropped"] else "not searched: the table does not say whose its rows are"
 
 
-def _beside_tables(told: Told) -> Iterator[str]:
-    if told["vault_rows"]:
-        yield f"the vault: {counted(told['vault_rows'], 'row', 'was')} deleted"
-    others = sum(not one["rows"] and not _stays(one) for one in told["tables"])
+def _beside_tables(report: Report) -> Iterator[str]:
+    if report["vault_rows"]:
+        yield f"the vault: {counted(report['vault_rows'], 'row', 'was')} deleted"
+    others = sum(not one["rows"] and not _stays(one) for one in report["tables"])
     if others:
         yield f"no rows of them were in {counted(others, 'other table')}"
-    rows, files = told["not_judged"]["rows"], told["not_judged"]["objects"]
+    rows, files = report["not_judged"]["rows"], report["not_judged"]["objects"]
     if rows or files:
         yield f"not judged: {counted(rows, 'row')} and {counted(files, 'data file')} (docs/personal-data.md, The report)"
-    if cleared := sum(one["cleared"] for one in told["landing"]):
+    if cleared := sum(one["cleared"] for one in report["landing"]):
         yield f"{counted(cleared, 'landed object')} no longer {agreed(cleared, 'holds')} their records"
-    left = [one for one in told["landing"] if not one["cleared"]]
+    left = [one for one in report["landing"] if not one["cleared"]]
     if left:
         yield f"{counted(len(left), 'landed object')} {agreed(len(left), 'holds')} their records:"
     for one in left[:SHOWN]:
         yield f"  s3://{one['bucket']}/{one['key']} {one['why']}".rstrip()
     if len(left) > SHOWN:
         yield f"  and {len(left) - SHOWN:,} more, which --json prints"
-    if (unread := told["landing_not_read"]) and (objects := unread["objects"]):
+    if (unread := report["landing_not_read"]) and (objects := unread["objects"]):
         some = f"{counted(objects, 'landed object')} ({size(unread['bytes'])})"
         yield f"{some} may hold records that no table has: `forebay privacy erase --search-landing` reads them"
 
 
-def _gone(told: Told) -> str:
-    if told["is_gone"]:
+def _gone(report: Report) -> str:
+    if report["is_gone"]:
         return "Nothing of these people is left"
-    if told["is_gone_from_tables"]:
+    if report["is_gone_from_tables"]:
         return "Their rows are gone from all tables. Records of them may be left in the landing bucket"
-    if any(told["not_judged"].values()) or any(map(_stays, told["tables"])):
+    if any(report["not_judged"].values()) or any(map(_stays, report["tables"])):
         return "Rows of these people may be left in tables"
-    until = _time(told["gone_by"]) if _lies_ahead(told["gone_by"]) else "the next maintenance"
+    until = _time(report["gone_by"]) if _lies_ahead(report["gone_by"]) else "the next maintenance"
     return f"Old versions of tables keep their rows until {until}"
 
 

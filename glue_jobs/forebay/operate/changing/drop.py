@@ -114,14 +114,14 @@ def drop(view: LakeView, plan: Drop, catalog: str = "") -> Dropped:
 
 def finish_earlier(view: LakeView) -> Dropped:
     """Finishes what was interrupted, with the catalog that was named then. `Halt` where a rollback was."""
-    told = rollback_plan(view.lake)
-    if told is None:
+    plan = rollback_plan(view.lake)
+    if plan is None:
         return Dropped()
-    if not is_drop(told):
-        raise Halt(f"a rollback of {view.lake} is unfinished: repeat `{command_of(told)}` to finish it")
-    names = [one["table"] for one in told["tables"]]
+    if not is_drop(plan):
+        raise Halt(f"a rollback of {view.lake} is unfinished: repeat `{command_of(plan)}` to finish it")
+    names = [one["table"] for one in plan["tables"]]
     with _alone(view, names):
-        return _carry_out(view, names, told["catalog"])
+        return _carry_out(view, names, plan["catalog"])
 
 
 def with_tombstones(names: Sequence[str]) -> list[str]:
@@ -226,11 +226,11 @@ def _after(row: Mapping[str, Any], names: Collection[str], day: str) -> dict[str
         reason = ROLLED_BACK if row["dropped"] else None
     says_more = reason in (ROLLED_BACK, PARTLY_REPLAYED) or bool(row["quarantined"] or row["parked"])
     stays = row["outcome"] != "loaded" or says_more
-    said = [*filter(None, [row["detail"]]), *(f"{dropped_with(name)} on {day}" for name in gone)]
+    details = [*filter(None, [row["detail"]]), *(f"{dropped_with(name)} on {day}" for name in gone)]
     return {
         "file_id": row["file_id"],
         "reason": reason if reason and stays else TABLE_DROPPED,
-        "detail": "; ".join(said),
+        "detail": "; ".join(details),
         "written": row["written"] - rows,
         "dropped": row["dropped"] + rows,
         "tables": list(tables.items()),

@@ -153,11 +153,11 @@ def _must_be_one_batch(batch: int, files: Sequence[LedgerFile]) -> None:
     for file in files:
         newest[f"{file.service}", f"{file.generation}"] = file
     if len(newest) > 1:
-        said = "; ".join(
+        hint = "; ".join(
             f"--of {service} --generation {generation} ended {file.committed_at:%Y-%m-%d %H:%M}"
             for (service, generation), file in sorted(newest.items())
         )
-        raise InvalidConfiguration.one(f"--batch {batch}", f"is {counted(len(newest), 'batch')}", said)
+        raise InvalidConfiguration.one(f"--batch {batch}", f"is {counted(len(newest), 'batch')}", hint)
 
 
 def marked(view: LakeView) -> Replay:
@@ -236,8 +236,8 @@ def _must_hold(view: LakeView, files: Sequence[LedgerFile], to: Outcome) -> None
     of_before = FORGOTTEN_FILES if to == REPLAY else REPLAYED
     rows = view.rows_with(LEDGER, "file_id, outcome", "file_id", ids, where=_since(files))
     if ended := sorted(ids[row["file_id"]] for row in rows if row["outcome"] in of_before):
-        told = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, by an earlier mark"
-        raise Halt(f"{told}: repeat this command")
+        why = f"a batch ended {len(ended):,} of these files, such as {ended[0]}, by an earlier mark"
+        raise Halt(f"{why}: repeat this command")
 
 
 def _since(files: Sequence[LedgerFile]) -> str:

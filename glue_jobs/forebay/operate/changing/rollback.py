@@ -102,12 +102,12 @@ def finish_earlier(
 ) -> Rollback | None:
     """Finishes what was interrupted; None where nothing was. `Halt` where a drop of tables was. `replay`: whether its files are
     to be read again, too, if it takes these tables to that version."""
-    told = rollback_plan(view.lake)
-    if told is None:
+    stored = rollback_plan(view.lake)
+    if stored is None:
         return None
-    if is_drop(told):
-        raise Halt(f"a drop of tables of {view.lake} is unfinished: repeat `{command_of(told)}` to finish it")
-    plan = Rollback(told["number"], tuple(TableBack(**one) for one in told["tables"]), told["replay"])
+    if is_drop(stored):
+        raise Halt(f"a drop of tables of {view.lake} is unfinished: repeat `{command_of(stored)}` to finish it")
+    plan = Rollback(stored["number"], tuple(TableBack(**one) for one in stored["tables"]), stored["replay"])
     with alone(view, [one.table for one in plan.tables]):
         if replay and not plan.replay and _is_repeated(view, plan, tables, to):
             plan = replace(plan, replay=True)

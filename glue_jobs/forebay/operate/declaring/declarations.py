@@ -72,10 +72,10 @@ def impact(before: Service | None, after: Service, *, compared: bool = False) ->
     """The effects on records and tables; empty where there are none. `compared`: the caller compares with the lake as well,
     so no sentence guesses about tables that exist. They may equal `after` already."""
     if before is None:
-        said = [said for table in after.tables for said in (f"table {table.name}: is new", *who_reads(table))]
-        return [*said, *_of_all(after)]
+        effects = [effect for table in after.tables for effect in (f"table {table.name}: is new", *who_reads(table))]
+        return [*effects, *_of_all(after)]
     known = _of_all(before)
-    few = [said for said in _of_all(after) if said not in known]
+    few = [effect for effect in _of_all(after) if effect not in known]
     return [*_of_service(before, after, compared), *_of_tables(before, after, compared), *few]
 
 
@@ -85,7 +85,7 @@ def _of_all(service: Service) -> list[str]:
 
 def who_reads(table: Table) -> list[str]:
     """The readers of a table with a feature that not every reader knows; empty for an ordinary table."""
-    return [f"table {table.name}: {said}" for said in WHO_READS_WIDENED] if table.type_widening else []
+    return [f"table {table.name}: {note}" for note in WHO_READS_WIDENED] if table.type_widening else []
 
 
 def gets_few(service: Service) -> list[str]:
@@ -276,7 +276,7 @@ def _of_columns(before: Table, after: Table, compared: bool) -> Iterator[str]:
         elif name not in old:
             yield f"{where}: is new; `forebay schema settle` fills it for old rows"
         elif old[name] != new[name]:
-            yield f"{where}: was {_said(old[name])}, is {_said(new[name])}"
+            yield f"{where}: was {_shown(old[name])}, is {_shown(new[name])}"
             if after.type_widening and widens(old[name].type, new[name].type) and name not in after.partitions:
                 yield f"{where}: existing tables get the wider type with their next rows"
             elif old[name].type != new[name].type and not compared:
@@ -285,16 +285,16 @@ def _of_columns(before: Table, after: Table, compared: bool) -> Iterator[str]:
 
 def _change(where: str, field: str, before: Any, after: Any) -> Iterator[str]:
     if before != after:
-        yield f"{where}: {field} was {_said(before)}, is {_said(after)}"
+        yield f"{where}: {field} was {_shown(before)}, is {_shown(after)}"
 
 
-def _said(value: Any) -> str:
+def _shown(value: Any) -> str:
     plain = value.model_dump(exclude_defaults=True) if hasattr(value, "model_dump") else value
     return json.dumps(plain, default=lambda inner: inner.model_dump(exclude_defaults=True), ensure_ascii=False)
 
 
 def _by_key(service: Service) -> dict[tuple[str | None, ...], Table]:
     return {
-        (table.name, _said(dict(sorted(table.where.items()))), table.where_sql, table.explode): table
+        (table.name, _shown(dict(sorted(table.where.items()))), table.where_sql, table.explode): table
         for table in service.tables
     }

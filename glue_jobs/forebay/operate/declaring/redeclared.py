@@ -60,8 +60,8 @@ def redeclared(records: DataFrame, table: Table) -> DataFrame:
         rows = map_in_arrow(rows, _Found(table, tuple(formatted)), StructType([*rows.schema.fields, *texts.fields]))
         for column in formatted:
             named = {before + column.name for before in (TEXT, FOUND)}
-            said = [one for one in rows.schema.fields if one.name in named and isinstance(one.dataType, StringType)]
-            times = (time_by_formats(F.col(one.name), column) for one in said)
+            fields = [one for one in rows.schema.fields if one.name in named and isinstance(one.dataType, StringType)]
+            times = (time_by_formats(F.col(one.name), column) for one in fields)
             rows = rows.withColumn(TIME + column.name, F.coalesce(*times))
     columns = [StructField(c.name, columns_of_ddl(f"x {spark_type(c)}")["x"].dataType) for c in table.columns]
     made = [rows.schema[name] for name in own if name not in (DOCUMENT, MISFITS)]
@@ -149,8 +149,8 @@ class _Redeclared:
             of_field, old = found.get(column.name), _array(rows, OLD + column.name, arrow_type_of(column))
             if column.name in self.changed:
                 made[column.name], texts, unfit[column] = self._changed(rows, column, old, of_field)
-                for row, said in texts.items():
-                    elements.setdefault(row, []).append(write_json(_placed(column, said), bare=True))
+                for row, value in texts.items():
+                    elements.setdefault(row, []).append(write_json(_placed(column, value), bare=True))
             elif column.formats and of_field is not None:
                 time = _array(rows, TIME + column.name, arrow_type_of(column))
                 made[column.name] = _first_of(old, time)
@@ -165,23 +165,23 @@ class _Redeclared:
     def _not_computed(self, rows: pa.Table) -> dict[int, list[str]]:
         """By row, the columns whose SQL could not be computed: they stay so."""
         computed = {write_json({c.name: None}) for c in self.table.columns if c.expression}
-        said = rows[MISFITS].to_pylist() if MISFITS in rows.column_names else ()
-        found = ((row, [write_json(one) for one in read_json(texts)]) for row, texts in enumerate(said) if texts)
+        misfits = rows[MISFITS].to_pylist() if MISFITS in rows.column_names else ()
+        found = ((row, [write_json(one) for one in read_json(texts)]) for row, texts in enumerate(misfits) if texts)
         return {row: left for row, some in found if (left := [one for one in some if one in computed])}
 
     def _changed(
         self, rows: pa.Table, column: Column, old: pa.Array, of_field: pa.Array | None
     ) -> tuple[pa.Array, dict[int, str], Bits]:
         """The values, by row the texts that say more than their value, and which rows have another key's value."""
-        kind, said = arrow_type_of(column), _texts(rows[TEXT + column.name].combine_chunks())
-        twins = np.zeros(len(said), bool)
+        kind, texts = arrow_type_of(column), _texts(rows[TEXT + column.name].combine_chunks())
+        twins = np.zeros(len(texts), bool)
         if of_field is not None:
-            said, is_rescued, twins = _together(said, of_field)
+            texts, is_rescued, twins = _together(texts, of_field)
             old = pc.if_else(pa.array(is_rescued), pa.scalar(None, kind), old)
-        values = _first_of(old, _array(rows, TIME + column.name, kind) if column.formats else _read(said, column))
+        values = _first_of(old, _array(rows, TIME + column.name, kind) if column.formats else _read(texts, column))
         if column.type in TEXTS:
             return values, {}, twins
-        known = zip(said.to_pylist(), pc.is_valid(values).to_pylist(), strict=True)
+        known = zip(texts.to_pylist(), pc.is_valid(values).to_pylist(), strict=True)
         odd = {
             row: one
             for row, (one, has_value) in enumerate(known)
@@ -203,8 +203,8 @@ def _texts(values: pa.Array) -> pa.StringArray:
     if not pa.types.is_nested(values.type):
         return values.cast(pa.string())
     values = with_doubles(values)
-    said = (None if value is None else _in_json(value, values.type) for value in values.to_pylist())
-    return pa.array([None if one is None else write_json(one, ascii_only=False) for one in said], pa.string())
+    plain = (None if value is None else _in_json(value, values.type) for value in values.to_pylist())
+    return pa.array([None if one is None else write_json(one, ascii_only=False) for one in plain], pa.string())
 
 
 def _in_json(value: Any, kind: pa.DataType) -> Any:
@@ -246,14 +246,14 @@ def _differ(one: pa.Array, other: pa.Array) -> Bits:
 def _together(texts: pa.StringArray, rescued: pa.StringArray) -> tuple[pa.StringArray, Bits, Bits]:
     """The texts of a column with what was rescued of its field, where that was rescued, and where it was a twin's. A rescued
     value is the record's own: the column may have fewer digits, gaps in an array, or only a part of an object."""
-    said, is_rescued = _first_of(texts, rescued).to_pylist(), np.asarray(pc.is_valid(rescued)).copy()
-    twins = np.zeros(len(said), bool)
+    values, is_rescued = _first_of(texts, rescued).to_pylist(), np.asarray(pc.is_valid(rescued)).copy()
+    twins = np.zeros(len(values), bool)
     for row in np.flatnonzero(is_rescued & np.asarray(pc.is_valid(texts))).tolist():
-        if (whole := _whole(said[row], rescued[row].as_py())) is None:
+        if (whole := _whole(values[row], rescued[row].as_py())) is None:
             is_rescued[row], twins[row] = False, True
         else:
-            said[row] = whole
-    return pa.array(said, pa.string()), is_rescued, twins
+            values[row] = whole
+    return pa.array(values, pa.string()), is_rescued, twins
 
 
 def _whole(text: str, rescued: str) -> str | None:
@@ -274,9 +274,9 @@ def _parsed(text: str) -> Any:
         return None
 
 
-def _placed(column: Column, said: str) -> Any:
+def _placed(column: Column, text: str) -> Any:
     """The text where the column is read from."""
-    made: Any = said
+    made: Any = text
     for step in reversed(parse_path(column.source).steps):
         made = [*[None] * step, made] if isinstance(step, int) else {str(step): made}
     return made

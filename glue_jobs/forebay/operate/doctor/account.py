@@ -35,9 +35,9 @@ def clock(on: Deployment) -> Iterator[Finding]:
         return
     off = abs((on.now() - _utc(parsedate_to_datetime(headers["date"]))).total_seconds())
     if off >= LATE_S:
-        said = error if off >= REFUSED_S else warning
+        level = error if off >= REFUSED_S else warning
         why = "AWS refuses requests whose time is five minutes off, and file ages are wrong."
-        yield said(f"this machine's clock is {off:,.0f} s off AWS's", why, "sudo chronyc makestep")
+        yield level(f"this machine's clock is {off:,.0f} s off AWS's", why, "sudo chronyc makestep")
 
 
 def bootstrap(on: Deployment) -> Iterator[Finding]:

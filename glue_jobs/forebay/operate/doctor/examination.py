@@ -105,8 +105,8 @@ def name_of(check: Check) -> str:
 
 
 def _refusal(check: str, refused: ClientError) -> Finding:
-    told = refused.response.get("Error", {})
-    code, message = str(told.get("Code", "")), str(told.get("Message", ""))
+    answer = refused.response.get("Error", {})
+    code, message = str(answer.get("Code", "")), str(answer.get("Message", ""))
     operation = str(refused.operation_name)
     right = rights.DECRYPT if rights.DECRYPT in message else rights.NEEDED.get(operation, operation)
     if code in DENIED:

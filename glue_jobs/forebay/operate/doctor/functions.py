@@ -12,11 +12,11 @@ from forebay.operate.stack.deployment import Deployment
 
 def state(on: Deployment) -> Iterator[Finding]:
     for name in on.of("Lambda::Function"):
-        said = on.client("lambda").get_function(FunctionName=name)["Configuration"]
+        configuration = on.client("lambda").get_function(FunctionName=name)["Configuration"]
         for attribute, good in (("State", ("Active", "Inactive")), ("LastUpdateStatus", ("Successful", "InProgress"))):
-            if said.get(attribute, good[0]) not in good:
-                what = f"the function {name} has {attribute} {said[attribute]}"
-                yield error(what, said.get(f"{attribute}Reason", "Lambda gives no reason."))
+            if configuration.get(attribute, good[0]) not in good:
+                what = f"the function {name} has {attribute} {configuration[attribute]}"
+                yield error(what, configuration.get(f"{attribute}Reason", "Lambda gives no reason."))
         reserved = on.client("lambda").get_function_concurrency(FunctionName=name).get("ReservedConcurrentExecutions")
         if reserved == 0:
             what = f"the function {name} is throttled completely"
@@ -28,22 +28,22 @@ def schedules(on: Deployment) -> Iterator[Finding]:
     group = next(iter(on.of("Scheduler::ScheduleGroup")), "")
     for name in on.of("Scheduler::Schedule"):
         ask = partial(on.client("scheduler").get_schedule, Name=name, GroupName=group)
-        said = answer_or_none(ask, {"ResourceNotFoundException"})
-        if said is None:
+        schedule = answer_or_none(ask, {"ResourceNotFoundException"})
+        if schedule is None:
             yield error(f"the schedule {name} does not exist", "Its target never runs.")
             continue
-        if said["State"] != "ENABLED":
-            what = f"the schedule {name} is {said['State']}"
+        if schedule["State"] != "ENABLED":
+            what = f"the schedule {name} is {schedule['State']}"
             fix = "enable it in the console of EventBridge Scheduler; a deployment without changes does not"
             yield error(what, "Its target does not run.", fix)
 
 
 def rules(on: Deployment) -> Iterator[Finding]:
     for rule in on.of("Events::Rule"):
-        said = on.client("events").describe_rule(Name=rule)
-        if said["State"] != "ENABLED":
+        described = on.client("events").describe_rule(Name=rule)
+        if described["State"] != "ENABLED":
             fix = f"aws events enable-rule --name {rule}"
-            yield error(f"the rule {rule} is {said['State']}", _unheard(on, rule), fix)
+            yield error(f"the rule {rule} is {described['State']}", _unheard(on, rule), fix)
         if not on.client("events").list_targets_by_rule(Rule=rule)["Targets"]:
             yield error(f"the rule {rule} has no target", _unheard(on, rule))
 

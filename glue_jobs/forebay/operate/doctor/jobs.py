@@ -45,8 +45,8 @@ def definitions(on: Deployment) -> Iterator[Finding]:
 def roles(on: Deployment) -> Iterator[Finding]:
     for job in _jobs(on):
         role = job["Role"].rpartition("/")[2]
-        said = on.client("iam").get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]
-        trusted = [who for one in listed(said["Statement"]) for who in listed(one["Principal"].get("Service", ()))]
+        policy = on.client("iam").get_role(RoleName=role)["Role"]["AssumeRolePolicyDocument"]
+        trusted = [who for one in listed(policy["Statement"]) for who in listed(one["Principal"].get("Service", ()))]
         if "glue.amazonaws.com" not in trusted:
             what = f"the role {role} does not trust glue.amazonaws.com"
             yield error(what, f"The job {job['Name']} cannot start.")

@@ -24,8 +24,8 @@ def commits(on: Deployment) -> Iterator[Finding]:
     """From the policy; the jobs try it themselves at their start. A deployment without the statement gets no finding."""
     if on.outputs.get("ConditionalCommits") == "false":
         return
-    said = answer_or_none(lambda: on.client("s3").get_bucket_policy(Bucket=on.lake_bucket), {"NoSuchBucketPolicy"})
-    policy = said["Policy"] if said else ""
+    answer = answer_or_none(lambda: on.client("s3").get_bucket_policy(Bucket=on.lake_bucket), {"NoSuchBucketPolicy"})
+    policy = answer["Policy"] if answer else ""
     commit = f"{on.bucket_arn(on.lake_bucket)}/{on.key_in_lake(COMMIT)}"
     if not any(_refuses_unconditional(one, commit) for one in statements(policy)):
         what = f"the policy of {on.lake_bucket} does not refuse a commit that is put without a condition"
@@ -72,8 +72,8 @@ def access(on: Deployment) -> Iterator[Finding]:
             continue
         ask = partial(on.client("s3").get_public_access_block, Bucket=bucket)
         answer = answer_or_none(ask, {"NoSuchPublicAccessBlockConfiguration"})
-        said = answer["PublicAccessBlockConfiguration"] if answer else {}
-        if len(said) < 4 or not all(said.values()):
+        blocked = answer["PublicAccessBlockConfiguration"] if answer else {}
+        if len(blocked) < 4 or not all(blocked.values()):
             what = f"the bucket {bucket} does not block public access"
             fix = (
                 f"aws s3api put-public-access-block --bucket {bucket} --public-access-block-configuration "
@@ -103,8 +103,8 @@ def _deletes_old_versions(rule: Mapping[str, Any]) -> bool:
 
 def encryption(on: Deployment) -> Iterator[Finding]:
     """The jobs may use the deployed key, and no other."""
-    said = on.client("s3").get_bucket_encryption(Bucket=on.lake_bucket)["ServerSideEncryptionConfiguration"]
-    found = [rule["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID", "") for rule in said["Rules"]]
+    encryption = on.client("s3").get_bucket_encryption(Bucket=on.lake_bucket)["ServerSideEncryptionConfiguration"]
+    found = [rule["ApplyServerSideEncryptionByDefault"].get("KMSMasterKeyID", "") for rule in encryption["Rules"]]
     key = key_of_data(on)
     if key and found and found[0] and found[0].rpartition("/")[2] != key.rpartition("/")[2]:
         what = f"the lake {on.lake_bucket} encrypts with {found[0]}, and the deployed key is {key}"

@@ -51,9 +51,9 @@ def _to_us(on: Deployment, bucket: str, found: Mapping[str, Any]) -> Iterator[Fi
         return
     ours = [one for one in found.get("TopicConfigurations", ()) if one["TopicArn"] in on.arrivals_topics]
     if not ours:
-        said = error if on.owns(bucket) else warning
+        level = error if on.owns(bucket) else warning
         what = f"the bucket {bucket} does not notify the topic {' or '.join(on.arrivals_topics)}"
-        yield said(what, NOT_ANNOUNCED)
+        yield level(what, NOT_ANNOUNCED)
         return
     if not any(set(CREATED) & set(one["Events"]) for one in ours):
         what = f"the bucket {bucket} notifies only of {', '.join(ours[0]['Events'])}"
@@ -86,14 +86,14 @@ def deletions(on: Deployment) -> Iterator[Finding]:
 def _forgetting(on: Deployment) -> list[str]:
     kept = open_objects(on.outputs["LakeUri"], s3=on.client("s3"))
     texts = {name: kept.read(f"{SERVICES}/{name}") for name in kept.names(SERVICES) if name.endswith(".json")}
-    said = {name.removesuffix(".json"): json.loads(text) for name, text in texts.items() if text is not None}
-    return sorted(name for name, service in said.items() if service.get("on_delete") == "forget")
+    services = {name.removesuffix(".json"): json.loads(text) for name, text in texts.items() if text is not None}
+    return sorted(name for name, service in services.items() if service.get("on_delete") == "forget")
 
 
 def _reaches(configuration: Mapping[str, Any], prefix: str) -> bool:
     rules = configuration.get("Filter", {}).get("Key", {}).get("FilterRules", ())
-    said = {rule["Name"].lower(): rule["Value"] for rule in rules}
-    return prefix.startswith(said.get("prefix", "")) and not said.get("suffix")
+    parts = {rule["Name"].lower(): rule["Value"] for rule in rules}
+    return prefix.startswith(parts.get("prefix", "")) and not parts.get("suffix")
 
 
 def topic(on: Deployment) -> Iterator[Finding]:
@@ -122,21 +122,21 @@ def _subscription_to(on: Deployment, topic_arn: str) -> Iterator[Finding]:
         )
         yield error(what, "Notifications end at the topic.", fix)
         return
-    said = answer["Attributes"]
-    if said.get("Endpoint") != on.queue_arn(on.queue_url):
-        what = f"the subscription delivers to {said.get('Endpoint')}"
+    attributes = answer["Attributes"]
+    if attributes.get("Endpoint") != on.queue_arn(on.queue_url):
+        what = f"the subscription delivers to {attributes.get('Endpoint')}"
         yield error(what, f"The job reads from {on.queue_arn(on.queue_url)}.")
-    if str(said.get("PendingConfirmation", "false")).lower() == "true":
+    if str(attributes.get("PendingConfirmation", "false")).lower() == "true":
         what = "the queue's subscription is not confirmed"
         yield error(what, "An unconfirmed subscription gets nothing.")
-    if said.get("FilterPolicy"):
-        what = f"the subscription has a filter policy: {said['FilterPolicy']}"
+    if attributes.get("FilterPolicy"):
+        what = f"the subscription has a filter policy: {attributes['FilterPolicy']}"
         fix = (
             f"aws sns set-subscription-attributes --subscription-arn {arn} --attribute-name FilterPolicy "
             "--attribute-value '{}'"
         )
         yield error(what, "SNS drops messages that the filter refuses, without a dead letter.", fix)
-    if not said.get("RedrivePolicy"):
+    if not attributes.get("RedrivePolicy"):
         what = "the subscription has no dead-letter queue"
         yield warning(what, "What SNS cannot deliver is lost until reconcile finds the files.")
 

@@ -52,11 +52,11 @@ def _last_report(on: Deployment, job: str) -> Mapping[str, Any] | None:
     found = [event for group in _groups_of(on, job) for event in _reports_in(on, group)]
     for event in sorted(found, key=lambda one: one["timestamp"], reverse=True):
         try:
-            told = json.loads(event["message"])
+            parsed = json.loads(event["message"])
         except ValueError:
             continue
-        if isinstance(told, dict) and told.get("event") == REPORT:
-            return told
+        if isinstance(parsed, dict) and parsed.get("event") == REPORT:
+            return parsed
     return None
 
 

@@ -26,15 +26,15 @@ def deliveries(on: Deployment) -> Iterator[Finding]:
 
 
 def redrive(on: Deployment) -> Iterator[Finding]:
-    said = _attributes(on, on.queue_url)
-    policy, dead = json.loads(said.get("RedrivePolicy") or "{}"), on.dead_url
+    attributes = _attributes(on, on.queue_url)
+    policy, dead = json.loads(attributes.get("RedrivePolicy") or "{}"), on.dead_url
     if policy.get("deadLetterTargetArn") != on.queue_arn(dead):
         what = f"messages of {_name(on.queue_url)} do not move to {_name(dead)}"
         yield error(what, "A message that never succeeds is redelivered until SQS deletes it, and no alarm rings.")
     elif int(policy["maxReceiveCount"]) < LEAST_RECEIVES:
         what = f"a message moves to {_name(dead)} after {policy['maxReceiveCount']} receives"
         yield error(what, "A single restart of the job can turn good files into dead letters.")
-    kept, kept_dead = int(said["MessageRetentionPeriod"]), int(_attributes(on, dead)["MessageRetentionPeriod"])
+    kept, kept_dead = int(attributes["MessageRetentionPeriod"]), int(_attributes(on, dead)["MessageRetentionPeriod"])
     if kept_dead <= kept:
         what = f"{_name(dead)} keeps messages for {kept_dead} s, no longer than the queue, {kept} s"
         fix = f"aws sqs set-queue-attributes --queue-url {dead} --attributes MessageRetentionPeriod=1209600"

@@ -107,9 +107,9 @@ def denied(on: Deployment) -> Iterator[Finding]:
         absent = (
             {"NoSuchBucketPolicy"} if on.owns(bucket) else {"NoSuchBucketPolicy", "MethodNotAllowed", "AccessDenied"}
         )
-        said = answer_or_none(partial(on.client("s3").get_bucket_policy, Bucket=bucket), absent)
+        answer = answer_or_none(partial(on.client("s3").get_bucket_policy, Bucket=bucket), absent)
         requests = Requests(role["Arn"], role["RoleId"], on.account, tuple(on.of("EC2::VPCEndpoint")))
-        for one in denials(said["Policy"] if said else "", requests, wanted):
+        for one in denials(answer["Policy"] if answer else "", requests, wanted):
             yield _denied(on, bucket, one, role["Arn"])
 
 

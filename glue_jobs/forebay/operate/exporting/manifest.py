@@ -46,9 +46,9 @@ def manifests_of(to: str, table: str) -> list[Manifest]:
     """The manifests in a place, in the order in which they apply."""
     target, found = open_objects(table_path(to, table)), list[Manifest]()
     while (text := target.read(name_of(found[-1].version if found else _first(target)))) is not None:
-        said = json.loads(text)
-        parts = tuple(Part(**part) for part in said.pop("files"))
-        found.append(Manifest(**said, files=parts))
+        stored = json.loads(text)
+        parts = tuple(Part(**part) for part in stored.pop("files"))
+        found.append(Manifest(**stored, files=parts))
     return found
 
 

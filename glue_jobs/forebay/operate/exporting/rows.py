@@ -33,7 +33,7 @@ def whole_rows(table: DeltaTable, *, unique: bool) -> Iterator[pa.Table]:
     """All rows of the version. `unique`: keys name them."""
     schema = _schema(table)
     for rows in _batches(QueryBuilder().register("t", table).execute("select * from t")):
-        yield _said("upsert" if unique else "insert", rows, schema)
+        yield _changes("upsert" if unique else "insert", rows, schema)
 
 
 def changed_rows(name: str, table: DeltaTable, at: int, size: int, keys: tuple[str, ...] | None) -> Iterator[pa.Table]:
@@ -98,22 +98,22 @@ def _net(feed: pa.Table, keys: Sequence[str], schema: pa.Schema) -> Iterator[pa.
     feed = feed.sort_by([("_version", "ascending"), ("_comes", "ascending")])
     feed = feed.append_column("_at", pa.array(np.arange(feed.num_rows)))
     last = feed.take(feed.group_by(list(keys)).aggregate([("_at", "max")])["_at_max"].sort())
-    yield _said("upsert", last.filter(last["_comes"]), schema)
-    yield _said("delete", last.filter(pc.invert(last["_comes"])), schema)
+    yield _changes("upsert", last.filter(last["_comes"]), schema)
+    yield _changes("delete", last.filter(pc.invert(last["_comes"])), schema)
 
 
 def _by_file(feed: _Feed) -> Iterator[pa.Table]:
     files = _files_that_lost_rows(feed)
-    yield _said("delete", pa.table({"_file_id": files}), feed.schema)
+    yield _changes("delete", pa.table({"_file_id": files}), feed.schema)
     for rows in feed.batches():
         fresh = rows.filter(pc.and_(rows["_comes"], pc.invert(pc.is_in(rows["_file_id"], files))))
-        yield _said("insert", fresh, feed.schema)
+        yield _changes("insert", fresh, feed.schema)
     ids = files.to_pylist()
     for begin in range(0, len(ids), ASKED_AT_ONCE):
         some = ", ".join(map(quoted, ids[begin : begin + ASKED_AT_ONCE]))
         query = f"select * from t where _file_id in ({some})"
         for rows in _batches(QueryBuilder().register("t", feed.table).execute(query)):
-            yield _said("insert", rows, feed.schema)
+            yield _changes("insert", rows, feed.schema)
 
 
 def _files_that_lost_rows(feed: _Feed) -> Any:
@@ -139,7 +139,7 @@ def _schema(table: DeltaTable) -> pa.Schema:
     return pa.schema(table.schema().to_arrow())
 
 
-def _said(change: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
+def _changes(change: str, rows: pa.Table, schema: pa.Schema) -> pa.Table:
     typed = _of_types(rows, schema)
     return typed.add_column(0, CHANGE, pa.array([change] * rows.num_rows, pa.string()))
 

@@ -45,8 +45,8 @@ def health_of(lake: str, names: Sequence[str]) -> tuple[list[Health], list[Unrea
     for name, trouble in Troubles(lake).all().items():
         lag = lags.get(name, Lag(name, "", None, None))
         if (not names or name in names) and lag.commits != 0:
-            said = f"{name}: no merge of it has ended well since {trouble.since}: {trouble.detail}"
-            lags[name] = replace(lag, trouble=lag.trouble or said)
+            detail = f"{name}: no merge of it has ended well since {trouble.since}: {trouble.detail}"
+            lags[name] = replace(lag, trouble=lag.trouble or detail)
     unreadable = [one for one in looked if isinstance(one, Unreadable)]
     return [one for one in looked if isinstance(one, Health)], unreadable, lags
 

@@ -93,8 +93,8 @@ def chosen_of(view: LakeView, held: Held, service: str, *, table: str | None, re
     found = {row["service"]: row["n"] for row in view.query(own_table(held), sql) if row["n"]}
     if found and service not in found:
         others = ", ".join(f"{count:,} of service {name}" for name, count in found.items())
-        said = f"name the declarations of that service with --service; the {held} has {others}"
-        raise InvalidConfiguration.one(f"service {service}", f"none of these records in the {held} belong to it", said)
+        hint = f"name the declarations of that service with --service; the {held} has {others}"
+        raise InvalidConfiguration.one(f"service {service}", f"none of these records in the {held} belong to it", hint)
     count: int = found.get(service, 0)
     return count
 

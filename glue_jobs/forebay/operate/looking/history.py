@@ -108,9 +108,9 @@ def _batches(view: LakeView, since: datetime) -> Iterator[Happened]:
 def _verbs(lake: str, since: datetime) -> Iterator[Happened]:
     objects = open_objects(verbs_of(lake))
     for found in objects.found(after=f"{since:%Y-%m-%dT%H%M%S}"):
-        said: dict[str, Any] = json.loads(objects.read(found.name) or b"{}")
-        if said:
-            yield Happened(**{**said, "at": datetime.fromisoformat(said["at"])})
+        stored: dict[str, Any] = json.loads(objects.read(found.name) or b"{}")
+        if stored:
+            yield Happened(**{**stored, "at": datetime.fromisoformat(stored["at"])})
 
 
 def _of_table(view: LakeView, table: str, since: datetime, only_changes: bool) -> Iterator[Happened]:

@@ -137,8 +137,8 @@ class _Telling:
     def _event(self, batch: Row, state: str, table: str = "", inputs: Iterable[Row] = ()) -> Event:
         """Both events of a run name its datasets: Marquez and DataHub take those of the last event for all of them."""
         tags = {"batch": batch["batch"], "generation": batch["generation"], "declarations": batch["declared"]}
-        said = [{"key": name, "value": str(value), "source": "FOREBAY"} for name, value in tags.items()]
-        facets = _facet("processing_engine", name="forebay", version=VERSION) | _facet("tags", tags=said)
+        pairs = [{"key": name, "value": str(value), "source": "FOREBAY"} for name, value in tags.items()]
+        facets = _facet("processing_engine", name="forebay", version=VERSION) | _facet("tags", tags=pairs)
         kind = _facet("jobType", processingType="BATCH", integration="FOREBAY", jobType="TASK" if table else "JOB")
         ended = state == "COMPLETE"
         return {

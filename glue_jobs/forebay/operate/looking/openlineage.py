@@ -63,7 +63,7 @@ class Endpoint:
                 continue
             if 200 <= answer.status < 300:
                 return
-            why = _said(answer)
+            why = _message_of(answer)
             if answer.status != 429 and answer.status < 500:
                 break
         raise Refused(f"{self.address} {why}")
@@ -76,7 +76,7 @@ def _through(proxy: str | None) -> PoolManager:
     return ProxyManager(url._replace(auth=None).url, proxy_headers=make_headers(proxy_basic_auth=url.auth))
 
 
-def _said(answer: BaseHTTPResponse) -> str:
+def _message_of(answer: BaseHTTPResponse) -> str:
     if place := answer.headers.get("Location"):
         return f"answered {answer.status}, and names another address: {place}"
     text = " ".join(answer.data.decode(errors="replace").split())[:MOST_SAID]

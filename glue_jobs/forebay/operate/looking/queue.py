@@ -90,8 +90,8 @@ class Letter:
             outcomes = ", ".join(sorted(set(self.outcomes.values())))
             back = f"`forebay queue redrive --message {self.message_id}`"
             return f"already in the ledger ({outcomes}). To clear it, send it back: {back}"
-        said = sorted({self.outcomes[one] for one in self.waiting})
-        so_far = f", in the ledger as {', '.join(said)}" if said else ""
+        known = sorted({self.outcomes[one] for one in self.waiting})
+        so_far = f", in the ledger as {', '.join(known)}" if known else ""
         return (
             f"received {counted(self.received, 'time')} but never finished{so_far}: redrive it once the cause is fixed"
         )
@@ -99,17 +99,17 @@ class Letter:
 
 def depth_of(url: str, *, sqs: Any, cloudwatch: Any = None) -> Depth:
     names = ["ApproximateNumberOfMessages", "ApproximateNumberOfMessagesNotVisible"]
-    said = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=names)["Attributes"]
     oldest = _oldest_s(url.rpartition("/")[2], cloudwatch) if cloudwatch is not None else None
-    return Depth(url, int(said[names[0]]), int(said[names[1]]), oldest)
+    return Depth(url, int(attributes[names[0]]), int(attributes[names[1]]), oldest)
 
 
 def dead_letter_url(url: str, *, sqs: Any) -> str | None:
     """The URL of this queue's dead-letter queue; None if it has none."""
-    said = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"]).get("Attributes", {})
-    if "RedrivePolicy" not in said:
+    attributes = sqs.get_queue_attributes(QueueUrl=url, AttributeNames=["RedrivePolicy"]).get("Attributes", {})
+    if "RedrivePolicy" not in attributes:
         return None
-    arn = json.loads(said["RedrivePolicy"])["deadLetterTargetArn"].split(":")
+    arn = json.loads(attributes["RedrivePolicy"])["deadLetterTargetArn"].split(":")
     return str(sqs.get_queue_url(QueueName=arn[5], QueueOwnerAWSAccountId=arn[4])["QueueUrl"])
 
 

@@ -194,5 +194,7 @@ def _rule(service: Service, maker: Table | None, table: str) -> Rule:
     state = maker.state_of(table) if maker else None
     feeds = [state] if state else []
     feeds += [one.name for one in service.rollups if {table, state} & {*one.tables}]
-    told = maker.model_dump(mode="json", include={"name", "where", "where_sql"}, exclude_none=True) if maker else {}
-    return Rule(service.version, told.get("name"), told.get("where", {}), told.get("where_sql"), tuple(feeds))
+    declared = maker.model_dump(mode="json", include={"name", "where", "where_sql"}, exclude_none=True) if maker else {}
+    return Rule(
+        service.version, declared.get("name"), declared.get("where", {}), declared.get("where_sql"), tuple(feeds)
+    )

@@ -35,10 +35,12 @@ def refused_messages(checkpoint: str, *, limit: int) -> list[RefusedMessage]:
     objects = open_objects(checkpoint)
     found = []
     for one in islice(objects.found(KEPT_MESSAGES), limit):
-        told = json.loads(objects.read(one.name) or b"{}")
-        if told:  # else somebody dropped it meanwhile
-            sent_at = datetime.fromisoformat(told["sent_at"])
-            found.append(RefusedMessage(one.name, told["message_id"], sent_at, tuple(told["reasons"]), told["body"]))
+        stored = json.loads(objects.read(one.name) or b"{}")
+        if stored:  # else somebody dropped it meanwhile
+            sent_at = datetime.fromisoformat(stored["sent_at"])
+            found.append(
+                RefusedMessage(one.name, stored["message_id"], sent_at, tuple(stored["reasons"]), stored["body"])
+            )
     return found
 
 

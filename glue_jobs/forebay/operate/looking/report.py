@@ -86,9 +86,9 @@ def _counts(status: Status) -> dict[str, str]:
         "waiting for a replay": status.replays,
         "waiting to be forgotten": status.forgets,
     }
-    told = {name: f"{count:,}" for name, count in counted.items()}
+    shown = {name: f"{count:,}" for name, count in counted.items()}
     found = status.reconciled
-    return {**told, "never announced": f"{found.missed:,}" if found else "unknown"}
+    return {**shown, "never announced": f"{found.missed:,}" if found else "unknown"}
 
 
 def _charts(view: LakeView, hours: list[datetime], since: str) -> Iterator[Chart]:

@@ -52,15 +52,15 @@ def query(view: LakeView, sql: str) -> pa.Table:
         raise _refused(view, sql, str(refused).strip(), sorted(there)) from refused
 
 
-def _refused(view: LakeView, sql: str, said: str, there: list[str]) -> InvalidConfiguration:
+def _refused(view: LakeView, sql: str, message: str, there: list[str]) -> InvalidConfiguration:
     """The refusal in the words of the engine, except for a missing table and a missing data file."""
-    if gone := FILE_GONE.search(said):
+    if gone := FILE_GONE.search(message):
         problem = f"the data file {gone[1]} was deleted"
         return InvalidConfiguration.one("query", problem, "see docs/disasters.md, Deleted objects")
     known = ", ".join(filter(partial(_is_table, view), there[:20]))
-    missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", said)
+    missing = re.search(r"table '(?:datafusion\.public\.)?([^']*)' not found", message)
     if missing is None:
-        return _of_engine(said, sql, known)
+        return _of_engine(message, sql, known)
     if missing[1] in OWN_NAMES:
         problem = f"{missing[1]} has no rows yet"
         filled = f"; {DECLARED[missing[1]]}" if missing[1] in DECLARED else ""
@@ -78,18 +78,18 @@ def _is_table(view: LakeView, name: str) -> bool:
     return name in OWN_NAMES or has_log(open_objects(table_path(view.lake, name)))
 
 
-def _of_engine(said: str, sql: str, known: str) -> InvalidConfiguration:
+def _of_engine(message: str, sql: str, known: str) -> InvalidConfiguration:
     """In one line, and without advice about settings of the engine, which nobody can change here."""
-    if column := NO_COLUMN.search(said):
+    if column := NO_COLUMN.search(message):
         quotes = """write names in "double" quotes, and texts in 'single' quotes; """ if '"' in sql else ""
         meant = f"did you mean {column[2]}? " if column[2] else ""
-        there = "".join(f"; columns are {names}" for names in re.findall(r"Valid fields are (.*?)\.?$", said, re.S))
+        there = "".join(f"; columns are {names}" for names in re.findall(r"Valid fields are (.*?)\.?$", message, re.S))
         return InvalidConfiguration.one(
             "query", f"there is no column {column[1]}{there}", f"{meant}{quotes}tables are {known}"
         )
-    if unparsed := UNPARSED.search(said):
+    if unparsed := UNPARSED.search(message):
         return InvalidConfiguration.one("query", f"is not SQL: {unparsed[1]}", f"tables are {known}")
-    return InvalidConfiguration.one("query", " ".join(said.split()), f"tables are {known}")
+    return InvalidConfiguration.one("query", " ".join(message.split()), f"tables are {known}")
 
 
 def _words(sql: str) -> list[tuple[str, bool]]:

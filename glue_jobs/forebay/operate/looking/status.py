@@ -152,8 +152,8 @@ class Status:
             ]
         if self.going_back:
             what = "drop" if None in self.going_back.values() else "rollback"
-            said = f"a {what} of {', '.join(self.going_back)} is unfinished"
-            found.append(f"{said} (repeat `{self.finishes_going_back}` to finish it)")
+            problem = f"a {what} of {', '.join(self.going_back)} is unfinished"
+            found.append(f"{problem} (repeat `{self.finishes_going_back}` to finish it)")
         if self.dead is not None and (dead := self.dead.waiting + self.dead.in_flight):
             found.append(f"{counted(dead, 'dead letter')} (`forebay queue dlq` says why)")
         if self.refused:

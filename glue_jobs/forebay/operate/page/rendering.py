@@ -53,7 +53,9 @@ def _journey(page: Page) -> Iterator[str]:
     yield "</ol>"
     if page.counts:
         yield "<dl>"
-        yield from (f"<div><dt>{escape(name)}</dt><dd>{escape(said)}</dd></div>" for name, said in page.counts.items())
+        yield from (
+            f"<div><dt>{escape(name)}</dt><dd>{escape(value)}</dd></div>" for name, value in page.counts.items()
+        )
         yield "</dl>"
 
 

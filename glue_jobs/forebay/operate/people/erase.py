@@ -81,7 +81,7 @@ def carry_out(
     plan: ErasePlan,
     *,
     wait_s: float,
-    tell: Callable[[str], None] = lambda said: None,
+    tell: Callable[[str], None] = lambda line: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> dict[str, Any]:
     """The report. One process at a time does it. It waits for another one, as the lease of one that died runs out; then
@@ -134,7 +134,7 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
                 view.lake, name, service, write_checkpoint=partial(_write_checkpoint, view, name), now=now
             )
         except UNCHANGED as why:
-            stay.append(f"{name}: its old files stay: it {_told(why)}")
+            stay.append(f"{name}: its old files stay: it {_reason(why)}")
         except OtherSecret as why:
             stay.append(f"{name}: its old files stay: {why}")
         finally:
@@ -147,7 +147,7 @@ def erase_now(view: LakeView, service: Service, *, due_only: bool, wait_s: float
 # --- inside ---
 
 
-def _told(why: ForebayError) -> str:
+def _reason(why: ForebayError) -> str:
     return str(why) if isinstance(why, Refused) else f"cannot be read: {why}"
 
 
@@ -167,7 +167,7 @@ def _erase_from(
         pass
     except UNCHANGED as why:
         at = datetime.now(UTC).isoformat()
-        erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, refused=_told(why)))
+        erasures.note(plan, Done(name, -1, 0, {}, 0, at, at, refused=_reason(why)))
     finally:
         lease.let_go()
 
@@ -251,13 +251,13 @@ def _wait_for_batches(
     sleep: Callable[[float], None],
 ) -> None:
     """Until no batch and no retry is left that goes by an older list."""
-    until, told = time.monotonic() + wait_s, False
+    until, reported = time.monotonic() + wait_s, False
     while waits := next(_going_by_older(view, service, erased), ""):
         if time.monotonic() >= until:
             raise Halt(f"{waits}. No row was changed; repeat the command to continue")
-        if not told:
+        if not reported:
             tell(f"waits: {waits}")
-        told = True
+        reported = True
         sleep(1.0)
 
 

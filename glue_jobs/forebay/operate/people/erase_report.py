@@ -45,7 +45,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
         "objects": sum(one.unjudged_objects for one in done) + plan.vault_unjudged,
     }
     from_tables = all(one.gone is not None and not one.refused for one in done) and not any(not_judged.values())
-    told = {
+    facts = {
         "erasure": plan.number,
         "service": plan.service,
         "asked_at": plan.at,
@@ -60,7 +60,7 @@ def report_of(view: LakeView, service: Service, plan: ErasePlan) -> dict[str, An
         "is_gone_from_tables": from_tables,
         "is_gone": from_tables and plan.unseen_objects == 0 and all(one["cleared"] for one in landing),
     }
-    return {**told, "signature": _signature(told, _secret(service))}
+    return {**facts, "signature": _signature(facts, _secret(service))}
 
 
 def renewed_report(view: LakeView, service: Service, number: int) -> dict[str, Any] | None:
@@ -83,12 +83,12 @@ def _not_read(plan: ErasePlan) -> Mapping[str, int] | None:
 
 
 def is_signed(report: Mapping[str, Any], service: Service) -> bool:
-    told = {name: value for name, value in report.items() if name != "signature"}
-    return hmac.compare_digest(_signature(told, _secret(service)), str(report.get("signature", "")))
+    facts = {name: value for name, value in report.items() if name != "signature"}
+    return hmac.compare_digest(_signature(facts, _secret(service)), str(report.get("signature", "")))
 
 
-def _signature(told: Mapping[str, Any], secret: bytes) -> str:
-    text = json.dumps(told, sort_keys=True, separators=(",", ":")).encode()
+def _signature(facts: Mapping[str, Any], secret: bytes) -> str:
+    text = json.dumps(facts, sort_keys=True, separators=(",", ":")).encode()
     return hmac.digest(secret, b"erasure report\0" + text, "sha256").hex()
 
 

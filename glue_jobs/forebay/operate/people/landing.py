@@ -129,7 +129,7 @@ def _cleared_of(
     others = [one for one in kept_services(view.lake) if one.name != service.name]
     of = {one: KeyInLedger(service, rows[one.bucket, one.key], others) for one in found}
     made = answers_by(clearing.rewriting, found, OBJECTS_AT_ONCE)
-    new = {one: said for one, said in made.items() if said and not of[one].why_not(*said)}
+    new = {one: change for one, change in made.items() if change and not of[one].why_not(*change)}
     hashes = {row["file_id"]: to for one, (version, to) in new.items() for row in of[one].equals(version)}
     change_hashes(view.lake, f"{plan.app_id}/landing", plan.number, hashes)
     noted = {one: to for one, (_, to) in new.items()}
@@ -150,7 +150,7 @@ def clear_again(
     *,
     search: bool = False,
     wait_s: float = 0,
-    tell: Callable[[str], None] = lambda said: None,
+    tell: Callable[[str], None] = lambda line: None,
 ) -> int:
     """Clears the remains of earlier erasures: permissions, the declaration or the objects may have changed. Where objects
     are only listed, a `search` reads them again. Returns the number of objects that no longer hold such a record."""
@@ -256,7 +256,7 @@ class _Clearing:
     def _cleared(self, one: Landed, ledger: KeyInLedger, noted: str | None) -> Landed:
         versions, why, gone, written = _versions(self._s3, one), "", list[str](), ""
         for version_id, newest in versions:
-            left, version, said = self._looked(one, version_id)
+            left, version, answer = self._looked(one, version_id)
             stays = left.unclear or (self._stays(version, ledger, newest) if left.content else "")
             if newest and left.content and not stays and (new := hash_of(left.content)) != noted:
                 stays = ledger.why_not(version, new) or WRITTEN_MEANWHILE
@@ -264,7 +264,7 @@ class _Clearing:
             if not left.records or stays:
                 continue
             if newest and left.content:
-                written = self._write(one, left, said)
+                written = self._write(one, left, answer)
             gone.append(version_id)
         if not written and len(gone) < len(versions) and any(newest and id_ in gone for id_, newest in versions):
             self._s3.delete_object(Bucket=one.bucket, Key=one.key)  # a mark: no earlier version becomes the object
@@ -291,6 +291,6 @@ class _Clearing:
 
     def _write(self, one: Landed, left: Left, before: Mapping[str, Any]) -> str:
         """The id of the new version."""
-        said = {name: before[name] for name in KEPT if before.get(name)}
-        answer = self._s3.put_object(Bucket=one.bucket, Key=one.key, Body=left.content, IfMatch=before["ETag"], **said)
+        kept = {name: before[name] for name in KEPT if before.get(name)}
+        answer = self._s3.put_object(Bucket=one.bucket, Key=one.key, Body=left.content, IfMatch=before["ETag"], **kept)
         return str(answer.get("VersionId") or "null")

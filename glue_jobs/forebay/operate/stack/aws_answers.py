@@ -36,20 +36,20 @@ def alarms_in(state: str, name: str, cloudwatch: Any) -> list[Alarm]:
     return sorted(found, key=lambda alarm: alarm.name)
 
 
-def run_of(name: str, job: str, said: Mapping[str, Any], now: datetime) -> Run:
-    began, ended = said["StartedOn"], said.get("CompletedOn") or now
+def run_of(name: str, job: str, run: Mapping[str, Any], now: datetime) -> Run:
+    began, ended = run["StartedOn"], run.get("CompletedOn") or now
     seconds = max(0.0, (ended - began).total_seconds())
     return Run(
         job.removeprefix(f"{name}-"),
-        said["JobRunState"],
+        run["JobRunState"],
         began,
         seconds,
-        str(said.get("ErrorMessage", "")),
-        _dpu_seconds(said, seconds),
-        said.get("ExecutionClass") == "FLEX",
+        str(run.get("ErrorMessage", "")),
+        _dpu_seconds(run, seconds),
+        run.get("ExecutionClass") == "FLEX",
     )
 
 
-def _dpu_seconds(said: Mapping[str, Any], seconds: float) -> float:
+def _dpu_seconds(run: Mapping[str, Any], seconds: float) -> float:
     """Glue counts them itself where workers come and go; else they are the workers' for all of the time."""
-    return float(said.get("DPUSeconds") or float(said.get("ExecutionTime") or seconds) * (said.get("MaxCapacity") or 0))
+    return float(run.get("DPUSeconds") or float(run.get("ExecutionTime") or seconds) * (run.get("MaxCapacity") or 0))

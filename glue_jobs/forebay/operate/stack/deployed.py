@@ -84,10 +84,10 @@ def _runs(on: Deployment, job: str, since: datetime) -> Iterator[Run]:
     glue, now, asked = on.client("glue"), on.now(), {"JobName": job}
     while True:
         page = glue.get_job_runs(**asked)
-        for said in page["JobRuns"]:
-            if (said.get("CompletedOn") or now) < since:
+        for run in page["JobRuns"]:
+            if (run.get("CompletedOn") or now) < since:
                 return
-            yield run_of(on.name, job, said, now)
+            yield run_of(on.name, job, run, now)
         if not page.get("NextToken"):
             return
         asked["NextToken"] = page["NextToken"]

@@ -143,8 +143,8 @@ def _holds_records(value: Any) -> bool:
 
 
 def _envelope_of(array: str) -> list[str]:
-    said = "# Each object of this array is a record, with what surrounds it as @parent. Remove this if documents are records."
-    return ["", "[envelope]", said, f"records = {json.dumps(str(Path('record', (array,))), ensure_ascii=False)}"]
+    note = "# Each object of this array is a record, with what surrounds it as @parent. Remove this if documents are records."
+    return ["", "[envelope]", note, f"records = {json.dumps(str(Path('record', (array,))), ensure_ascii=False)}"]
 
 
 def _typed(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -249,10 +249,10 @@ def _fields(records: Sequence[Mapping[str, Any]]) -> Iterator[_Field]:
         read_from = [(record, taken_key(record, key)) for record in some]  # a twin replaces the key
         values = [record[one] for record, one in read_from if one is not None and record[one] is not None]
         name, path = safe_name(key), Path("record", (key,))
-        said = _type_of(name, values)
-        if said is not None and name not in taken:
+        kind = _type_of(name, values)
+        if kind is not None and name not in taken:
             taken.add(name)
-            yield _Field(path, Column.model_validate({"name": name, "path": str(path), **said}))
+            yield _Field(path, Column.model_validate({"name": name, "path": str(path), **kind}))
 
 
 def _type_of(name: str, values: list[Any]) -> dict[str, str] | None:
@@ -272,11 +272,11 @@ def _type_of(name: str, values: list[Any]) -> dict[str, str] | None:
         if name in TIMES and len(digits) == 1 and (unit := UNITS.get(max(digits))):
             candidates.append({"type": "timestamp", "unit": unit})
         candidates += [{"type": "long"}, {"type": "double"}]
-    return next((said for said in candidates if _all_fit(texts, said)), {"type": "string"})
+    return next((kind for kind in candidates if _all_fit(texts, kind)), {"type": "string"})
 
 
-def _all_fit(texts: list[str], said: dict[str, str]) -> bool:
-    column = Column.model_validate({"name": "x", **said})
+def _all_fit(texts: list[str], kind: dict[str, str]) -> bool:
+    column = Column.model_validate({"name": "x", **kind})
     return all(fits(text, column) for text in texts)
 
 
@@ -290,11 +290,11 @@ def _is_unique(field: _Field, records: list[Any]) -> bool:
 
 
 def _written(field: _Field) -> str:
-    said = [f'name = "{field.column.name}"']
+    parts = [f'name = "{field.column.name}"']
     if field.column.type != "string":
-        said.append(f'type = "{field.column.type}"')
+        parts.append(f'type = "{field.column.type}"')
     if field.column.unit is not None:
-        said.append(f'unit = "{field.column.unit}"')
+        parts.append(f'unit = "{field.column.unit}"')
     if str(field.path) != field.column.name:
-        said.append(f"path = {json.dumps(str(field.path), ensure_ascii=False)}")
-    return "{ " + ", ".join(said) + " }"
+        parts.append(f"path = {json.dumps(str(field.path), ensure_ascii=False)}")
+    return "{ " + ", ".join(parts) + " }"

@@ -92,8 +92,10 @@ def read_samples(
     of_piece = {piece.number: piece.file for piece in pieces}
     get = _Get(s3, limits, metadata)
     rows = [row for batch in _few(_batches(pieces, get, limits, forms)) for row in batch.to_pylist()]
-    said = [row for row in rows if row["line"] is None]
-    ends = file_ends(pieces, [PieceEnd.from_row(r["piece"], r["value"], r["problem"], r["detail"]) for r in said])
+    ends_of_pieces = [row for row in rows if row["line"] is None]
+    ends = file_ends(
+        pieces, [PieceEnd.from_row(r["piece"], r["value"], r["problem"], r["detail"]) for r in ends_of_pieces]
+    )
     before = {piece: lines for end in ends if end.lands for piece, lines in end.lines_before.items()}
     rows = sorted((r for r in rows if r["line"] and r["piece"] in before), key=lambda r: (r["piece"], r["byte_offset"]))
     records = (

@@ -95,9 +95,9 @@ class Trial:
         return not self.refused and all(file["outcome"] in ("loaded", "empty", IGNORED) for file in self.files)
 
     def as_json(self) -> dict[str, Any]:
-        told = asdict(self)
-        told.pop("fates")
-        return told
+        facts = asdict(self)
+        facts.pop("fates")
+        return facts
 
 
 def try_out(service: Service, samples: Samples) -> Trial:
@@ -135,7 +135,7 @@ def try_out(service: Service, samples: Samples) -> Trial:
             broken[one.file] += 1
             fates[_known_as(one)] = f"refused, {TRANSFORM}"
         tables.append(_tried(service, declared, name, rows, done, fates))
-    files = [_told(end, broken[end.file]) for end in samples.ends]
+    files = [_facts_of(end, broken[end.file]) for end in samples.ends]
     files += [_not_read(file, rule) for file, rule in samples.ignored]
     return Trial(tuple(files), tuple(tables), tuple(parked), tuple(refused), fates, samples.left_out)
 
@@ -219,8 +219,8 @@ def _why(service: Service, reason: str, route: Route, record: Any, sample: Sampl
     table = service.tables[route.declared]
     texts = {path: text_of(service, path, record, sample.origin) or "" for path in table.fields}
     wrong = {path: text for path, text in texts.items() if re.fullmatch(table.values, text) is None}
-    said = " and ".join(f"{path} is {text!r}" for path, text in wrong.items())
-    return f"table {table.name}: {said}, which does not match the pattern {table.values}"
+    values = " and ".join(f"{path} is {text!r}" for path, text in wrong.items())
+    return f"table {table.name}: {values}, which does not match the pattern {table.values}"
 
 
 def _declared(
@@ -254,18 +254,18 @@ def _unchecked(table: Table) -> Iterator[str]:
         yield f"merge into {table.merge.into}, which is of transformed rows"
     if table.merge is not None and table.merge.delete_when is not None:
         yield f"merge.delete_when: {table.merge.delete_when}"
-    yield from (f"expectation {name}: {said.check}" for name, said in table.expectations.items())
+    yield from (f"expectation {name}: {expectation.check}" for name, expectation in table.expectations.items())
     if (when := table.event_time) is not None:
         bounds = {"oldest_days": when.oldest_days, "ahead_hours": when.ahead_hours}
         yield from (f"event_time.{name}: {bound:g}" for name, bound in bounds.items() if bound is not None)
     yield from (f"partition_values.{name}: {pattern}" for name, pattern in table.partition_values.items())
 
 
-def _told(end: FileEnd, broken: int) -> dict[str, Any]:
+def _facts_of(end: FileEnd, broken: int) -> dict[str, Any]:
     """`broken` records were read, and refused after that."""
     counts = {"records": end.documents - broken, "refused": end.refused + broken}
-    said = {"file": name_of(end.file), "outcome": end.outcome, **counts}
-    return {**said, **({"reason": end.reason, "detail": end.detail} if end.reason else {})}
+    facts = {"file": name_of(end.file), "outcome": end.outcome, **counts}
+    return {**facts, **({"reason": end.reason, "detail": end.detail} if end.reason else {})}
 
 
 def _not_read(file: LandedFile, rule: str) -> dict[str, Any]:

@@ -257,7 +257,7 @@ class _Count:
             return
         names: dict[int, str] = {}
         held = self._held(wanted, names)
-        ledger = self._told(wanted, names, {one for _, one in held})
+        ledger = self._expected(wanted, names, {one for _, one in held})
         for name, one in sorted({*ledger, *held}):
             expected, rows_there = ledger.get((name, one), 0), held.get((name, one), 0)
             if expected != rows_there:
@@ -274,7 +274,9 @@ class _Count:
                         names[one] = f"file {file_id}" if file_id else "rows that name no file"
         return held
 
-    def _told(self, wanted: Mapping[str, set[int]], names: dict[int, str], held: set[int]) -> Counter[tuple[str, int]]:
+    def _expected(
+        self, wanted: Mapping[str, set[int]], names: dict[int, str], held: set[int]
+    ) -> Counter[tuple[str, int]]:
         expected = Counter[tuple[str, int]]()
         for rows in self._ledger_rows():
             of_interest = np.isin(rows.hashes, list(held))

@@ -86,8 +86,8 @@ class Notes:
             raise TryAgain(f"{self._table.place}: other writers keep changing it")
 
     def _row(self, one: Done) -> dict[str, object]:
-        told = {"file_id": one.file.file_id, "service": self._service, "bucket": one.file.bucket, "key": one.file.key}
-        return {**told, "action": one.action, "place": one.place or None, "at": one.at}
+        facts = {"file_id": one.file.file_id, "service": self._service, "bucket": one.file.bucket, "key": one.file.key}
+        return {**facts, "action": one.action, "place": one.place or None, "at": one.at}
 
     def _snapshot(self) -> Snapshot | None:
         try:

@@ -28,13 +28,13 @@ _SUCH_AS = ", such as "
 
 @dataclass(frozen=True, kw_only=True)
 class Known:
-    """`listed`: data files in the bucket; `said`: by folder, what its marker or manifest holds, or the code with which S3 does
+    """`listed`: data files in the bucket; `markers`: by folder, the content of its marker or manifest, or the code when S3 does
     not give it; `rows`: of the ledger, by file id, `of_period` those of the period among them; `skipped`: ids that an operator
     wants left out; `on_their_way`: keys of batches that have not ended."""
 
     services: tuple[str, ...]
     listed: Sequence[LandedFile] = ()
-    said: Mapping[str, bytes | str] = field(default_factory=dict)
+    markers: Mapping[str, bytes | str] = field(default_factory=dict)
     rows: Mapping[str, Mapping[str, Any]] | None = None
     of_period: Collection[str] = ()
     skipped: Collection[str] = ()
@@ -120,13 +120,13 @@ def waits_for_files(why: str) -> bool:
 def _unsaid(rule: Complete, known: Known, mine: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """Each folder that has files needs its own, also if `after_load` moved them."""
     had = [LandedFile(row["bucket"], row["key"]) for row in mine if row["outcome"] not in GONE]
-    lacking = sorted({folder_uri(rule, one) for one in [*known.listed, *had]} - known.said.keys())
+    lacking = sorted({folder_uri(rule, one) for one in [*known.listed, *had]} - known.markers.keys())
     name = rule.marker or rule.manifest
     if lacking:
         yield f"waits for {lacking[0]}{name}"
-    elif not known.said:
+    elif not known.markers:
         yield f"waits for {name}"
-    for folder, content in sorted(known.said.items()):
+    for folder, content in sorted(known.markers.items()):
         if isinstance(content, str):
             yield f"waits for {folder}{name}, which S3 does not give: {content}"
         elif rule.manifest and _counts_in(content) is None:
@@ -134,7 +134,7 @@ def _unsaid(rule: Complete, known: Known, mine: Sequence[Mapping[str, Any]]) -> 
 
 
 def _uncounted(rule: Complete, known: Known, counted: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for folder, content in sorted(known.said.items()):
+    for folder, content in sorted(known.markers.items()):
         objects = {(one.bucket, one.key) for one in known.listed if folder_uri(rule, one) == folder}
         inside = [row for row in counted if folder_uri(rule, LandedFile(row["bucket"], row["key"])) == folder]
         there = {"files": len(objects), "records": sum(row["records"] for row in inside)}
@@ -145,9 +145,13 @@ def _uncounted(rule: Complete, known: Known, counted: Sequence[Mapping[str, Any]
 
 def _counts_in(content: bytes | str) -> dict[str, int] | None:
     try:
-        said = json.loads(content)
+        manifest = json.loads(content)
     except (ValueError, RecursionError):
         return None
-    counts = {name: said[name] for name in ("files", "records") if name in said} if isinstance(said, dict) else {}
+    counts = (
+        {name: manifest[name] for name in ("files", "records") if name in manifest}
+        if isinstance(manifest, dict)
+        else {}
+    )
     whole = all(isinstance(count, int) and not isinstance(count, bool) for count in counts.values())
     return counts if counts and whole else None

@@ -149,8 +149,8 @@ class Looker:
         files = self._landing.files(feed, rule, _period(one), without_deleted=service.on_delete == "forget")
         markers = {folder_uri(rule, file): file for file in files if rule.is_said_by(file)}
         contents = {folder: self._landing.content(file) for folder, file in markers.items()}
-        said = {folder: content for folder, content in contents.items() if content is not None}
-        return Known(services=_names(service), listed=_data(service, feed, files), said=said)
+        held = {folder: content for folder, content in contents.items() if content is not None}
+        return Known(services=_names(service), listed=_data(service, feed, files), markers=held)
 
     def _with_ledger(
         self,
@@ -240,12 +240,12 @@ def _file(row: Mapping[str, Any]) -> LandedFile:
 
 
 def _answered(row: FeedPeriod, found: Judgement, at: datetime) -> FeedPeriod:
-    said = {name: value for name, value in asdict(found).items() if name != "not_before" and value is not None}
+    changed = {name: value for name, value in asdict(found).items() if name != "not_before" and value is not None}
     if found.why:
-        return replace(row, check="", **said)
-    return replace(row, check="", complete_at=at, revision=row.revision + 1, told=False, **said)
+        return replace(row, check="", **changed)
+    return replace(row, check="", complete_at=at, revision=row.revision + 1, told=False, **changed)
 
 
 def _completed(one: FeedPeriod) -> PeriodCompleted:
-    told = {name: getattr(one, name) for name in ("service", "feed", "revision", "files", "rows", "refused")}
-    return PeriodCompleted(period=str(_period(one)), **told)
+    facts = {name: getattr(one, name) for name in ("service", "feed", "revision", "files", "rows", "refused")}
+    return PeriodCompleted(period=str(_period(one)), **facts)

@@ -192,9 +192,9 @@ def _of_others(
     for place in (place for place in places if place.path and place.column in TEXTS and hits):
         texts = rows[place.column].take(hits).to_pylist()
         for at, text in ((at, text) for at, text in zip(hits, texts, strict=True) if text):
-            said = {one for record in rescued_records(text) for one in subject_values(record, (place.path,))}
-            near = {_text(one) for number in said for one in _nearest(number)}
-            if tokens := (_tokens(near, erased) - _tokens(said, erased)) & erased.tokens:
+            subjects = {one for record in rescued_records(text) for one in subject_values(record, (place.path,))}
+            near = {_text(one) for number in subjects for one in _nearest(number)}
+            if tokens := (_tokens(near, erased) - _tokens(subjects, erased)) & erased.tokens:
                 yield at, tokens
 
 
@@ -277,8 +277,8 @@ def _in_texts(column: Any, path: Keys, erased: Erased) -> Iterator[tuple[int, se
     named = f"{pattern_of((PersonalField(path, 'dropped'),))}|{RESCUED_WHOLE}"
     for at in pc.indices_nonzero(pc.fill_null(pc.match_substring_regex(column, named), False)).to_pylist():
         text = column[at].as_py()
-        said = (subject_tokens(record, (path,), erased.secret) for record in rescued_records(text))
-        if tokens := set().union(*said) & erased.tokens:
+        tokens_of = (subject_tokens(record, (path,), erased.secret) for record in rescued_records(text))
+        if tokens := set().union(*tokens_of) & erased.tokens:
             yield at, tokens
 
 

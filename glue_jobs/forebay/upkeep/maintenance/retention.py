@@ -39,7 +39,7 @@ def retention_of(
 ) -> Retention:
     promised = max(time_travel, longest_reader) + WRONG_CLOCKS
     properties: dict[str, str] = {}
-    files, log = (_said(configuration, *pair) for pair in ((FILES, USUAL_FILES), (LOG, USUAL_LOG)))
+    files, log = (_set_in(configuration, *pair) for pair in ((FILES, USUAL_FILES), (LOG, USUAL_LOG)))
     if files is not None and files < promised:
         properties[FILES] = _interval(promised)
     # A version can be read while its commit is there, and a checkpoint before it.
@@ -48,7 +48,7 @@ def retention_of(
     return Retention(None if files is None else max(files, promised), properties)
 
 
-def _said(configuration: Mapping[str, str], name: str, usual: timedelta) -> timedelta | None:
+def _set_in(configuration: Mapping[str, str], name: str, usual: timedelta) -> timedelta | None:
     if name not in configuration:
         return usual
     match = INTERVAL.fullmatch(configuration[name])
