@@ -593,6 +593,24 @@ def test_a_rollback_to_any_version_knows_its_rows_wherever_a_compaction_was_comm
             play.every_row_is_known()
 
 
+@pytest.mark.parametrize("dies_after", range(1, 7))
+def test_an_operator_who_drops_records_drops_none_that_come_after_the_command_died(dies_after: int) -> None:
+    """Nothing is left of a command that died before it chose its records. Another one is finished by the next start."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        play.operator_acts, play.service = False, play.service.with_paused(["alpha"])
+        for key in ("add/a", "add/b"):
+            play.put(key)
+            play.lake.answers[play.waiting[-1].file_id] = [Record("alpha", key)]
+            play.attempt()
+            if key == "add/a":
+                play.retries(Choice("quarantine", give_up=True), dies_after)
+        play.service = play.service.with_paused(())
+        play.start_again()
+        rows = [row["id"] for row in play.lake.rows("alpha")]
+        assert rows == (["add/a", "add/b"] if dies_after == 1 else ["add/b"])
+
+
 @pytest.mark.parametrize("how", ["fails at its commit", "fails early", "is paused"])
 def test_a_replayed_file_keeps_its_refused_records_where_its_table_cannot_be_written(how: str) -> None:
     """Its rows stay in the table. Its earlier refused records leave the quarantine, so those of this reading come."""

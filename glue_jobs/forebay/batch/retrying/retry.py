@@ -123,7 +123,10 @@ class Retry:
         return self.logs.version_at(self._path(name), again=True)
 
     def _finish_earlier(self) -> None:
-        if (plan := self.planning.left()) is not None:
+        plan = self.planning.left()
+        if plan is not None and plan.intent and plan.choice.give_up:
+            self.planning.forget(plan)  # nothing was dropped, and nobody has seen the records that came since then
+        elif plan is not None:
             self.finished = self._carry_out(self.planning.planned(plan.choice, plan.after) if plan.intent else plan)
 
     def _carry_out(self, plan: RetryPlan) -> Retried:
