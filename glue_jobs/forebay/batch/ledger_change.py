@@ -54,11 +54,11 @@ def change_times(spark: SparkSession, path: str, rows: Sequence[Mapping[str, Any
     """`rows` have the times, and the `others` of their columns that change with them. Run again, it changes nothing."""
     changed = ("sequencer", "event_time", *others)
     kinds = {name: KINDS.get(name, "string") for name in ("day", "file_id", *changed)}
-    told = [{name: row[name] for name in kinds} for row in rows]
+    changed_rows = [{name: row[name] for name in kinds} for row in rows]
 
     def commit() -> None:
-        now = spark.createDataFrame(told, ", ".join(map(" ".join, kinds.items())))
-        merge = _merge_of(spark, path, now, told)
+        now = spark.createDataFrame(changed_rows, ", ".join(map(" ".join, kinds.items())))
+        merge = _merge_of(spark, path, now, changed_rows)
         merge.whenMatchedUpdate(set={name: f"n.{name}" for name in changed}).execute()
 
     until_it_commits(commit, f"{path} {CHANGED}; start the job again")
@@ -71,11 +71,11 @@ def _may_succeed(refused: Exception) -> bool:
 def _merge_counts(spark: SparkSession, path: str, changes: Sequence[Change], txn: Txn) -> None:
     from pyspark.sql import functions as F
 
-    told = spark.createDataFrame([_told(was, now) for was, now in changes], COLUMNS)
+    changed_rows = spark.createDataFrame([_both(was, now) for was, now in changes], COLUMNS)
     same = " AND ".join(f"l.{name} = n.was_{name}" for name in COUNTS)
     refusal = F.raise_error(F.concat(F.col("n.file_id"), F.lit(f": {OTHERWISE}")))
     guarded = F.when(F.expr(same), F.col("n.written")).otherwise(refusal)
-    merge = _merge_of(spark, path, told, [was for was, _ in changes])
+    merge = _merge_of(spark, path, changed_rows, [was for was, _ in changes])
     reason = F.when(F.expr("l.reason <=> n.was_reason"), F.col("n.reason")).otherwise(F.col("l.reason"))
     others = {name: f"n.{name}" for name in ("tables", *COUNTS) if name != "written"}
     with of_session(spark, txn):
@@ -84,15 +84,17 @@ def _merge_counts(spark: SparkSession, path: str, changes: Sequence[Change], txn
         raise Halt(f"{path}: {counted(len(changes), 'row')} should change, but Delta's commit changed {done}")
 
 
-def _merge_of(spark: SparkSession, path: str, told: DataFrame, rows: Sequence[Mapping[str, Any]]) -> DeltaMergeBuilder:
+def _merge_of(
+    spark: SparkSession, path: str, changed_rows: DataFrame, rows: Sequence[Mapping[str, Any]]
+) -> DeltaMergeBuilder:
     """Finds the ledger's rows `l` of these rows `n`. Their days are named, so other partitions are not read."""
     from delta.tables import DeltaTable
 
     days = ", ".join(sorted({f"date '{row['day']}'" for row in rows}))
     same = f"l.day IN ({days}) AND l.day = n.day AND l.file_id = n.file_id"
-    return DeltaTable.forPath(spark, path).alias("l").merge(told.alias("n"), same)
+    return DeltaTable.forPath(spark, path).alias("l").merge(changed_rows.alias("n"), same)
 
 
-def _told(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+def _both(was: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
     before = {f"was_{name}": was[name] for name in ("reason", *COUNTS)}
     return {**{name: now[name] for name in ("day", "file_id", "reason", "tables", *COUNTS)}, **before}

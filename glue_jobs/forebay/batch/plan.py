@@ -58,10 +58,10 @@ class Staged:
         return {"unwritten": dict(self.unwritten), "tables": [one.as_json() for one in self]}
 
     @classmethod
-    def of_json(cls, told: Mapping[str, Any]) -> Staged:
-        staged = [StagedTable.of_json(one) for one in told["tables"]]
+    def of_json(cls, stored: Mapping[str, Any]) -> Staged:
+        staged = [StagedTable.of_json(one) for one in stored["tables"]]
         tables, beside = ({one.name: one for one in staged if is_own(one.name) is own} for own in (False, True))
-        return cls(told["unwritten"], tables, beside)
+        return cls(stored["unwritten"], tables, beside)
 
 
 def delete_files(files: Iterable[DataFile], lake: str, vault: str) -> None:
@@ -148,7 +148,7 @@ class Plan:
         at = {file.file_id: n for n, file in enumerate(self.files)}
         head = {"format": FORMAT, "began_at": self.began_at.isoformat(), "service": self.service}
         head |= {"generation": self.generation, "batch": self.batch, "tries_until": self.tries_until}
-        told = {
+        stored = {
             **head,
             "files": [_file_out(file) for file in self.files],
             "ends": [{"file": at[end.file.file_id], **_end_out(end)} for end in self.ends],
@@ -160,29 +160,29 @@ class Plan:
             "settled": self.settled,
             "ahead_s": self.ahead.total_seconds(),
         }
-        return gzip.compress(json.dumps(told, separators=(",", ":")).encode(), compresslevel=1, mtime=0)
+        return gzip.compress(json.dumps(stored, separators=(",", ":")).encode(), compresslevel=1, mtime=0)
 
     @classmethod
     def decode(cls, content: bytes) -> Plan:
-        told = json.loads(gzip.decompress(content))
-        if told["format"] != FORMAT:
-            raise other_code_needed(f"batch {told['batch']}", "the format of its plan")
-        files = tuple(_file_in(file) for file in told["files"])
+        stored = json.loads(gzip.decompress(content))
+        if stored["format"] != FORMAT:
+            raise other_code_needed(f"batch {stored['batch']}", "the format of its plan")
+        files = tuple(_file_in(file) for file in stored["files"])
         return cls(
-            generation=told["generation"],
-            batch=told["batch"],
-            began_at=datetime.fromisoformat(told["began_at"]),
-            service=told["service"],
+            generation=stored["generation"],
+            batch=stored["batch"],
+            began_at=datetime.fromisoformat(stored["began_at"]),
+            service=stored["service"],
             files=files,
-            ends=tuple(_end_in(files[end["file"]], end) for end in told["ends"]),
-            fates=tuple(_fate_in(files[fate["file_id"]].file_id, fate) for fate in told["fates"]),
-            tries_until=told["tries_until"],
-            skipped=tuple(told["skipped"]),
-            left_out=_entries_in(files, told["left_out"]),
-            had_ledger=told["had_ledger"],
-            staged=Staged.of_json(told["staged"]),
-            settled=told["settled"],
-            ahead=timedelta(seconds=told.get("ahead_s", 0)),
+            ends=tuple(_end_in(files[end["file"]], end) for end in stored["ends"]),
+            fates=tuple(_fate_in(files[fate["file_id"]].file_id, fate) for fate in stored["fates"]),
+            tries_until=stored["tries_until"],
+            skipped=tuple(stored["skipped"]),
+            left_out=_entries_in(files, stored["left_out"]),
+            had_ledger=stored["had_ledger"],
+            staged=Staged.of_json(stored["staged"]),
+            settled=stored["settled"],
+            ahead=timedelta(seconds=stored.get("ahead_s", 0)),
         )
 
 
@@ -257,25 +257,25 @@ def files_of_open_plans(plans: Objects) -> dict[str, frozenset[str]]:
 
 
 def _file_out(file: LandedFile) -> dict[str, Any]:
-    told = {**plain(file), "event_time": file.event_time.isoformat() if file.event_time else None}
-    return told if file.service else {name: value for name, value in told.items() if name != "service"}
+    facts = {**plain(file), "event_time": file.event_time.isoformat() if file.event_time else None}
+    return facts if file.service else {name: value for name, value in facts.items() if name != "service"}
 
 
-def _file_in(told: dict[str, Any]) -> LandedFile:
-    moment = told["event_time"]
-    return LandedFile(**{**told, "event_time": datetime.fromisoformat(moment) if moment else None})
+def _file_in(stored: dict[str, Any]) -> LandedFile:
+    moment = stored["event_time"]
+    return LandedFile(**{**stored, "event_time": datetime.fromisoformat(moment) if moment else None})
 
 
 def _end_out(end: FileEnd) -> dict[str, Any]:
     return {name: value for name, value in plain(end).items() if name not in ("file", "lines_before")}
 
 
-def _end_in(file: LandedFile, told: dict[str, Any]) -> FileEnd:
-    return FileEnd(**known(FileEnd, told) | {"file": file})
+def _end_in(file: LandedFile, stored: dict[str, Any]) -> FileEnd:
+    return FileEnd(**known(FileEnd, stored) | {"file": file})
 
 
-def _fate_in(file_id: str, told: dict[str, Any]) -> Fate:
-    return Fate(**known(Fate, told) | {"file_id": file_id, "violated": tuple(told["violated"])})
+def _fate_in(file_id: str, stored: dict[str, Any]) -> Fate:
+    return Fate(**known(Fate, stored) | {"file_id": file_id, "violated": tuple(stored["violated"])})
 
 
 def _entry_out(entry: Entry, at: int) -> dict[str, Any]:
@@ -283,5 +283,5 @@ def _entry_out(entry: Entry, at: int) -> dict[str, Any]:
     return {"file": at, **{name: getattr(entry, name) for name in names}}
 
 
-def _entries_in(files: Sequence[LandedFile], told: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
-    return tuple(Entry(**known(Entry, one) | {"file": files[one["file"]]}) for one in told)
+def _entries_in(files: Sequence[LandedFile], stored: Iterable[dict[str, Any]]) -> tuple[Entry, ...]:
+    return tuple(Entry(**known(Entry, one) | {"file": files[one["file"]]}) for one in stored)

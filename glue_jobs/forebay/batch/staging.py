@@ -232,12 +232,12 @@ class Staging(Commits):
         """Tables with too many rows that violate an expectation."""
         failed = set()
         for verdict in verdicts(self.service, fates):
-            told = {**self.where, "table": verdict.table, "expectation": verdict.expectation, "rows": verdict.violated}
+            facts = {**self.where, "table": verdict.table, "expectation": verdict.expectation, "rows": verdict.violated}
             if verdict.failed:
-                self.emit(ExpectationFailed(**told))
+                self.emit(ExpectationFailed(**facts))
                 failed.add(verdict.table)
             elif verdict.violated:
-                self.emit(ExpectationViolated(**told, rings=verdict.rings))
+                self.emit(ExpectationViolated(**facts, rings=verdict.rings))
         return frozenset(failed)
 
     def leaving_tables(self, split: Sorted) -> dict[str, list[str]]:

@@ -154,8 +154,8 @@ def is_final(outcome: str, reason: str | None) -> bool:
 
 def tables_of_earlier_reading(reason: str | None, detail: str | None) -> frozenset[str]:
     """Those that had rows of a reading before the last one, by the ledger's row of the file."""
-    told = f"{detail}".partition("; ")[0].split(", ") if reason == PARTLY_REPLAYED else ()
-    return frozenset(told)
+    names = f"{detail}".partition("; ")[0].split(", ") if reason == PARTLY_REPLAYED else ()
+    return frozenset(names)
 
 
 def detail_with(tables: Iterable[str], reason: str | None, detail: str | None) -> str | None:

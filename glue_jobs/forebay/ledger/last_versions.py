@@ -70,8 +70,8 @@ class KeptVersions:
     def _decoded(self, content: bytes) -> Versions:
         """Without what newer code may have added."""
         try:
-            told = json.loads(content)
-            numbers = {name: told.get(name) for name in ("ledger", "ids", "rows")}
+            stored = json.loads(content)
+            numbers = {name: stored.get(name) for name in ("ledger", "ids", "rows")}
             return replace(NONE, **{name: int(number) for name, number in numbers.items() if number is not None})
         except (ValueError, TypeError, AttributeError) as broken:
             raise Halt(

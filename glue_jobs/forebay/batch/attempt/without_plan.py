@@ -71,15 +71,15 @@ def must_bring_the_same(brought: Brought, writing: Staging, staged: Staged, plan
     for place, has_batch in sorted(begun.items()):
         there = rows_of_batch(writing, place, file_ids) if has_batch else Counter[str]()
         coming = brought.to(place, kept_before) if has_batch else there
-        told = f"{place} has {counted(there.total(), 'row')} of it, and its files bring {coming.total():,} now"
+        loss = f"{place} has {counted(there.total(), 'row')} of it, and its files bring {coming.total():,} now"
         if brought.stays_in(place):
-            told = f"{place} may have lost rows that its files were to replace, and they cannot now"
+            loss = f"{place} may have lost rows that its files were to replace, and they cannot now"
         elif there == coming:
             continue
         unread = next((f" ({end.file.uri}: {end.outcome})" for end in brought.ends if not end.lands), "")
         writing.delete(staged.files)
         raise Halt(
-            f"batch {writing.txn.version} of {writing.txn.app_id} had begun before, and its plan {plan} is gone: {told}"
+            f"batch {writing.txn.version} of {writing.txn.app_id} had begun before, and its plan {plan} is gone: {loss}"
             f"{unread}. Nothing was changed. Restore that object from the versions of its bucket, then start again. See "
             "docs/disasters.md, A plan"
         )

@@ -102,10 +102,10 @@ class HeldRecords:
         """The rows in the form of `content`, as `read_held` takes them; `line` and the rest are the original ones."""
         from pyspark.sql import functions as F
 
-        told = self.spark.createDataFrame(
+        choice = self.spark.createDataFrame(
             pa.table({"file_id": pa.array(numbers, pa.string()), "piece": pa.array(numbers.values(), pa.int32())})
         )
-        rows = self.held.join(F.broadcast(told), "file_id")
+        rows = self.held.join(F.broadcast(choice), "file_id")
         return rows.select(
             *("piece", "line", "byte_offset"),
             F.col("record").alias("value"),

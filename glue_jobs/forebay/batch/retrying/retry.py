@@ -133,8 +133,8 @@ class Retry:
         service = unpinned(plan.service, THIS_RETRY)
         tried = self._moved(plan, service)
         self.planning.forget(plan)
-        told = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
-        self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **told))
+        counts = {"records": tried.chosen, "written": sum(tried.tables.values()), "dropped": tried.dropped}
+        self.emit(RecordsRetried(service=service.name, held=plan.choice.held, **counts))
         return tried
 
     def _moved(self, plan: RetryPlan, service: Service) -> Retried:
