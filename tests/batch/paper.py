@@ -165,6 +165,8 @@ class Lake:
     """Whether he did."""
     without_ids: set[tuple[str, str]] = field(default_factory=set)
     """Tables and files: a table went back to rows of a version that was superseded then, so their ids had left."""
+    given_up: set[str] = field(default_factory=set)
+    """Ids of files of which an operator dropped records that waited for a table."""
     deaths: set[int] = field(default_factory=set)
     """The numbers of effects after which a driver died."""
 
@@ -608,6 +610,7 @@ class PaperRetry(Retry):
         if plan.choice.give_up:
             for row in rows:
                 row["fate"] = "drop"
+            self.paper.given_up |= {row["file_id"] for row in rows if row["reason"] in OF_WHOLE_TABLES}
             return Chosen(_fates(rows), partial(_gone, rows))
         stay = _other_rows_in_force(self.paper.rows(LEDGER), self.service)
         for row in rows:
