@@ -126,3 +126,16 @@ def test_a_file_that_stays_left_out_has_the_time_at_which_its_bytes_were_put_las
     found = decide_files(claim, {})
     assert found.known == (again,)
     assert [seen.row["sequencer"] for seen in found.put_again] == [again.sequencer]
+
+
+@pytest.mark.parametrize(
+    ("key", "outcome", "reason", "is_put_again"),
+    [("in/x.json", "loaded", None, True), ("in/.x.json", "ignored", "hidden", False)],
+)
+def test_a_row_keeps_its_time_if_its_file_is_loaded_or_if_only_its_notice_came_again(
+    key: str, outcome: str, reason: str | None, is_put_again: bool
+) -> None:
+    first = replace(file(key), sequencer=f"{2:016X}", event_time=AT)
+    again = replace(first, sequencer=f"{6:016X}", event_time=AT + timedelta(seconds=4)) if is_put_again else first
+    found = decide_files(Known(row_of(first, outcome, reason)).claim([again], service_of()), {})
+    assert (found.known, found.put_again) == ((again,), ())
