@@ -37,7 +37,7 @@ def ran(installed: Path, folder: Path, *arguments: str, shell: Sequence[str] = (
 def test_a_file_can_be_tried_and_drafted_from(installed: Path, tmp_path: Path) -> None:
     (tmp_path / "a.json").write_text('{"event": "in", "n": 1}\n')
     status, said = ran(installed, tmp_path, "try", "a.json")
-    assert (status, "table in: 1 row" in said) == (0, True), said
+    assert (status, "table in_events: 1 row" in said) == (0, True), said
     assert ran(installed, tmp_path, "tables", "init", "shop", "--from", "a.json")[0] == 0
     assert ran(installed, tmp_path, "try", "a.json", "--service", "shop")[0] == 0
 
@@ -51,7 +51,7 @@ def test_uvx_runs_a_file_of_the_wheel_as_documented(tmp_path: Path) -> None:
     program, lock = clean_environment.program("uvx"), clean_environment.LOCK
     command = [program, "--isolated", "--python", sys.executable, "--constraints", lock, *shlex.split(line)]
     done = clean_environment.offline_if_possible(command, cwd=tmp_path)
-    assert (done.returncode, "table in: 1 row" in done.stdout) == (0, True), done.stderr
+    assert (done.returncode, "table in_events: 1 row" in done.stdout) == (0, True), done.stderr
 
 
 def test_help_shows_what_can_be_run(installed: Path, tmp_path: Path) -> None:
