@@ -276,7 +276,8 @@ def _of_columns(before: Table, after: Table, compared: bool) -> Iterator[str]:
         elif name not in old:
             yield f"{where}: is new; `forebay schema settle` fills it for old rows"
         elif old[name] != new[name]:
-            yield f"{where}: was {_shown(old[name])}, is {_shown(new[name])}"
+            for field in type(new[name]).model_fields:
+                yield from _change(where, field, getattr(old[name], field), getattr(new[name], field))
             if after.type_widening and widens(old[name].type, new[name].type) and name not in after.partitions:
                 yield f"{where}: existing tables get the wider type with their next rows"
             elif old[name].type != new[name].type and not compared:
