@@ -54,7 +54,7 @@ from forebay.content.end import FileEnd
 from forebay.content.outcome import ReadOutcome
 from forebay.declaration.service import Service
 from forebay.errors import ForebayError, Halt
-from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_of, own_table
+from forebay.lake.layout import IDS, LEDGER, QUARANTINE, is_own, last_versions_of, own_table, streams_of
 from forebay.lake.lease_holder import LeaseHeld
 from forebay.landed_file import LandedFile
 from forebay.ledger.brought_back import BroughtBack
@@ -169,6 +169,8 @@ class Lake:
     """Ids of files of which an operator dropped records that waited for a table."""
     deaths: set[int] = field(default_factory=set)
     """The numbers of effects after which a driver died."""
+    counts_takeovers: bool = False
+    """Whether it is an effect that a driver takes over, before its first plan."""
 
     def effect(self, deed: Callable[[], None]) -> None:
         if self.meanwhile is not None and self.effects >= self.meanwhile[0]:
@@ -212,12 +214,17 @@ class Lake:
 
         self.effect(deed)
 
-    def remove(self, name: str, leaving: Collection[str], txn: Txn) -> None:
-        """The rows of these files, in a commit that carries another transaction than that of the rows that come."""
-        table = self.tables[name]
+    def remove(self, name: str, leaving: Collection[str], txn: Txn, generation: str) -> None:
+        """The rows of these files, in a commit that carries another transaction than that of the rows that come. Another driver
+        of this batch may have added those already."""
+        table, own = self.tables[name], (generation, txn.version)
 
         def deed() -> None:
-            stay = [row for row in table.rows if row["_file_id"] not in leaving]
+            stay = [
+                row
+                for row in table.rows
+                if row["_file_id"] not in leaving or (row.get("generation"), row.get("batch")) == own
+            ]
             table.change(stay, **{f"{txn.app_id}/removal": txn.version})
 
         self.effect(deed)
@@ -262,7 +269,10 @@ class Store:
                 self.lake.objects[f"{self.place}/{name}"] = content
                 done.append(name)
 
-        self.lake.effect(deed)
+        if self.lake.counts_takeovers or self.place != streams_of(PLACE):
+            self.lake.effect(deed)
+        else:
+            deed()
         return bool(done)
 
     def delete(self, names: Iterable[str]) -> None:
@@ -427,7 +437,7 @@ class PaperWriting(Writing):
         if table in self.paper.failing and file_ids and not leaving:
             raise Halt(f"{table}: the rows of earlier files were removed")
         if leaving and table not in self.paper.failing:
-            self.paper.remove(table, file_ids, self.txn)
+            self.paper.remove(table, file_ids, self.txn, self.generation)
         return self.committed(destination, rows)
 
     def replaced_beside(self, table: Destination, coming: Any, leaving: Sequence[str], staying: Staying | None) -> Any:

@@ -122,6 +122,7 @@ class Driver(Batch):
         self.tables_at_once, self.catalog, self.clock = 1, None, lambda: AT
         self.still_ours, self.arriving = (lambda: None), (lambda service, files, to_read: None)
         self.may_have_begun = lambda batch: False
+        self.takeover: Any = SimpleNamespace(complete=lambda generation: None)
         self.earlier, self.tables = earlier, Tables(self.service)
         self.ends: Mapping[str, ReadOutcome] = {}
         self.hashes: Mapping[str, str] = {}

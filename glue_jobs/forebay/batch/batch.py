@@ -16,6 +16,7 @@ from forebay.batch.attempt.attempt import Parts
 from forebay.batch.attempt.beginning import Beginning
 from forebay.batch.attempt.carrying_out import CarryingOut
 from forebay.batch.attempt.reporting import Stages
+from forebay.batch.attempt.without_plan import begun_in
 from forebay.batch.events import BatchRepeated
 from forebay.batch.plan import Plan
 from forebay.declaration.kept.pinned import unpinned
@@ -73,13 +74,18 @@ class Batch(Parts):
         """Finishes batches that an earlier driver left unfinished, of whatever generation, under their own transaction. A retry
         may be waiting for any of them. Spark replays the one of its checkpoint, which is done then. Run again, it finds nothing
         to do."""
+        self.takeover.look()
         for plan in self.plans.left():
             if self.has_ended(self.txn(plan.generation, plan.batch), plan):
                 self.forget(plan)
-            elif plan.settled:
+            elif plan.settled and (self.takeover.binds(plan) or self.has_begun(plan)):
                 self.go_on(plan)
             else:
                 self.withdraw(plan)
+
+    def has_begun(self, plan: Plan) -> bool:
+        """Whether a table has the batch."""
+        return bool(begun_in(self.writing_of(plan, self.service)))
 
     def close(self) -> None:
         """Waits for the tables' checkpoints that are under way."""
@@ -102,6 +108,7 @@ class Batch(Parts):
 
     def begin(self, files: Sequence[LandedFile], txn: Txn) -> None:
         """With the declarations in force. Where something came between, the batch begins again."""
+        self.takeover.complete(self.generation)
         stages = Stages()
         service, skipped = both(lambda: self.in_force(txn), lambda: self.skips.among(files))
         while True:

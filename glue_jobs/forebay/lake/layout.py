@@ -144,6 +144,11 @@ def plans_of(lake: str, service: str) -> str:
     return f"{lake}/{HOME}/tries/{service}"
 
 
+def streams_of(lake: str) -> str:
+    """The folder of the names of the streams that load files, one of each service."""
+    return f"{lake.rstrip('/')}/{HOME}/streams"
+
+
 def services_of(lake: str) -> str:
     """The folder of the declarations in force, and of the name of the first service."""
     return f"{lake.rstrip('/')}/{HOME}/services"

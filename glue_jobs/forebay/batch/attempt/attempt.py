@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from forebay.batch.attempt.ending import EndedBatches
 from forebay.batch.attempt.reporting import Stages
+from forebay.batch.attempt.takeover import Takeover
 from forebay.batch.attempt.turns import Turns
 from forebay.batch.dedupe import Dedupe
 from forebay.batch.events import BatchReadTwice
@@ -28,7 +29,7 @@ from forebay.content.limits import Limits
 from forebay.declaration.kept.newest import Declarations
 from forebay.declaration.service import Service
 from forebay.events import Emit
-from forebay.lake.layout import IDS, PLANS, application, new_tables_of, plans_of, skips_of, table_path
+from forebay.lake.layout import IDS, PLANS, application, new_tables_of, plans_of, skips_of, streams_of, table_path
 from forebay.lake.objects import open_objects
 from forebay.landed_file import LandedFile
 from forebay.ledger.ledger import Ledger
@@ -77,6 +78,7 @@ class Parts:
         self.logs = TableLogs(spark, emit=emit)
         self.ended = EndedBatches(lake, ledger, self.logs, ids)
         self.plans = Plans(open_objects(f"{lake}/{PLANS}"), service.name)
+        self.takeover = Takeover(open_objects(streams_of(lake)), service.name, still_ours)
         self.one_pass = OnePass(spark, lake, limits or Limits(), self.logs)
         self.new_tables = NewTables(open_objects(new_tables_of(lake, service.name)))
         self.recent_ids = RecentIds(ids)
@@ -115,8 +117,8 @@ class Parts:
             self.plans.forget(plan.generation, plan.batch)
 
     def withdraw(self, plan: Plan | None) -> None:
-        """One that was never settled: nothing was committed by it. It goes before its data files do, for a driver that was
-        paused may settle a plan that is there."""
+        """One that was never settled, or that a driver wrote after it had lost its lease: nothing was committed by it. It goes
+        before its data files do, for a driver that was paused may settle a plan that is there."""
         if plan is not None:
             self.plans.forget(plan.generation, plan.batch)
             delete_files(plan.staged.files, self.lake, plan.vault)

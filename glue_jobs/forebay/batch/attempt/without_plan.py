@@ -63,7 +63,7 @@ class Brought:
 
 def must_bring_the_same(brought: Brought, writing: Staging, staged: Staged, plan: str) -> None:
     """`plan` is the address of the plan that the batch had, if it had one. No plan will name what is `staged` if it halts."""
-    begun = _begun(writing)
+    begun = begun_in(writing)
     if not begun:
         return
     kept_before = writing.unwritten_before()
@@ -85,7 +85,7 @@ def must_bring_the_same(brought: Brought, writing: Staging, staged: Staged, plan
         )
 
 
-def _begun(writing: Staging) -> dict[str, bool]:
+def begun_in(writing: Staging) -> dict[str, bool]:
     """The tables that the batch has begun to change, and whether each has its rows. A table whose log cannot be read fails at
     its commit, and alone."""
     number, app_id = writing.txn.version, writing.txn.app_id
