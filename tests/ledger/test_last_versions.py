@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow as pa
@@ -194,3 +195,19 @@ def test_a_restore_is_named_where_the_log_before_it_was_cleaned_up(tmp_path: Pat
     last = Versions(ledger=7, ids=1, rows=40)
     with pytest.raises(Halt, match="a RESTORE took _forebay/ids back from version 1"):
         kept(tmp_path, last).must_not_be_older(lambda: Versions(7, 2, 40), open_objects(place))
+
+
+def test_a_restore_that_leaves_more_rows_than_this_service_wrote_is_noticed_beside_another_service(
+    tmp_path: Path, ledger: Ledger
+) -> None:
+    """The other one has added rows since this driver began, and this driver has seen them."""
+    for number in range(3):
+        write_ledger(tmp_path, entry(f"in/of-another-{number}.json", service="others"))
+    assert asks(ledger, "in/b.json")
+    write_ledger(tmp_path, entry("in/c.json"))
+    ledger.remember([], datetime.now(UTC), more=1)
+    ledger.last_versions.keep(Versions(5, None, ledger.rows))
+    DeltaTable(tmp_path / "_forebay/ledger").restore(2)
+    for driver in (ledger, Ledger(None, str(tmp_path), "games")):  # type: ignore[arg-type]
+        with pytest.raises(Halt, match="ledger has 4 rows, and had 6 after its last batch"):
+            asks(driver, "in/b.json")

@@ -47,6 +47,11 @@ class Versions:
             return f"{IDS} {now}, and was at version {last.ids} after its last batch: {DUPLICATES}"
         return ""
 
+    def at_least(self, seen: Versions) -> Versions:
+        """With the ledger as new as it was seen: it only grows. A driver counts no rows of services that run beside it."""
+        rows = [one for one in (self.rows, seen.rows) if one is not None]
+        return replace(self, ledger=max(self.ledger, seen.ledger), rows=max(rows, default=None))
+
 
 NONE = Versions(-1, None, None)
 
@@ -89,8 +94,8 @@ class KeptVersions:
                 "changed. Restore the version from before, and start again. To continue with the present one, delete "
                 f"{self._store.place}/{self._name}. See docs/disasters.md, An older ledger"
             )
-        if ids is not None and found.ids is not None:
-            self._last = replace(last, ids=found.ids)
+        ids_seen = last.ids if ids is None or found.ids is None else found.ids
+        self._last = replace(last, ids=ids_seen).at_least(found)
 
     def ids_must_stand(self, version: int, ids: Objects) -> None:
         """The same for the ids alone, at this version. Each batch asks. Only commits since the last one are read."""
@@ -102,8 +107,8 @@ class KeptVersions:
         seen = self.last.ids
         if seen is not None and now.ids is not None and now.ids > seen + own_commits:
             now = replace(now, ids=seen)
-        self._last = now
-        self._store.write(self._name, json.dumps(asdict(now)).encode())
+        self._last = now.at_least(self.last)
+        self._store.write(self._name, json.dumps(asdict(self._last)).encode())
 
 
 def _restored(ids: Objects | None, last: Versions, now: Versions) -> str:
