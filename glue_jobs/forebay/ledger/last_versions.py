@@ -48,7 +48,7 @@ class Versions:
         return ""
 
     def at_least(self, seen: Versions) -> Versions:
-        """With the ledger as new as it was seen: it only grows. A driver counts no rows of services that run beside it."""
+        """The same, where the ledger was `seen` to be newer: it only grows, and a driver counts no rows of other services."""
         rows = [one for one in (self.rows, seen.rows) if one is not None]
         return replace(self, ledger=max(self.ledger, seen.ledger), rows=max(rows, default=None))
 
