@@ -511,3 +511,21 @@ def test_a_key_that_is_skipped_when_it_gets_its_first_bytes_again_is_read_after_
 @in_time
 def test_tables_go_back_beside_tables_that_fail_and_every_record_stands_once() -> None:
     play_all(Rollbacks)
+
+
+def test_a_superseded_version_that_is_gone_when_it_was_to_be_read_again_stays_superseded() -> None:
+    """S3 withheld its bytes when they were put again, and then the key got the later bytes back. A table that was paused still
+    has its rows, which leave for those of the later version."""
+    with pytest.MonkeyPatch.context() as patch:
+        play = plain_play(0, patch, dedupe=False)
+        two_versions(play)
+        first, second = (put.file for put in play.model.puts.values() if put.file.key == "new/a")
+        back = replace(second, sequencer=f"{100:016X}", event_time=AT + timedelta(minutes=2))
+        for answer, notice in (("unavailable", put_again(first)), ("changed", back), ("changed", put_again(first))):
+            play.lake.answers[first.file_id] = answer  # type: ignore[assignment]
+            play.waiting = [notice]
+            play.attempt()
+        told = {row["file_id"]: row["outcome"] for row in play.ledger() if row["key"] == "new/a"}
+        assert told == {first.file_id: "superseded", second.file_id: "loaded"}
+        play.start_again()
+        assert [row["id"] for name in TABLES for row in play.lake.rows(name) if row["key"] == "new/a"] == ["2", "2"]

@@ -32,6 +32,7 @@ from forebay.notification.order import written_later
 FILE_COLUMNS = ("bucket", "key", "size", "etag", "version_id", "sequencer")
 MARKS = (REPLAY, FORGET)
 LOADED = ("loaded", "empty", *MARKS)
+OVERWRITTEN = "overwritten"
 SAME_BYTES = "same-key-same-bytes"
 SAME_BYTES_FORGOTTEN = "same-key-same-bytes-forgotten"
 NOT_DONE = {REPLAY: "not-replayed", FORGET: "not-forgotten"}
@@ -178,8 +179,8 @@ class Superseded:
                 row = self.earlier.with_time_of(self.by)
             row = {**row, "tries": (row.get("tries") or 1) + 1}
         before = mark if outcome in WITHHELD else "loaded" if row["records"] else "empty"
-        if row["outcome"] == "superseded" and outcome not in WITHHELD:
-            return {**row}
+        if outcome not in WITHHELD and (row["outcome"] == "superseded" or row.get("reason") == OVERWRITTEN):
+            return {**row, "outcome": "superseded"}  # S3 withheld it before, when its bytes were put again
         if self.earlier.stands_in and outcome not in WITHHELD:
             return {**row, "outcome": "duplicate"}
         if row.get("reason") in (None, *NOT_DONE.values()):
@@ -211,7 +212,7 @@ class Superseded:
         return {
             **row,
             "outcome": "superseded",
-            "reason": "overwritten",
+            "reason": OVERWRITTEN,
             "superseded_by": self.by.file_id,
             "tables": left,
             "written": written,
