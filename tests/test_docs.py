@@ -120,7 +120,8 @@ def test_the_modules_that_the_design_names_exist() -> None:
                 assert found.is_dir() or found.with_suffix(".py").exists(), f"{document.name} names {named}"
 
 
-def test_the_architecture_is_read_in_one_sitting() -> None:
+def test_the_readme_and_the_architecture_are_each_read_in_one_sitting() -> None:
+    assert len(README.splitlines()) <= 120
     assert len((ROOT / "ARCHITECTURE.md").read_text().splitlines()) <= 250
 
 
