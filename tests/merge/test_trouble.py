@@ -10,7 +10,9 @@ import pytest
 
 from forebay.declaration.loading import builtin_service
 from forebay.errors import InvalidConfiguration
+from forebay.merge import job
 from forebay.merge.trouble import Troubles
+from forebay.settings import MergeSettings
 from tests.merge.test_leases import Merges, merges, service, state_of
 from tests.operate import command
 
@@ -71,3 +73,16 @@ def test_a_run_about_one_table_forgets_no_other_trouble(merges: Merges, names: t
     merges.merger._troubles.note("daily", "studio", "its SQL is not understood")
     merges.merger.run(service(), names, threading.Event())
     assert [one.detail for one in Troubles(merges.lake).all().values()] == ["its SQL is not understood"]
+
+
+def test_without_a_state_or_rollup_no_spark_starts_and_earlier_troubles_are_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(job, "session_for", lambda *_, **__: pytest.fail("Spark starts"))
+    (tmp_path / "service.toml").write_text('name = "shop"\n[[tables]]\nname = "orders"\n')
+    lake = tmp_path / "lake"
+    (lake / "orders").mkdir(parents=True)
+    Troubles(str(lake)).note("players", "shop", "was declared once")
+    settings = MergeSettings(lake=str(lake), service=str(tmp_path))
+    assert job.merge(settings, emit=pytest.fail).tables == ()
+    assert Troubles(str(lake)).all() == {}

@@ -84,9 +84,13 @@ Derivation = Pair | Rollup
 
 
 def merge(settings: MergeSettings, *, emit: Emit, stop: threading.Event | None = None) -> RunResult[TableMerge]:
-    """One run. Set `stop`, and it ends after the steps that are under way."""
+    """One run. Set `stop`, and it ends after the steps that are under way. Starts no Spark where nothing is declared."""
     service = service_for(settings.service, settings.lake, settings.deployed_service)
     check_lake(settings.lake)
+    if not settings.table_names and not service.rollups and not any(table.merge for table in service.tables):
+        troubles = Troubles(settings.lake)
+        troubles.are_over(troubles.undeclared(service.name, ()))
+        return RunResult(tables=())
     spark = session_for(settings.lake, "forebay-merge", emit=emit)
     check_expressions(spark, service)
     logs = TableLogs(spark, emit=emit)
