@@ -43,10 +43,14 @@ class LandedFile(_WithId):
     service: str = ""
 
     @property
+    def has_own_version(self) -> bool:
+        """S3 writes version id "null" for objects put before versioning was switched on. Several contents share it."""
+        return self.version_id not in (None, "", "null")
+
+    @property
     def identity(self) -> Identity:
-        """Equal for two announcements of the same file. S3 writes version id "null" for objects put before versioning was
-        switched on. Several contents share it, so there the etag decides."""
-        versioned = self.version_id and self.version_id != "null" and not self.is_deletion
+        """Equal for two announcements of the same file. Without a version of its own, the etag decides."""
+        versioned = self.has_own_version and not self.is_deletion
         version = f"v:{self.version_id}" if versioned else f"e:{self.etag}"
         return (self.bucket, self.key, version, *([f"s:{self.service}"] if self.service else []))
 

@@ -199,7 +199,7 @@ def _request(file: LandedFile, start: int, stop: int | None) -> dict[str, Any]:
     request: dict[str, Any] = {"Bucket": file.bucket, "Key": file.key}
     if file.version_id:
         request["VersionId"] = file.version_id
-    if file.etag and file.version_id in (None, "", "null"):
+    if file.etag and not file.has_own_version:
         request["IfMatch"] = f'"{file.etag}"'
     if start or stop is not None:
         request["Range"] = f"bytes={start}-" + ("" if stop is None else str(stop - 1))

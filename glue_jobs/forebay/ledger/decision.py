@@ -184,14 +184,13 @@ class _Decision:
         bytes in between. Rows that tables still have of it, or have again since a rollback, leave as those of a replay do. With
         `dedupe`, a superseded file waits until its rows have left: their ids are gone, so a copy may be loaded beside
         them. A new version is never a file that is back."""
-        versioned = bool(file.version_id and file.version_id != "null")
         deletions = self._deletions(file)
         deleted = all(is_deleted(seen.file, [d for d in deletions if written_later(file, d)]) for seen in his)
         outdone = all(
             seen.row["outcome"] == "superseded" or seen.came_back or (deleted and seen.is_duplicate) for seen in his
         )
         replaces = self.claim.rule_of(file.key) == "replace"
-        if versioned or not outdone or not (replaces or deleted):
+        if file.has_own_version or not outdone or not (replaces or deleted):
             return False
         others = [seen.file for seen in self._earlier(file) if seen in his or (seen.loaded and replaces)] + deletions
         return all(self._later(file, other) for other in others)

@@ -71,5 +71,4 @@ def _again(seen: Earlier, file: LandedFile | None, deletions: Iterable[LandedFil
 
 def is_put_again(file: LandedFile, seen: Earlier) -> bool:
     """Whether the same bytes were put once more since the ledger's row was written, in a bucket without versions."""
-    plain = seen.file.version_id in (None, "null")
-    return plain and written_later(file, seen.file) and not is_same_put(file, seen.file)
+    return not seen.file.has_own_version and written_later(file, seen.file) and not is_same_put(file, seen.file)

@@ -165,7 +165,7 @@ def _landed(place: Located, *, etag: str, version_id: str, time: Any) -> LandedF
         sequencer=_id(about, "sequencer") or None,
         event_time=_time(time),
     )
-    if not file.etag and file.version_id in (None, "null"):
+    if not file.etag and not file.has_own_version:
         raise NotUnderstood(
             f"{shown(key)} has neither {etag} nor {version_id}: its contents could not be distinguished"
         )

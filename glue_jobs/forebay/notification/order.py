@@ -51,9 +51,9 @@ def written_later(a: LandedFile, b: LandedFile) -> bool:
 def takes_out(deletion: LandedFile, file: LandedFile) -> bool:
     """Whether a deletion of its key takes this version out. A deletion of one version takes out no other one. Several contents
     share the version id "null", so there the order decides, too."""
-    if deletion.version_id not in (None, "null"):
+    if deletion.has_own_version:
         return file.version_id == deletion.version_id
-    meant = deletion.version_id is None or file.version_id in (None, "null")
+    meant = deletion.version_id is None or not file.has_own_version
     return meant and written_later(deletion, file)
 
 
