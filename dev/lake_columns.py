@@ -17,11 +17,11 @@ from forebay.ledger.entry import (
     TABLE_DROPPED,
     WANTED_AGAIN,
 )
-from forebay.ledger.versions import NOT_DONE, SAME_BYTES, SAME_BYTES_FORGOTTEN
+from forebay.ledger.versions import NOT_DONE, OVERWRITTEN, SAME_BYTES, SAME_BYTES_FORGOTTEN
 
 OTHER_REASONS = {
     "announced-late": "A later version of the key, or its deletion, was announced before this version.",
-    "overwritten": "The key has an earlier version that stays, or a later one that replaces this one.",
+    OVERWRITTEN: "The key has an earlier version that stays, or a later one that replaces this one.",
     SAME_BYTES: "The same bytes were already loaded under this key.",
     SAME_BYTES_FORGOTTEN: "The same bytes under this key were forgotten. `forebay replay --file` loads them.",
     SKIPPED_BY_OPERATOR: "`forebay files skip` left it out.",

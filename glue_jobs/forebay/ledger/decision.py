@@ -25,7 +25,7 @@ from forebay.ledger.claim import Claim, Key, same_bytes
 from forebay.ledger.deletions import deleted_by, is_deleted, is_put_again
 from forebay.ledger.entry import IGNORED, SKIPPED_BY_OPERATOR, UNREADABLE, WANTED_AGAIN, Entry
 from forebay.ledger.ignored import RULES
-from forebay.ledger.versions import SAME_BYTES, SAME_BYTES_FORGOTTEN, Earlier, Sorted
+from forebay.ledger.versions import OVERWRITTEN, SAME_BYTES, SAME_BYTES_FORGOTTEN, Earlier, Sorted
 from forebay.notification.order import written_later
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ class _Decision:
         elif any(self._same_bytes(file, gone) for gone in self._forgotten(file)):
             self.left_out.append(Entry(file=file, outcome="duplicate", reason=SAME_BYTES_FORGOTTEN))
         elif rivals and rule == "ignore":
-            self.left_out.append(Entry(file=file, outcome="skipped", reason="overwritten"))
+            self.left_out.append(Entry(file=file, outcome="skipped", reason=OVERWRITTEN))
         elif rule == "replace" and (later := [one for one in [*rivals, *self._gone(file)] if self._later(one, file)]):
             by = self._latest(later).file_id
             self.left_out.append(Entry(file=file, outcome="superseded", reason="announced-late", superseded_by=by))
@@ -167,7 +167,7 @@ class _Decision:
         if file.file_id in self.replays:
             del self.retried[file.file_id]
         else:
-            entry = Entry(file=file, outcome="superseded", reason="overwritten", superseded_by=by.file_id)
+            entry = Entry(file=file, outcome="superseded", reason=OVERWRITTEN, superseded_by=by.file_id)
             self.left_out.append(entry)
 
     def _is_duplicate(self, file: LandedFile, rivals: Sequence[LandedFile], rule: Overwritten) -> bool:

@@ -55,7 +55,7 @@ class CarryingOut(Attempt):
                 change_times(parts.spark, ledger.path, [seen.row for seen in put_again])
             if returning := ending.returning:
                 change_times(parts.spark, ledger.path, returning, "outcome")
-            if wait := ending.put_again:
+            if wait := ending.waiting_to_leave:
                 change_times(parts.spark, ledger.path, wait, "reason", "tries")
                 self.tell_of_arrival(ending.plan.files, ending.split)  # a look finds the mark from now on
             wrote = parts.ended.add(ending, self.writing, parts.clock())

@@ -77,7 +77,7 @@ class Ending:
         return [one.left(self.unwritten, self.at) | waits.get(one.earlier.file.file_id, {}) for one in outdone]
 
     @property
-    def put_again(self) -> list[dict[str, Any]]:
+    def waiting_to_leave(self) -> list[dict[str, Any]]:
         """Rows of superseded files that wait, or still do. Each announcement is one more try."""
         return [{**seen.row, **seen.wait} for seen in self.split.returning if seen.is_leaving]
 

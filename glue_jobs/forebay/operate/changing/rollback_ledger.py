@@ -27,6 +27,7 @@ from forebay.ledger.entry import (
     detail_with,
     tables_of_earlier_reading,
 )
+from forebay.ledger.versions import OVERWRITTEN
 from forebay.operate.lake_view import rows_with
 from forebay.operate.looking.files import LedgerFile
 
@@ -195,7 +196,7 @@ def _entry_after(file: LedgerFile, plan: Rollback) -> dict[str, Any]:
     as_before = not back and file.outcome != FORGOTTEN and (was != ROLLED_BACK or dropped > 0)
     reason = ROLLED_BACK if leave or beyond else was if as_before else None
     if leave and outcome == "loaded" and file.superseded_by and not (left or file.quarantined or file.parked):
-        outcome, reason = "superseded", "overwritten"
+        outcome, reason = "superseded", OVERWRITTEN
     if outcome == "superseded" and file.reason == PUT_AGAIN:
         reason = PUT_AGAIN
     return {
